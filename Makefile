@@ -39,11 +39,11 @@ test: $(STAMP)  ## lint, then run the tests and the examples in the documentatio
 	$(LINT); linted=$$?; wait $$warm && test $$linted = 0 && $(PYTEST) $(PYTEST_ARGS); \
 	ended=$$?; echo "make test: $$(($$(date +%s) - begun)) seconds"; exit $$ended
 
-nightly: $(STAMP)  ## all tests on all executors with more examples: 5,000 random SQL queries, 100,000 random SQL texts, 20,000 goals, TPC-H at a larger scale
+nightly: $(STAMP)  ## many random examples without Spark (5,000 SQL queries, 100,000 SQL texts, 20,000 goals, TPC-H at a larger scale), then every test on every executor
 	$(RUN) -m tektite.kernels.warm
-	TEKTITE_NIGHTLY=1 TEKTITE_ALL_EXECUTORS=1 TEKTITE_SQL_QUERIES=5000 TEKTITE_GOALS=20000 TEKTITE_DATALOG_RULES=5000 TEKTITE_FUZZ=100000 \
-	  TEKTITE_TPCH_SCALE=0.05 TEKTITE_KILL_CASES=100 \
-	  HYPOTHESIS_PROFILE=nightly $(PYTEST) $(PYTEST_ARGS)
+	TEKTITE_NIGHTLY=1 TEKTITE_SQL_QUERIES=5000 TEKTITE_GOALS=20000 TEKTITE_DATALOG_RULES=5000 TEKTITE_FUZZ=100000 \
+	  TEKTITE_TPCH_SCALE=0.05 TEKTITE_KILL_CASES=100 HYPOTHESIS_PROFILE=nightly $(PYTEST) -m 'not spark' $(PYTEST_ARGS); examples=$$?; \
+	TEKTITE_NIGHTLY=1 TEKTITE_ALL_EXECUTORS=1 $(PYTEST) -m 'executors or spark' $(PYTEST_ARGS) && exit $$examples
 
 soak: $(STAMP)  ## interrupt calls at INTERRUPTS lines each; kill processes: writers of CASES storages at random steps, a Spark driver KILLS times, executors, workers
 	$(RUN) -m tektite.kernels.warm
@@ -62,7 +62,7 @@ format: $(STAMP)  ## rewrite the sources in the project's style
 	$(RUN) -m ruff check --fix .
 	$(RUN) -m ruff format .
 
-$(STAMP): requirements/runtime.txt requirements/spark.txt requirements/dev.txt pyproject.toml
+$(STAMP): requirements/runtime.txt requirements/server.txt requirements/spark.txt requirements/dev.txt pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Tektite needs Python 3.11 or later; $(PYTHON) is " \
 	  + sys.version.split()[0] + ". Choose another one: make PYTHON=python3.12 ...")'
 	@echo "Making .venv with $(PYTHON) ($(VERSION)); this downloads the pinned packages from PyPI once."

@@ -25,9 +25,11 @@ class Attributes:
         self, arity: int, subjects: int, strategy: str, declared: bool = False, order: Sequence[int] | None = None
     ) -> None:
         self.engine = tk.Engine(autocommit=False)
-        options = {"semantics": "upsert"} if declared else {"checked": False}
+        options = (
+            {"mode": "upsert", "primary_key": "subject"} if declared else {"checked": False, "order_by": "subject"}
+        )
         self.parts = [
-            self.engine.input(f"attribute{at}", key=["subject"], subject=tk.Int, value=tk.Int, **options)
+            self.engine.create_table(f"attribute{at}", {"subject": tk.Int, "value": tk.Int}, **options)
             for at in range(arity)
         ]
         clauses = [(part, ("subject", f"v{at}")) for at, part in enumerate(self.parts)]
@@ -89,7 +91,7 @@ class Triangles:
     def __init__(self, strategy: str, order: Sequence[int] | None, workers: int = 1, installed: bool = True) -> None:
         self.engine = tk.Engine(workers, autocommit=False)
         self.strategy, self.order = strategy, order
-        self.edges = self.engine.input("edges", src=tk.Int, dst=tk.Int, checked=False)
+        self.edges = self.engine.create_table("edges", {"src": tk.Int, "dst": tk.Int}, checked=False)
         if installed:
             self.install()
 

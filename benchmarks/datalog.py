@@ -71,7 +71,7 @@ def measured(program: str, edges: Edges, workers: int, swaps: int, check: bool) 
     """Evaluate a program on a graph, then take some edges out and put them back, one epoch each."""
     records = []
     with tk.Engine(workers, autocommit=False) as engine:
-        table = engine.input("edge", x=tk.Int, y=tk.Int, semantics="set")
+        table = engine.create_table("edge", {"x": tk.Int, "y": tk.Int}, mode="set")
         engine.datalog(RULES[program])
         view = engine.view(program)
         reset_peak()

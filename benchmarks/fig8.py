@@ -98,7 +98,7 @@ def evaluated(name: str, goal: str, draws: Edges, workers: int) -> Measured:
 def prepared(edges: Edges, workers: int) -> tk.Engine:
     """An engine with the edges loaded and the rules registered."""
     engine = tk.Engine(workers, autocommit=False)
-    table = engine.input("edge", x=tk.Int, y=tk.Int, semantics="set")
+    table = engine.create_table("edge", {"x": tk.Int, "y": tk.Int}, mode="set")
     table.insert(edges)
     engine.advance()
     for rules in RULES.values():

@@ -92,7 +92,9 @@ class Counts:
         self.keys = keys
         self.engine = tk.Engine(workers, merging=merging, autocommit=False)
         self.keep = keep
-        self.records = self.engine.input("records", stream=not history, checked=keep, k=tk.Int)
+        self.records = self.engine.create_table(
+            "records", {"k": tk.Int}, mode="stream" if not history else "bag", checked=keep
+        )
         self.view: tk.View | None = None
         if not history:
             self.view = self.engine.install("batches", self.records, keep=False)
@@ -146,9 +148,9 @@ class Joined:
     def __init__(self, rows: int, workers: int = 1, merging: str = "default") -> None:
         self.rows = rows
         self.engine = tk.Engine(workers, merging=merging, autocommit=False)
-        self.index = self.engine.input("index", key="k", k=tk.Int, v=tk.Int)
+        self.index = self.engine.create_table("index", {"k": tk.Int, "v": tk.Int}, order_by="k")
         # A stream: the keys of earlier queries are not kept for later ones.
-        self.wanted = self.engine.input("wanted", stream=True, k=tk.Int)
+        self.wanted = self.engine.create_table("wanted", {"k": tk.Int}, mode="stream")
         self.asked = 0
         for keys, values in join_epochs(rows):
             self.index.insert(np.stack([keys, values], axis=1))
@@ -192,8 +194,8 @@ class Distances:
     def __init__(self, nodes: int, workers: int = 1, merging: str = "default") -> None:
         self.nodes = nodes
         self.engine = tk.Engine(workers, merging=merging, autocommit=False)
-        self.edges = self.engine.input("edges", key="src", src=tk.Int, dst=tk.Int)
-        self.roots = self.engine.input("roots", node=tk.Int)
+        self.edges = self.engine.create_table("edges", {"src": tk.Int, "dst": tk.Int}, order_by="src")
+        self.roots = self.engine.create_table("roots", {"node": tk.Int})
         start = self.roots.with_columns(distance=tk.lit(0))
 
         def step(reached: tk.Collection) -> tk.Collection:

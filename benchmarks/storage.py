@@ -99,7 +99,7 @@ class Counted:
 
     def __init__(self, path: Path | None, view: bool = True) -> None:
         self.engine = tk.Engine(storage=path, autocommit=False)
-        self.pairs = self.engine.input("pairs", {"key": tk.Int, "value": tk.Int}, checked=False)
+        self.pairs = self.engine.create_table("pairs", {"key": tk.Int, "value": tk.Int}, checked=False)
         if view:
             self.install()
 

@@ -89,6 +89,57 @@ def run(
     raise typer.Exit(run_file(pipeline, Engine, metrics, check))
 
 
+@app.command()
+def serve(
+    description: Annotated[
+        Path | None,
+        typer.Argument(help="A description in YAML: a pipeline, with a part `server`. Without one, an empty engine."),
+    ] = None,
+    address: Annotated[
+        str | None, typer.Option(help="Where to listen. Without users that is this machine alone.")
+    ] = None,
+    port: Annotated[int | None, typer.Option(min=0, max=65535, help="The port for PostgreSQL's clients.")] = None,
+    http_port: Annotated[
+        int | None, typer.Option(min=0, max=65535, help="The port for /live, /ready and /status.")
+    ] = None,
+    storage: Annotated[
+        Path | None, typer.Option(help="Keep the tables in this folder, and begin with what is there.")
+    ] = None,
+    epochs: Annotated[
+        str | None, typer.Option(help="When epochs close: commit, a time such as '5 ms', or explicit.")
+    ] = None,
+    workers: Annotated[int | None, typer.Option(min=1, help="How many workers maintain the views.")] = None,
+    connections: Annotated[int | None, typer.Option(min=1, help="How many clients may be connected.")] = None,
+    statement_seconds: Annotated[
+        float | None, typer.Option(min=0, help="After how many seconds a statement is ended; 0 is never.")
+    ] = None,
+    certificate: Annotated[Path | None, typer.Option(help="A certificate for TLS, as PEM.")] = None,
+    private_key: Annotated[Path | None, typer.Option(help="The certificate's key, as PEM.")] = None,
+    log: Annotated[str, typer.Option(help="How events are written to standard error: text or json.")] = "text",
+    check: Annotated[bool, typer.Option("--check", help="Read and check the description, and serve nothing.")] = False,
+) -> None:
+    """Serve an engine to PostgreSQL's clients, until SIGTERM or Ctrl-C."""
+    from tektite.server.command import serve_file
+
+    if log not in ("text", "json"):
+        raise typer.BadParameter("events are written as text or json")
+    options = {
+        "address": address, "port": port, "http_port": http_port, "storage": storage, "epochs": epochs, "workers": workers,
+        "connections": connections, "statement_seconds": statement_seconds,
+        "certificate": None if certificate is None else str(certificate),
+        "private_key": None if private_key is None else str(private_key),
+    }  # fmt: skip
+    raise typer.Exit(serve_file(description, options, log, check))
+
+
+@app.command()
+def password() -> None:
+    """Ask for a password, and print the verifier that a server's description holds in its place."""
+    from tektite.server.command import print_verifier
+
+    raise typer.Exit(print_verifier())
+
+
 def main() -> None:
     """The entry point of the `tektite` command."""
     app()

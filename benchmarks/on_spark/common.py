@@ -102,8 +102,8 @@ def declared(engine: tk.Engine, frames: dict[str, DataFrame]) -> dict[str, tk.Ta
     from pyspark.sql.pandas.types import to_arrow_schema
 
     return {
-        name: engine.input(
-            name, tk.Schema(to_arrow_schema(frame.schema, timezone="UTC")), key=KEYS[name], shard=KEYS[name][0]
+        name: engine.create_table(
+            name, tk.Schema(to_arrow_schema(frame.schema, timezone="UTC")), order_by=KEYS[name], shard_by=KEYS[name][0]
         )
         for name, frame in frames.items()
     }

@@ -42,7 +42,7 @@ def smallest(place: Place, state: int) -> Iterator[Record]:
     """Epochs of one update under one view of many rows, to visible and to durable."""
     spark = place.spark
     with place.engine("smallest") as engine:
-        table = engine.input("t", k=tk.Int)
+        table = engine.create_table("t", {"k": tk.Int})
         view = engine.install("n", table.count(by="k"))
         table.insert(np.arange(state, dtype=np.int64))
         engine.advance()
@@ -163,8 +163,8 @@ def loop(place: Place, nodes: int, edges: int, swaps: int) -> Iterator[Record]:
     """What node 0 reaches in a random graph, while edges are swapped for others."""
     spark = place.spark
     with place.engine("loop") as engine:
-        table = engine.input("edges", key="src", src=tk.Int, dst=tk.Int)
-        roots = engine.input("roots", node=tk.Int)
+        table = engine.create_table("edges", {"src": tk.Int, "dst": tk.Int}, order_by="src")
+        roots = engine.create_table("roots", {"node": tk.Int})
 
         def step(reached: tk.Collection) -> tk.Collection:
             further = reached.join(table, left_on="node", right_on="src").select(node="dst")

@@ -27,9 +27,9 @@ def installs(place: Place, scale: float, repetitions: int) -> Iterator[Record]:
     with place.engine("installs") as engine:
         loaded(engine, {name: frames[name] for name in ("orders", "lineitem")})
         picked = [row.l_orderkey for row in frames["lineitem"].select("l_orderkey").distinct().limit(FED).collect()]
-        wanted = engine.input("wanted", o_orderkey=tk.Int)
+        wanted = engine.create_table("wanted", {"o_orderkey": tk.Int})
         wanted.insert([(key,) for key in picked[:LOOKED_UP]])
-        clicks = engine.input("clicks", stream=True, clicked=tk.Int, n=tk.Int)
+        clicks = engine.create_table("clicks", {"clicked": tk.Int, "n": tk.Int}, mode="stream")
         engine.advance()
         orders, lineitem = engine.table("orders"), engine.table("lineitem")
         fed = [(key, number) for number, key in enumerate(picked)]

@@ -55,10 +55,10 @@ def streams(place: Place, batch: int, batches: int, repetitions: int) -> Iterato
         return found.group_by("g").agg(n=tk.count(), total=tk.sum("v"))
 
     def begin(engine: tk.Engine, query: Query) -> tuple[tk.Table, tk.View]:
-        groups_input = engine.input("groups", {"key": tk.Int, "g": tk.Int}, key="key")
+        groups_input = engine.create_table("groups", {"key": tk.Int, "g": tk.Int}, order_by="key")
         groups_input.insert(table_of_groups)
         engine.advance()
-        table = engine.input("t", k=tk.Int, v=tk.Int)
+        table = engine.create_table("t", {"k": tk.Int, "v": tk.Int})
         return table, engine.install("sums", query(engine, table))
 
     def follow(query: Query) -> tuple[float, Any]:

@@ -7,7 +7,7 @@ updates, not to the number received.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Protocol
 
@@ -20,10 +20,14 @@ from tektite.kernels.seek.route import route
 from tektite.kernels.sort.build import build
 from tektite.trace.addresses import addresses
 from tektite.trace.batch import Batch
+from tektite.trace.batch_memory import FEW_ROWS, BatchMemory
 from tektite.trace.chunk import Chunk, Consolidated
+from tektite.trace.merge import DiffOverflow, merge_all
 from tektite.trace.spine import Version
 from tektite.trace.trace import Handle, Trace
 from tektite.values.words import Words
+
+TOO_LARGE = "a multiplicity or a sum does not fit into 64 bits"
 
 CONSOLIDATE_AT = 1 << 17
 """Rows that a buffer receives before it first consolidates: two or three chunks of a join, well within the L2 cache."""
@@ -39,6 +43,9 @@ class Buffer:
         self._waiting: dict[Moment, list[list[Chunk]]] = {}
         self._raw: dict[tuple[Moment, int], tuple[int, int]] = {}
         self._full: set[tuple[Moment, int]] = set()
+        memory = self.flow.memory
+        self._most = 1 << 62 if memory is None else memory.piece_rows(sum(self.shape))
+        """Rows that may wait unsorted, however many are sorted."""
         node.buffers.append(self)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -55,7 +62,7 @@ class Buffer:
             kept, raw = self._raw.get((moment, shard), (0, 0))
             raw += chunk.n
             self._raw[moment, shard] = (kept, raw)
-            if len(chunks) > 1 and raw > max(kept, CONSOLIDATE_AT):
+            if len(chunks) > 1 and raw > max(min(kept, self._most), CONSOLIDATE_AT):
                 if not self._full:
                     self.flow.full_buffers.append(self)
                 self._full.add((moment, shard))
@@ -68,10 +75,14 @@ class Buffer:
 
     def consolidate_at(self, moment: Moment, shard: int) -> None:
         """Consolidate the rows of one moment and shard."""
-        waiting = self._waiting[moment]
-        built = consolidate(waiting[shard], self.shape, self.flow.low)
-        waiting[shard] = [built]
-        self._raw[moment, shard] = (built.n, 0)
+        chunks, memory = self._waiting[moment][shard], self.flow.memory
+        built: list[Chunk]
+        if memory is not None and sum([chunk.n for chunk in chunks]) > self._most:
+            built = [*sorted_runs(chunks, self.shape, self.flow.low, memory)]
+        else:
+            built = [consolidate(chunks, self.shape, self.flow.low)]
+        self._waiting[moment][shard] = built
+        self._raw[moment, shard] = (sum([chunk.n for chunk in built]), 0)
 
     def put(self, shard: int, chunk: Chunk, moment: Moment) -> None:
         """Add a chunk that needs no consolidation here."""
@@ -84,7 +95,13 @@ class Buffer:
     def gathered(self, moment: Moment, shard: int) -> list[Chunk]:
         """The rows of a moment and shard as one chunk, which does not depend on the order of their arrival."""
         chunks = self._waiting[moment][shard]
-        return [consolidate(chunks, self.shape, self.flow.low)] if chunks else []
+        return [consolidate(chunks, self.shape, self.flow.low, self.flow.memory)] if chunks else []
+
+    @property
+    def bytes(self) -> int:
+        """About what its rows take."""
+        waiting = [chunk for by_shard in self._waiting.values() for chunks in by_shard for chunk in chunks]
+        return sum([chunk.n * int(chunk.head[4::3].sum()) for chunk in waiting])
 
     def moments(self) -> list[Moment]:
         """The moments for which there are rows, in order."""
@@ -117,15 +134,70 @@ class Buffer:
         self._full.clear()
 
 
-def consolidate(chunks: list[Chunk], shape: tuple[int, int, int], low: int) -> Chunk:
-    """The rows of some chunks as one sorted, consolidated chunk. Epochs before `low` become `low`."""
+def consolidate(chunks: list[Chunk], shape: tuple[int, int, int], low: int, memory: BatchMemory | None = None) -> Chunk:
+    """The rows of some chunks as one sorted, consolidated chunk. Epochs before `low` become `low`. Where memory is limited, many
+    rows are sorted in pieces, and the pieces are merged.
+    """
     if len(chunks) == 1 and isinstance(chunks[0], Consolidated) and chunks[0].low >= low:
         return chunks[0]
+    if memory is not None and is_large(chunks, shape, memory):
+        return merged_runs(sorted_runs(chunks, shape, low, memory), shape, low, memory)
     table = addresses(chunks)
     buf, head = build(table, *shape, low)
     if head[0] < 0:
-        raise IncorrectError("a multiplicity or a sum does not fit into 64 bits")
+        raise IncorrectError(TOO_LARGE)
     return Consolidated(head, buf, low)
+
+
+def is_large(chunks: Sequence[Chunk | Batch], shape: tuple[int, int, int], memory: BatchMemory) -> bool:
+    """Whether there are more rows than are sorted at a time."""
+    rows = sum([chunk.n for chunk in chunks])
+    return rows > FEW_ROWS and rows > memory.piece_rows(sum(shape))
+
+
+def sorted_runs(chunks: list[Chunk], shape: tuple[int, int, int], low: int, memory: BatchMemory) -> list[Consolidated]:
+    """The rows of some chunks as sorted, consolidated chunks of bounded size, each where there is room. Chunks that are sorted
+    already stay as they are.
+    """
+    most = memory.piece_rows(sum(shape))
+    runs: list[Consolidated] = []
+    some: list[Chunk] = []
+    rows = 0
+
+    def sort() -> None:
+        nonlocal some, rows
+        run = memory.placed(consolidate(some, shape, low))
+        assert isinstance(run, Consolidated)
+        if run.n:
+            runs.append(run)
+        some, rows = [], 0
+
+    for chunk in chunks:
+        if isinstance(chunk, Consolidated) and chunk.low >= low:
+            runs.append(chunk)
+            continue
+        start = 0
+        while start < chunk.n:
+            stop = min(chunk.n, start + most - rows)
+            some.append(chunk if stop - start == chunk.n else Chunk.slice(chunk, start, stop))
+            rows += stop - start
+            start = stop
+            if rows == most:
+                sort()
+    if some:
+        sort()
+    return runs
+
+
+def merged_runs(runs: list[Consolidated], shape: tuple[int, int, int], low: int, memory: BatchMemory) -> Chunk:
+    """One sorted, consolidated chunk of several."""
+    if not runs:
+        return consolidate([], shape, low)
+    try:
+        whole = merge_all([Batch(run.head, run.memory, (), (), ()) for run in runs], shape, (), memory)
+    except DiffOverflow:
+        raise IncorrectError(TOO_LARGE) from None
+    return Consolidated(whole.head, whole.memory, low)
 
 
 class ArrangementReader:
@@ -241,7 +313,7 @@ class ArrangeNode(Node):
         """
         super().__init__(scope, shards, name)
         width = len(columns) if data is None else data
-        self.trace = self.mints = Trace(width, self.times, diffs, shards, self.flow.effort)
+        self.trace = self.mints = Trace(width, self.times, diffs, shards, self.flow.effort, self.flow.memory)
         self.flow.traces.append(self.trace)
         self.arranged = Arranged(self.trace, scope, columns, key, imported=False)
         self.prepare = prepare
@@ -270,7 +342,7 @@ class ArrangeNode(Node):
 
         def work(shard: int, outbox: Outbox) -> None:
             if waiting[shard]:
-                batch = consolidate(waiting[shard], self.buffer.shape, low)
+                batch = consolidate(waiting[shard], self.buffer.shape, low, self.flow.memory)
                 if batch.n:
                     self.arranged.mint(shard, batch)
 
@@ -294,12 +366,39 @@ class ChangesNode(Node):
     def __init__(self, scope: Scope, shards: int, arranged: Arranged, name: str) -> None:
         super().__init__(scope, shards, name)
         self.reader = ArrangementReader(self, arranged, reads_versions=False)
+        self.left: list[list[Chunk]] = [[] for _ in range(shards)]
+        """What has been taken and not emitted, the next chunk last. Where memory is limited, a run emits a bounded part."""
+
+    @property
+    def busy(self) -> bool:
+        return any(self.left)
+
+    def clear(self) -> None:
+        super().clear()
+        self.left = [[] for _ in self.left]
 
     def run(self, moment: Moment) -> None:
-        def work(shard: int, outbox: Outbox) -> None:
-            _, delta, _ = self.reader.take(shard)
-            for batch in delta:
-                self.port.emit(shard, Chunk(batch.head, batch.memory), moment, self.times, outbox)
+        memory = self.flow.memory
 
-        rows = sum(batch.n for queue in self.reader.handle.queues for batch in queue)
-        self.each_shard(work, rows)
+        def work(shard: int, outbox: Outbox) -> None:
+            left = self.left[shard]
+            if not left:
+                _, delta, _ = self.reader.take(shard)
+                if memory is None or not is_large(delta, self.reader.trace.shape, memory):
+                    for batch in delta:
+                        self.port.emit(shard, Chunk(batch.head, batch.memory), moment, self.times, outbox)
+                    return
+                left += [Chunk(batch.head, batch.memory) for batch in reversed(delta)]
+            room = memory.piece_rows(sum(self.reader.trace.shape)) if memory is not None else 0
+            while left and room > 0:
+                chunk = left.pop()
+                if chunk.n > room:
+                    left.append(chunk.slice(room, chunk.n))
+                    chunk = chunk.slice(0, room)
+                room -= chunk.n
+                self.port.emit(shard, chunk, moment, self.times, outbox)
+
+        rows = sum([batch.n for queue in self.reader.handle.queues for batch in queue])
+        self.each_shard(work, rows + sum([chunk.n for left in self.left for chunk in left]))
+        if any(self.left):
+            self.scope.schedule(self.position, moment)

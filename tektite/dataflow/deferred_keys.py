@@ -52,6 +52,11 @@ class DeferredKeys:
         """The number of keys of a moment."""
         return sum([chunk.n for parts in self._parts for chunk in parts.get(moment, ())])
 
+    @property
+    def bytes(self) -> int:
+        """About what its keys take."""
+        return sum([8 * sum(self.shape) * self.rows(moment) for moment in self.moments()])
+
     def moments(self) -> list[Moment]:
         """The moments for which there are keys, in order."""
         return sorted({moment for parts in self._parts for moment in parts})

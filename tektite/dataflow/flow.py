@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from tektite.dataflow.graph import Outbox, Scope, run_agenda
 from tektite.dataflow.journal import Journal, Sweep
 from tektite.errors import FaultError, TektiteError
+from tektite.trace.batch_memory import in_units
 from tektite.trace.times import Frontier
 from tektite.trace.trace import Hold
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
     from tektite.dataflow.arrange import ArrangementReader, Buffer
     from tektite.dataflow.errors import ErrorSource
+    from tektite.trace.batch_memory import BatchMemory
     from tektite.trace.trace import Handle, Trace
     from tektite.values.words import Words
 
@@ -93,11 +95,19 @@ def last_closed(source: EpochSource, earliest: Callable[[], int | None] = lambda
 class Dataflow:
     """A graph of operators. It has consumed the epochs before `low`; while it is running, it consumes those before `high`."""
 
-    def __init__(self, name: str, workers: Workers, shards: int, effort: str) -> None:
+    memory: BatchMemory | None = None
+    """Where its large batches lie, if memory is limited. A copy in another process has none."""
+
+    def __init__(
+        self, name: str, workers: Workers, shards: int, effort: str, memory: BatchMemory | None = None
+    ) -> None:
         self.name = name
         self.workers = workers
         self.shards = shards
         self.effort = effort
+        self.memory = memory
+        self.limit: int | None = None
+        """The bytes that it may keep. Beyond them it fails."""
         self.root = Scope(self)
         self.sources: list[EpochSource] = []
         self.imports: list[ArrangementReader] = []
@@ -140,9 +150,7 @@ class Dataflow:
         """The first epoch that it has not answered. One that is asleep has nothing to do, so its answers hold as far as its
         sources are closed: no sweep is needed for that.
         """
-        if not self.awake:
-            self._low = self.high = max(self._low, self.available())
-        return self._low
+        return self._progress({})[0]
 
     @low.setter
     def low(self, epoch: int) -> None:
@@ -151,7 +159,33 @@ class Dataflow:
     @property
     def closed(self) -> bool:
         """Whether its result can never change again."""
-        return not self.awake and all([source.closed for source in self.sources])
+        return self._progress({})[1]
+
+    def _progress(self, known: dict[Dataflow, tuple[int, bool]]) -> tuple[int, bool]:
+        """The first epoch that it has not answered, and whether its result can never change again. `known` holds what this walk
+        has found: many ways lead from a dataflow to a source, and each dataflow is asked once.
+        """
+        if self.awake:
+            return self._low, False
+        found = known.get(self)
+        if found is None:
+            low, closed = self._sources_progress(known)
+            self._low = self.high = max(self._low, low)
+            found = known[self] = self._low, closed
+        return found
+
+    def _sources_progress(self, known: dict[Dataflow, tuple[int, bool]]) -> tuple[int, bool]:
+        """The epoch up to which all sources have been closed, and whether all of them ended."""
+        going: int | None = None
+        ended = 0
+        for source in self.sources:
+            flow = source.flow
+            low, closed = (source.low, source.closed) if flow is None else flow._progress(known)
+            if closed:
+                ended = max(ended, low)
+            else:
+                going = low if going is None else min(going, low)
+        return (ended, True) if going is None else (going, False)
 
     def wake(self) -> None:
         """Note that there is something to do."""
@@ -213,8 +247,7 @@ class Dataflow:
         if ahead:
             lows = [(ahead.get(source.flow, source.low), source.closed) for source in self.sources]
             return min([low for low, closed in lows if not closed] or [max(low for low, _ in lows)])
-        going = [source.low for source in self.sources if not source.closed]
-        return min(going) if going else max((source.low for source in self.sources), default=0)
+        return self._sources_progress({})[0]
 
     def work(self, deadline: float) -> bool:
         """Run or resume sweeps of everything available until the deadline. Returns whether the dataflow is current."""
@@ -283,7 +316,25 @@ class Dataflow:
             reader.wake()
         return True
 
+    @property
+    def bytes(self) -> int:
+        """What it keeps for itself: its own traces, in memory or in files, and rows that wait."""
+        kept = sum([trace.bytes for trace in self.traces])
+        nodes = [node for scope in self.root.scopes() for node in scope.nodes]
+        return kept + sum([buffer.bytes for node in nodes for buffer in node.buffers])
+
+    def check_limit(self) -> None:
+        """Fail if it keeps more than it may."""
+        if self.limit is not None and (size := self.bytes) > self.limit:
+            raise FaultError(
+                f"it keeps {in_units(size)}, and its limit is {in_units(self.limit)}: raise the limit, or keep fewer rows "
+                "or columns",
+                self.name,
+            )
+
     def _end(self) -> None:
+        if self.limit is not None:
+            self.check_limit()
         self.running = False
         self.low = self.high
         self.swept = True

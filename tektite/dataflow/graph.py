@@ -284,6 +284,8 @@ def run_agenda(root: Scope, deadline: float) -> bool:
             path.append((member, moment))
             continue
         member.run(moment)
+        if root.flow.limit is not None:
+            root.flow.check_limit()
         if time.perf_counter() > deadline:
             for nested, at in path[1:]:
                 assert nested.parent is not None

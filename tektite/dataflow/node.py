@@ -46,6 +46,10 @@ class Waiting(Protocol):
     shape: Shape
     """The data, time and diff columns of the rows."""
 
+    @property
+    def bytes(self) -> int:
+        """About what its rows take."""
+
     def moments(self) -> list[Moment]:
         """The moments for which there are rows, in order."""
 

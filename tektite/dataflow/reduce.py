@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from tektite.dataflow.arrange import Arranged, ArrangementReader, consolidate
+from tektite.dataflow.arrange import Arranged, ArrangementReader, consolidate, is_large
 from tektite.dataflow.deferred_keys import DeferredKeys
 from tektite.dataflow.graph import Moment, Outbox
 from tektite.dataflow.linear import function_name, shown_row
@@ -25,7 +25,9 @@ from tektite.kernels.operators import reduce as reduce_kernel
 from tektite.kernels.operators.collect import collect, settle
 from tektite.kernels.seek.route import partition_moments
 from tektite.trace.addresses import addresses
+from tektite.trace.batch import Batch
 from tektite.trace.chunk import Chunk, column_spec
+from tektite.trace.key_ranges import key_ranges
 from tektite.trace.spine import Version
 from tektite.trace.trace import Hold, Trace
 from tektite.values.words import Words
@@ -131,7 +133,7 @@ class ReduceNode(Node):
         self.key = key
         self.values = values
         self.reader = ArrangementReader(self, source)
-        trace = self.mints = Trace(key + values, self.times, 1, shards, self.flow.effort)
+        trace = self.mints = Trace(key + values, self.times, 1, shards, self.flow.effort, self.flow.memory)
         self.flow.traces.append(trace)
         self.output = Arranged(trace, scope, columns, min(source.sharded_by, key), imported=False)
         self.own_history = own_history
@@ -146,7 +148,7 @@ class ReduceNode(Node):
 
     def _remember_failures(self, width: int) -> None:
         """Keep groups that fail, in rows of so many columns."""
-        self.failures = Trace(width, self.times, 1, self.shards, self.flow.effort)
+        self.failures = Trace(width, self.times, 1, self.shards, self.flow.effort, self.flow.memory)
         self._hold_failures(self.failures)
 
     def _hold_failures(self, failures: Trace) -> None:
@@ -178,10 +180,32 @@ class ReduceNode(Node):
         todo = self.todo.take(shard, moment)
         if not delta and not todo:
             return
+        memory = self.flow.memory
+        if memory is not None and not todo and is_large(delta, self.reader.trace.shape, memory):
+            chunks = [Chunk(batch.head, batch.memory) for batch in delta]
+            # Twice the columns: of what is read, and of what is made of it.
+            for parts in key_ranges(chunks, self.key, memory.piece_rows(2 * sum(self.reader.trace.shape))):
+                self._reduce(shard, parts, [], old, new, moment, outbox)
+            return
+        self._reduce(shard, delta, todo, old, new, moment, outbox)
+
+    def _reduce(
+        self,
+        shard: int,
+        delta: Sequence[Batch | Chunk],
+        todo: Sequence[Chunk],
+        old: Version,
+        new: Version,
+        moment: Moment,
+        outbox: Outbox,
+    ) -> None:
+        """Evaluate the keys of some changes and of deferred keys."""
         work = addresses([*delta, *todo])
         widths = np.array([self.reader.trace.data] * len(delta) + [self.key] * len(todo), np.int64)
         result = self._evaluate(shard, work, widths, old, new, moment, outbox)
         if result.n:
+            if self.flow.memory is not None:
+                result = self.flow.memory.placed(result)
             self.output.mint(shard, result)
             self.port.emit(shard, result, moment, self.times, outbox)
 

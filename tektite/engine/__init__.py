@@ -5,13 +5,14 @@ change_feed      the changes of a view from one moment on, for one follower
 changes          a view's changes row by row
 collect          a query answered once, leaving nothing behind
 constants        rows of constants as a collection
-constraints      how an input is declared, and what that demands of its rows
+constraints      what the declaration of an input demands of its rows
 core             `core_of`: from what users hold to what the rest of Tektite works with
 declarations     creates tables and views, and decides what an existing one of the same name means
 engine           Engine as users hold it
 engine_core      inputs, views, the catalog of what they share, and the clock that moves them
 epoch_batches    from pending updates to the sorted, checked batches of an epoch
 epochs           the protocol by which epochs close: prepare everything that can fail, decide, apply
+former_names     former names of options, and what they are called today
 graph_cache      the graph of a dataflow that was dropped, for the next one of the same plan
 holds            holds on history, pinned arrangements, and `ArrangementInfo`
 hooks            what a language has an engine call
@@ -21,6 +22,7 @@ notices          who is told when an epoch has closed: threads, tasks and callba
 pending_updates  updates of an input that wait for their epoch to close
 publication      a view's contents and changes as a stored arrangement, for other processes to read
 reading          reading the rows of inputs and views: tuples, Arrow, pandas, lookups, representations
+row_slices       large data in slices
 session          one user of an engine, and transactions: what is read and written as one
 stored_inputs    imports files that other processes wrote; adds columns to stored inputs
 subscription     a view's changes epoch by epoch, for a thread, a task or a callback

@@ -26,6 +26,7 @@ from tektite.plan.estimates import Estimates
 from tektite.plan.explain import explain
 from tektite.plan.render import Renderer
 from tektite.plan.rules import optimize
+from tektite.trace.batch_memory import BatchMemory
 from tektite.trace.chunk import Chunk
 from tektite.trace.trace import Hold, Trace
 
@@ -106,6 +107,7 @@ class Catalog:
         effort: str,
         decide: Callable[[Decision], None],
         earliest: Callable[[], int | None],
+        memory: BatchMemory | None,
     ) -> None:
         """`decide` makes a change whole, whatever interrupts it. `earliest` is the first epoch that a transaction reads."""
         self.earliest = earliest
@@ -114,6 +116,7 @@ class Catalog:
         self.dictionary = dictionary
         self.shards = shards
         self.effort = effort
+        self.memory = memory
         self.entries: dict[Entry, None] = {}
         """All arrangements, in the order in which they were made."""
         self._alike: dict[tuple[Any, ...], list[Entry]] = {}
@@ -149,17 +152,20 @@ class Catalog:
         return "\n".join(lines)
 
     def render(
-        self, name: str, roots: Sequence[plan.Operator], leads: Sequence[Columns]
+        self, name: str, roots: Sequence[plan.Operator], leads: Sequence[Columns], limit: int | None = None
     ) -> tuple[Dataflow, list[Arranged]]:
         """A dataflow of some plans, and where their results are; it begins with a graph that is there, if one serves. The
-        caller says when it is `finished`, or else abandons it.
+        caller says when it is `finished`, or else abandons it. It may keep `limit` bytes, and so may each arrangement that is
+        made for it, until that is complete.
         """
         self.clean_up()
         if len(roots) == 1:
             known = self.graphs.begin(roots[0], leads[0], name)
             if known is not None:
+                known.flow.limit = limit
                 return known.flow, [known.arranged]
         flow = self.begun(self.new_flow(name))
+        flow.limit = limit
         try:
             recording = RecordingCatalog(self, flow)
             renderer = Renderer(flow, recording, self.dictionary)
@@ -177,7 +183,7 @@ class Catalog:
 
     def new_flow(self, name: str) -> Dataflow:
         """An empty dataflow that runs as this engine's do."""
-        return Dataflow(name, self.coordinator.executor, self.shards, self.effort)
+        return Dataflow(name, self.coordinator.executor, self.shards, self.effort, self.memory)
 
     def begun(self, flow: Dataflow) -> Dataflow:
         """A dataflow is being built. If it is neither `finished` nor abandoned, `clean_up` drops it."""
@@ -306,7 +312,9 @@ class Catalog:
                 lambda: self.add(*entries), lambda: self.coordinator.add(flow), lambda: self.finished(flow)
             )
         )  # fmt: skip
+        flow.limit = reader.limit
         self.coordinator.finish(flow)
+        flow.limit = None
         return entries[0]
 
     def abandon(self, flow: Dataflow) -> None:

@@ -1,4 +1,4 @@
-"""How an input is declared, and what that demands of its rows. A change that breaks it is refused before its epoch counts.
+"""What the declaration of an input demands of its rows. A change that breaks it is refused before its epoch counts.
 
 Columns that may not be NULL and rows that may not go are checked as rows arrive; that no two rows have the same key, and that
 nothing is removed that is not there, is known when an epoch closes.
@@ -7,21 +7,17 @@ nothing is removed that is not there, is known when an epoch closes.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from tektite.errors import ConflictError, IncorrectError, NotFoundError
 from tektite.kernels.operators.upsert import first_negative, first_repeated
-from tektite.storage.description import InputDescription
 from tektite.trace.chunk import Chunk
 from tektite.values.dictionary import Dictionary
 from tektite.values.schema import Schema
-from tektite.values.types import Type
 from tektite.values.words import NULL, Words
-
-SEMANTICS = ("bag", "set", "upsert")
 
 UNKNOWN = re.compile("\0(-?[0-9]+)\0")
 """The mark of a text that somebody else has, by its id."""
@@ -35,50 +31,6 @@ def check_time(time: object, where: str = "") -> None:
         raise IncorrectError(f"{where}a time is an integer, not {time!r}")
     if not 0 <= time <= LARGEST_TIME:
         raise IncorrectError(f"{where}a time lies between 0 and {LARGEST_TIME}; found {time}")
-
-
-def input_description(
-    name: str,
-    schema: Schema | Mapping[str, Type] | None,
-    columns: Mapping[str, Type],
-    *,
-    key: str | Sequence[str],
-    semantics: str,
-    stream: bool,
-    checked: bool,
-    unique: bool,
-    required: Sequence[str],
-    append: bool,
-    shard: str | Sequence[str],
-) -> InputDescription:
-    """The declaration of an input from what `Engine.input` is given, or what is wrong with it."""
-    if any(isinstance(option, Type) for option in (key, semantics, stream, checked, unique, required, append, shard)):
-        raise IncorrectError(
-            f"table {name!r}: key, semantics, stream, checked, unique, required, append and shard are options; pass "
-            "columns of these names in a dict"
-        )
-    if semantics not in SEMANTICS:
-        raise IncorrectError(f"table {name!r}: semantics is one of {', '.join(SEMANTICS)}, not {semantics!r}")
-    if (schema is None) == (not columns):
-        raise IncorrectError(f"table {name!r} needs columns, such as src=tk.Int, or a schema")
-    found = schema if isinstance(schema, Schema) else Schema(schema if schema is not None else columns)
-    keys = [found.names[found.index(k)] for k in ([key] if isinstance(key, str) else key)]
-    needed = [found.names[found.index(column)] for column in required if column not in keys]
-    shard = (shard,) if isinstance(shard, str) else tuple(shard)
-    if shard != tuple(keys[: len(shard)]):
-        raise IncorrectError(
-            f"table {name!r}: the columns that decide a row's shard are the first ones of its key, "
-            f"({', '.join(keys)}), not ({', '.join(map(str, shard))})"
-        )
-    if (semantics == "upsert" or unique) and not keys:
-        what = "upsert semantics needs a key" if semantics == "upsert" else "unique is said of a key"
-        raise IncorrectError(f"table {name!r}: {what}, such as key=['id']")
-    if (stream or append) and semantics != "bag":
-        reason = "a stream keeps no history" if stream else "append-only rows are never replaced"
-        raise IncorrectError(f"table {name!r}: {reason}, so it cannot have {semantics} semantics")
-    return InputDescription(
-        found, tuple(keys), semantics, stream, checked, False, unique, tuple(needed), append, shard
-    )  # fmt: skip
 
 
 @dataclass(frozen=True)

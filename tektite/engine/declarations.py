@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
 
-from tektite.engine.constraints import SEMANTICS
 from tektite.engine.input_core import InputCore
 from tektite.engine.stored_inputs import widen
 from tektite.errors import ConflictError, IncorrectError
@@ -73,7 +72,7 @@ def table_description(
         )
     needed = tuple(name for name in _names(what, columns, required, "required") if name not in key)
     return InputDescription(
-        columns, key, mode if mode in SEMANTICS else "bag", mode == "stream", checked, False,
+        columns, key, mode if mode in ("set", "upsert") else "bag", mode == "stream", checked, False,
         bool(primary) and mode != "upsert", needed, mode == "append", shard,
     )  # fmt: skip
 
@@ -114,7 +113,13 @@ def create_table(core: EngineCore, name: str, declared: InputDescription, if_exi
 
 
 def create_view(
-    core: EngineCore, name: str, query: Collection, order_by: str | Sequence[str], keep: bool, if_exists: str
+    core: EngineCore,
+    name: str,
+    query: Collection,
+    order_by: str | Sequence[str],
+    keep: bool,
+    if_exists: str,
+    limit: int | None = None,
 ) -> View:
     """A new view; or what is there already, as `if_exists` says."""
     check_if_exists(if_exists)
@@ -127,7 +132,7 @@ def create_view(
                 f"view {name!r} is there already, with another definition: if_exists='replace' replaces it"
             )
         core.drop(name)
-    (view,) = core.install_together({name: query}, {name: order_by}, keep)
+    (view,) = core.install_together({name: query}, {name: order_by}, keep, limit=limit)
     return view
 
 

@@ -10,15 +10,17 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
+from warnings import warn
 
 import pyarrow as pa
 
 from tektite.dataflow.journal import Sweep
 from tektite.engine.catalog import RecordingCatalog
-from tektite.engine.constraints import check_time, input_description
+from tektite.engine.constraints import check_time
 from tektite.engine.core import core_of
 from tektite.engine.declarations import IfExists, Mode, create_table, create_view, table_description
 from tektite.engine.engine_core import EngineCore, by_name
+from tektite.engine.former_names import keyword_schema, table_options
 from tektite.engine.holds import ArrangementInfo, Held, PinnedArrangement
 from tektite.engine.lock import guarded_by_core
 from tektite.engine.session import Session, Transaction
@@ -29,6 +31,7 @@ from tektite.kernels.ready import ensure_compiled
 from tektite.query.collection import ROUND_LIMIT, Collection
 from tektite.query.columns import column_numbers
 from tektite.runtime import allocator
+from tektite.runtime.memory_limit import bytes_from
 from tektite.storage.open_storage import Position
 from tektite.storage.options import Storage
 from tektite.storage.partition import Move, move_here
@@ -55,7 +58,9 @@ class Engine:
     the same storage begins with what was durable. `merging` is how eagerly traces are merged: eager, default or lazy. `turn`
     is how many seconds a view may take at a time before the others get theirs. With a `spark` session and a storage, sweeps
     of more than `job_rows` rows run as jobs of the session. Outside of a transaction every write is an epoch of its own; with
-    `autocommit=False` writes wait for the next `advance`, so that a program decides what belongs to an epoch.
+    `autocommit=False` writes wait for the next `advance`, so that a program decides what belongs to an epoch. `memory_limit`, a
+    number of bytes or a text such as "4 GiB", is what the engine plans with (three quarters of what the process may use, where
+    left out): indexes that do not fit lie in mapped files.
 
     >>> import tektite as tk
     >>> engine = tk.Engine()
@@ -78,6 +83,7 @@ class Engine:
         turn: float = 0.05,
         job_rows: int | None = None,
         autocommit: bool = True,
+        memory_limit: int | str | None = None,
     ) -> None:
         if shards is not None and (isinstance(shards, bool) or not isinstance(shards, int) or shards < 1):
             raise IncorrectError(f"shards must be a positive number, not {shards!r}")
@@ -105,7 +111,14 @@ class Engine:
             gc.collect()  # loading kernels leaves cycles behind
             allocator.trim()
         self._core = core = EngineCore(
-            self, workers, None if storage is None else Storage.of(storage), merging, turn, move, autocommit
+            self,
+            workers,
+            None if storage is None else Storage.of(storage),
+            merging,
+            turn,
+            move,
+            autocommit,
+            None if memory_limit is None else bytes_from(memory_limit, "memory_limit"),
         )
         if spark is not None and core.storage is not None:
             from tektite.spark.sweep.executor import SparkExecutor
@@ -166,43 +179,34 @@ class Engine:
         declared = table_description(name, schema, mode, primary_key, order_by, required, shard_by, checked)
         return create_table(self._core, name, declared, if_exists)
 
-    @guarded_by_core
     def input(
         self,
         name: str,
         schema: Schema | Mapping[str, Type] | None = None,
         /,
         *,
+        checked: bool = True,
+        required: Sequence[str] = (),
         key: str | Sequence[str] = (),
         semantics: str = "bag",
         stream: bool = False,
-        checked: bool = True,
         unique: bool = False,
-        required: Sequence[str] = (),
         append: bool = False,
         shard: str | Sequence[str] = (),
         **columns: Type,
     ) -> Table:
-        """A new input.
-
-        With `semantics="bag"` rows have multiplicities; with "set" a row is there or not; with "upsert" a row replaces the
-        one with the same `key`. `key` also says by which columns the input's own arrangement is ordered. With `unique` no
-        two rows may have the same key: closing an epoch that would make two is refused (of a stream, which keeps nothing to
-        compare with, it is believed). The columns in `required` may not be NULL. With `append` rows are never removed.
-        With several workers the key decides which of them has a row; `shard` names the columns at its head that are to do so
-        alone, such as the order of a line item, so that queries which join by them find rows where they need them.
-        A `stream` keeps no history: a view sees its rows from the view's installation on. Closing an epoch of a bag looks
-        every removed row up, to refuse the removal of one that is not there; `checked=False` trusts the caller instead, for
-        unique keys too.
-        """
-        core, storage = self._core, self._core.storage
-        if storage is None or name not in storage.unclaimed:
-            core.check_name(name)
-        declared = input_description(
-            name, schema, columns, key=key, semantics=semantics, stream=stream, checked=checked, unique=unique,
-            required=required, append=append, shard=shard,
-        )  # fmt: skip
-        return create_table(core, name, declared, "error")
+        """`create_table`, by its former name and with its former options."""
+        warn(
+            "engine.input(name, column=type) is called engine.create_table(name, {...})",
+            DeprecationWarning,
+            stacklevel=2,
+        )
+        former = {
+            "key": key, "semantics": semantics, "stream": stream, "unique": unique, "append": append, "shard": shard,
+            "checked": checked, "required": required,
+        }  # fmt: skip
+        found = keyword_schema(name, schema, columns, tuple(former.values()))
+        return self.create_table(name, found, **table_options(name, former))
 
     @property
     @guarded_by_core
@@ -326,12 +330,14 @@ class Engine:
         order_by: str | Sequence[str] = (),
         keep: bool = True,
         if_exists: IfExists = "error",
+        limit: int | str | None = None,
     ) -> View:
         """Keep the answer of a query up to date under a name. The query is a collection, or SQL with its `params`.
 
         `order_by` says by which leading columns the answer is ordered, for those that will join with it. With `keep=False` only
         its changes are of interest: it is not kept, and cannot be read as a snapshot. `if_exists="keep"` returns a view with the
-        same definition that is there already, and "replace" drops it before, so that a cell of a notebook can be run again.
+        same definition that is there already, and "replace" drops it before, so that a cell of a notebook can be run again. A
+        view that keeps more than `limit`, a number of bytes or a text such as "100 MiB", fails; others do not notice.
 
         >>> import tektite as tk
         >>> engine = tk.Engine()
@@ -342,7 +348,7 @@ class Engine:
         [('north', 7)]
         """
         found = self.from_sql(query, params) if isinstance(query, str) else query
-        return create_view(self._core, name, found, order_by, keep, if_exists)
+        return create_view(self._core, name, found, order_by, keep, if_exists, _limit(limit))
 
     def drop_table(self, name: str, *, if_exists: bool = False) -> None:
         """Remove a table that nothing reads, and what was stored of it. With `if_exists` it need not be there."""
@@ -364,14 +370,26 @@ class Engine:
         key: str | Sequence[str] = (),
         keep: bool = True,
         on_change: Callable[[pa.Table], None] | None = None,
+        limit: int | str | None = None,
     ) -> View:
         """Keep a collection's contents up to date under a name. It reads the arrangements that are there already.
 
         `key` says by which leading columns the result is ordered, for those that will join with it. With `keep=False`
         only the changes of the result are of interest: it is not kept, and cannot be read as a snapshot. `on_change`
-        is called after each sweep with a table of the changes (data columns, `time`, `diff`), the first answer included.
+        is called after each sweep with a table of the changes (data columns, `time`, `diff`), the first answer included. A view
+        that keeps more than `limit` bytes for itself, or for an index that is made for it, fails. Others do not notice.
+
+        >>> import tektite as tk
+        >>> engine = tk.Engine()
+        >>> numbers = engine.create_table("numbers", {"n": tk.Int})
+        >>> pairs = numbers.join(numbers.select(m="n"), how="cross")
+        >>> squares = engine.install("squares", pairs, limit="1 MiB")
+        >>> _ = numbers.insert([(n,) for n in range(1000)])
+        >>> engine.settle()
+        >>> print(squares.failure)
+        view 'squares': it keeps ... MiB, and its limit is 1.0 MiB: raise the limit, or keep fewer rows or columns
         """
-        (view,) = self._core.install_together({name: collection}, {name: key}, keep, on_change)
+        (view,) = self._core.install_together({name: collection}, {name: key}, keep, on_change, limit=_limit(limit))
         return view
 
     @guarded_by_core
@@ -681,3 +699,7 @@ def _parameters(params: object, named: Mapping[str, Any]) -> dict[str, Any]:
 def _check_text(text: object, what: str) -> None:
     if not isinstance(text, str):
         raise IncorrectError(f"{what} is text, not {text!r}")
+
+
+def _limit(limit: int | str | None) -> int | None:
+    return None if limit is None else bytes_from(limit, "limit")

@@ -37,6 +37,7 @@ from tektite.query.columns import column_numbers
 from tektite.runtime import allocator
 from tektite.runtime.coordinator import Coordinator
 from tektite.runtime.executor import Executor
+from tektite.runtime.memory_limit import default_limit
 from tektite.runtime.threads import Threads
 from tektite.storage.description import InputDescription
 from tektite.storage.epoch_writer import DurableChange
@@ -44,6 +45,7 @@ from tektite.storage.open_storage import OpenStorage, Position, checked_position
 from tektite.storage.options import Storage
 from tektite.storage.partition import Move
 from tektite.storage.store import Store
+from tektite.trace.batch_memory import BatchMemory
 from tektite.trace.trace import Trace
 from tektite.values.dictionary import Dictionary
 from tektite.values.schema import Schema
@@ -70,6 +72,7 @@ class EngineCore:
         turn: float,
         move: Move,
         autocommit: bool,
+        memory_limit: int | None = None,
     ) -> None:
         """`move` brings stored rows to their shards when the number of these has changed."""
         self.autocommit = autocommit
@@ -87,12 +90,21 @@ class EngineCore:
             finalizer = weakref.finalize(self, self.storage.close)  # for where nobody closes the engine
             self.lock.in_child.append(finalizer.detach)
             workers = self.storage.shards
+        self.memory = self._batch_memory(memory_limit)
+        if self.storage is not None:
+            self.storage.writer.files.memory = self.memory
         self.workers = workers or 1
         self.coordinator = Coordinator(turn, Threads(self.workers))
         self.snapshots = Snapshots()
         self.sessions = Sessions(self)
         self.catalog = Catalog(
-            self.coordinator, self.dictionary, self.workers, merging, self.lock.decide, self.snapshots.earliest
+            self.coordinator,
+            self.dictionary,
+            self.workers,
+            merging,
+            self.lock.decide,
+            self.snapshots.earliest,
+            self.memory,
         )
         self.inputs: dict[str, InputCore] = {}
         self.views: dict[str, ViewCore] = {}
@@ -115,6 +127,12 @@ class EngineCore:
             except BaseException:
                 self.storage.close()
                 raise
+
+    def _batch_memory(self, limit: int | None) -> BatchMemory | None:
+        """Where large batches lie: beyond the limit, in files of the storage's folder, or else of that for temporary files."""
+        limit = default_limit() if limit is None else limit
+        folder = None if self.store is None else self.store.local(".")
+        return None if limit is None else BatchMemory(limit, None if folder is None else str(folder))
 
     def _recover(self, storage: OpenStorage) -> None:
         """Begin with what was found in the storage."""
@@ -427,16 +445,19 @@ class EngineCore:
         keep: bool = True,
         on_change: Callable[[pa.Table], None] | None = None,
         since: int | None = None,
+        limit: int | None = None,
     ) -> list[View]:
         """Views of several collections by one dataflow, in which what they have in common is computed once. They can be read from
-        `since` on, an epoch that a transaction reads, or else from the last closed one.
+        `since` on, an epoch that a transaction reads, or else from the last closed one. Beyond `limit` bytes they fail.
         """
         for name, collection in collections.items():
             self._check_installable(name, collection)
         leads = [
             column_numbers(collection.schema, (keys or {}).get(name, ())) for name, collection in collections.items()
         ]
-        flow, arranged = self.catalog.render(", ".join(collections), [c.operator for c in collections.values()], leads)
+        flow, arranged = self.catalog.render(
+            ", ".join(collections), [c.operator for c in collections.values()], leads, limit
+        )
         views: list[ViewCore] = []
         try:
             flow.settle_start(since)

@@ -70,16 +70,25 @@ def _by_shard(source: InputCore, chunks: list[Chunk]) -> list[list[Chunk]]:
         ]
     key = np.arange(source.sharded_by, dtype=np.int64)
     parts: list[list[list[Chunk]]] = [[[] for _ in range(shards)] for _ in range(shards)]
+    memory, shape = source.engine.memory, source.update_shape
+    most = sum([chunk.n for chunk in chunks])
+    large = memory is not None and most > memory.piece_rows(sum(shape))
+    if memory is not None and large:
+        most = memory.piece_rows(sum(shape)) // shards
 
     def work(worker: int, _: Outbox) -> None:
         for chunk in chunks:
-            share = chunk.slice(chunk.n * worker // shards, chunk.n * (worker + 1) // shards)
-            if share.n:
+            first, last = chunk.n * worker // shards, chunk.n * (worker + 1) // shards
+            for begin in range(first, last, most):
+                share = chunk.slice(begin, min(begin + most, last))
                 buf, head, offsets = route(share.at, key, shards)
                 routed = Chunk(head, (chunk.memory, buf))
                 for shard, (start, stop) in enumerate(pairwise(offsets.tolist())):
                     if stop > start:
-                        parts[shard][worker].append(routed.slice(start, stop))
+                        part = routed.slice(start, stop)
+                        if memory is not None and large:
+                            part = memory.placed(consolidate([part], shape, 0))
+                        parts[shard][worker].append(part)
 
     source.engine.each_shard(work, sum(chunk.n for chunk in chunks))
     return [[chunk for worker in workers for chunk in worker] for workers in parts]
@@ -94,7 +103,7 @@ def _batch(source: InputCore, shard: int, chunks: list[Chunk], at: int | None) -
             return chunks[0]
     else:
         keys = len(source.operation_keys)
-        chunks = [net_changes(chunks, keys, len(source.columns) - keys, version)]
-    batch = consolidate(chunks, (len(source.columns), 1, 1), source.low)
+        chunks = net_changes(chunks, keys, len(source.columns) - keys, version, source.engine.memory)
+    batch = consolidate(chunks, (len(source.columns), 1, 1), source.low, source.engine.memory)
     source.rules.check_batch(batch, version.table, source.engine.dictionary)
     return batch

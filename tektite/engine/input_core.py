@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tektite.dataflow.arrange import consolidate
 from tektite.dataflow.flow import last_closed
 from tektite.dataflow.graph import Outbox
 from tektite.engine.constraints import Rules, check_time
@@ -19,6 +20,7 @@ from tektite.engine.epoch_batches import batches_of, split_at_epoch
 from tektite.engine.epochs import AdoptedRows, Batches, PreparedInput
 from tektite.engine.lock import EngineLock, guarded
 from tektite.engine.pending_updates import PendingUpdates, net_changes
+from tektite.engine.row_slices import is_small, row_slices
 from tektite.engine.versions import in_schema_order, read_first, read_lead, read_version
 from tektite.engine.write_set import WriteSet
 from tektite.errors import ConflictError, IncorrectError, TektiteError
@@ -96,7 +98,7 @@ class InputCore:
         )  # fmt: skip
         # Queries need few columns of a stream and exchange those; its rows stay where they come in.
         self.sharded_by = 0 if self.is_stream else declared.sharded_by
-        self.trace = Trace(width, 1, 1, engine.workers, engine.merging)
+        self.trace = Trace(width, 1, 1, engine.workers, engine.merging, engine.memory)
         self.hold = None if self.is_stream else Hold(self.trace, last_closed(self, engine.snapshots.earliest))
         self.update_shape = (width + (0 if self.semantics == "bag" else 3), 1, 1)
         """The shape of its updates in a write set: operations on sets and upserts have columns of their own."""
@@ -165,6 +167,29 @@ class InputCore:
         """
         self.check_open(verb)
         epoch = self.low if time is None else self._time(time)
+        memory = self.engine.memory
+        if memory is None or is_small(data):
+            self._write_part(data, epoch, diff, into)
+            return
+        found: list[tuple[Chunk, int]] = []
+        for start, part in row_slices(data, memory.piece_rows(sum(self.update_shape))):
+            if start:
+                # What is written so far is sorted and takes less memory, or none.
+                found = [(memory.placed(consolidate([chunk], self.update_shape, 0)), last) for chunk, last in found]
+            one = WriteSet()
+            try:
+                self._write_part(part, epoch, diff, one)
+            except IncorrectError as error:
+                if start:
+                    error.args = (f"{error}; rows are counted from row {start} of the data on",)
+                raise
+            found += one.updates.get(self, ())
+        if found:
+            pending = (into or self.engine.writes).of(self)
+            for chunk, last in found:
+                pending.add(chunk, last)
+
+    def _write_part(self, data: Any, epoch: int, diff: int, into: WriteSet | None) -> None:
         if diff < 0 and self.semantics == "upsert":
             words = self._encode_keys(data)
         else:
@@ -368,13 +393,13 @@ class InputCore:
         """
         pending, adopted = writes.updates.get(self), writes.adopted.get(self)
         now, later = ([], []) if pending is None else self._split(pending, high)
-        left = PendingUpdates(self.update_shape, later) if later else None
+        left = PendingUpdates(self.update_shape, later, self.engine.memory) if later else None
         scheduled = None if at is not None else self.engine.scheduled.updates.get(self)
         postponed = None
         if scheduled is not None and adopted is None:
             due, rest = self._split(scheduled, high)
             now = [*due, *now]
-            postponed = PendingUpdates(self.update_shape, rest) if rest else None
+            postponed = PendingUpdates(self.update_shape, rest, self.engine.memory) if rest else None
         if adopted is None:
             return PreparedInput(self, high, batches_of(self, now, at), left, [], [], postponed=postponed)
         if now or adopted.writes not in (None, self.writes):
@@ -467,7 +492,8 @@ class InputCore:
         rows, nothing = np.ascontiguousarray(rows), np.zeros(rows.shape[1], np.int64)
         head = arriving_operations(rows, keys, self._values, _NONE, nothing, nothing, self.low, 1)
         everywhere = Version(tuple(b for shard in range(self.trace.shards) for b in self.trace.version(shard).batches))
-        gone = net_changes([Chunk(head, (rows, nothing))], len(keys), len(self._values), everywhere).to_array()
+        (changes,) = net_changes([Chunk(head, (rows, nothing))], len(keys), len(self._values), everywhere)
+        gone = changes.to_array()
         found = np.empty((len(self.columns), gone.shape[1]), np.int64)
         found[[*keys, *self._values]] = gone[: len(self.columns)]
         return found

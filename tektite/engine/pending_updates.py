@@ -12,9 +12,9 @@ from itertools import takewhile
 from tektite.dataflow.arrange import consolidate
 from tektite.errors import IncorrectError
 from tektite.kernels.operators.upsert import resolve
-from tektite.kernels.sort.build import build
-from tektite.trace.addresses import addresses
+from tektite.trace.batch_memory import BatchMemory
 from tektite.trace.chunk import Chunk
+from tektite.trace.key_ranges import key_ranges
 from tektite.trace.spine import Version
 
 MOST_ROWS = 1 << 22
@@ -30,8 +30,14 @@ class PendingUpdates:
     ends has added its chunk or not; whatever else it did changes no contents.
     """
 
-    def __init__(self, shape: tuple[int, int, int], chunks: Iterable[tuple[Chunk, int]] = ()) -> None:
+    def __init__(
+        self,
+        shape: tuple[int, int, int],
+        chunks: Iterable[tuple[Chunk, int]] = (),
+        memory: BatchMemory | None = None,
+    ) -> None:
         self.shape = shape
+        self._memory = memory
         self._chunks = list(chunks)
         self._counted: tuple[int, int] = (0, 0)
         self._small, self._allowed = 0, MOST_ROWS
@@ -70,16 +76,26 @@ class PendingUpdates:
         """
         newest = self._chunks[-many:]
         try:
-            built = consolidate([chunk for chunk, _ in newest], self.shape, 0)
+            built = consolidate([chunk for chunk, _ in newest], self.shape, 0, self._memory)
         except (IncorrectError, MemoryError):
             return
         self._counted = (0, 0)
         self._chunks[-many:] = [(built, max(last for _, last in newest))] if built.n else []
 
 
-def net_changes(operations: Sequence[Chunk], keys: int, values: int, held: Version) -> Chunk:
+def net_changes(
+    operations: Sequence[Chunk], keys: int, values: int, held: Version, memory: BatchMemory | None = None
+) -> list[Chunk]:
     """What operations on a set or upsert input (see `arriving_operations`) change in what it holds, in any order."""
-    buf, head = build(addresses(operations), keys + 3 + values, 1, 1, 0)
-    ordered = Chunk(head, buf)
-    buf, head = resolve(ordered.at, keys, values, held.table)
-    return Chunk(head, buf)
+    shape = (keys + 3 + values, 1, 1)
+    ordered = consolidate([*operations], shape, 0, memory)
+    most = ordered.n if memory is None else memory.piece_rows(sum(shape))
+    parts = [ordered] if ordered.n <= most else [part for (part,) in key_ranges([ordered], keys, most)]
+    changes = []
+    for part in parts:
+        buf, head = resolve(part.at, keys, values, held.table)
+        found = Chunk(head, buf)
+        if len(parts) > 1 and memory is not None:
+            found = memory.placed(consolidate([found], (keys + values, 1, 1), 0))
+        changes.append(found)
+    return changes

@@ -210,8 +210,20 @@ class Transaction:
             write(self.writes)
             source.prepare(source.low + 1, self.writes, self.epoch)
         except BaseException:
-            self.writes.updates[source] = PendingUpdates(source.update_shape, before)
+            self.writes.updates[source] = PendingUpdates(source.update_shape, before, source.engine.memory)
             raise
+
+    @guarded
+    def mark(self) -> dict[InputCore, PendingUpdates]:
+        """What it has written so far, to `return_to` later."""
+        self._check_open()
+        return {source: PendingUpdates(source.update_shape, list(rows)) for source, rows in self.writes.updates.items()}
+
+    @guarded
+    def return_to(self, mark: dict[InputCore, PendingUpdates]) -> None:
+        """Forget what was written since a mark was made."""
+        self._check_open()
+        self.writes.updates = {source: PendingUpdates(source.update_shape, list(rows)) for source, rows in mark.items()}
 
     def changes(self, table: Table) -> bool:
         """Whether something was written to a table."""

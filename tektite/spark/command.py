@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from tektite.errors import TektiteError
-from tektite.spark.pipeline import read_pipeline
+from tektite.pipeline import read_pipeline
 from tektite.spark.run import Metrics, run, stopped_by_signals
 from tektite.spark.soundness import check_pipeline
 
@@ -27,7 +27,7 @@ def run_file(path: Path, make_engine: Callable[..., Any], metrics: Path | None, 
         pipeline = read_pipeline(path)
         if check:
             check_pipeline(pipeline, make_engine)
-            say(f"pipeline {pipeline.name}: {len(pipeline.inputs)} inputs, {len(pipeline.views)} views: sound")
+            say(f"pipeline {pipeline.name}: {len(pipeline.tables)} tables, {len(pipeline.views)} views: sound")
             return 0
         with stopped_by_signals(stop, say):
             found = run(pipeline, make_engine, say, stop)

@@ -26,9 +26,9 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from tektite.engine.core import core_of
 from tektite.errors import FaultError, IncorrectError, TektiteError
+from tektite.pipeline import PipelinePlan, SparkSource, TablePlan, ViewPlan
 from tektite.spark.failures import explained, reason
 from tektite.spark.follow import Following
-from tektite.spark.pipeline import InputPlan, PipelinePlan, SparkSource, ViewPlan
 from tektite.spark.preflight import preflight
 from tektite.spark.session import session
 
@@ -63,25 +63,31 @@ class Metrics:
 
 
 def run(
-    pipeline: PipelinePlan, make_engine: Callable[..., Any], say: Say, stop: threading.Event | None = None
+    pipeline: PipelinePlan,
+    make_engine: Callable[..., Any],
+    say: Say,
+    stop: threading.Event | None = None,
+    ready: Callable[[Any], None] | None = None,
 ) -> Metrics:
-    """Run a pipeline to its end, or until `stop` is set."""
+    """Run a pipeline to its end, or until `stop` is set. `ready` is called with the engine when everything is loaded and
+    installed; the pipeline then goes on until it is told to stop, also when its streams have ended.
+    """
     began = time.perf_counter()
     stop = stop or threading.Event()
     ours = SparkContext._active_spark_context is None  # spark-submit and notebooks have their own
     spark = session(master=pipeline.master, name=pipeline.name, memory=pipeline.memory, config=dict(pipeline.config))
     metrics = Metrics(pipeline.name)
     try:
-        ready = preflight(spark, pipeline.storage)
-        ready.check()
-        for note in ready.notes:
+        checked = preflight(spark, pipeline.storage)
+        checked.check()
+        for note in checked.notes:
             say(f"note: {note}")
         with (
-            make_engine(spark=spark, shards=pipeline.shards, storage=pipeline.storage) as engine,
+            make_engine(spark=spark, shards=pipeline.workers, storage=pipeline.storage) as engine,
             loads_given_up(spark, stop) as loading_is_over,
         ):
             try:
-                _work(pipeline, engine, spark, metrics, say, stop, loading_is_over)
+                _work(pipeline, engine, spark, metrics, say, stop, loading_is_over, ready)
             except TektiteError as error:
                 if not stop.is_set() or loading_is_over.is_set():
                     raise
@@ -126,12 +132,13 @@ def _work(
     say: Say,
     stop: threading.Event,
     loading_is_over: threading.Event,
+    ready: Callable[[Any], None] | None,
 ) -> None:
     began = time.perf_counter()
-    inputs = {name: declare(engine, name, plan) for name, plan in pipeline.inputs.items()}
+    inputs = {name: declare(engine, name, plan) for name, plan in pipeline.tables.items()}
     for kept in (True, False):  # a stream's rows are seen by the views that are there when they come
-        for name, plan in pipeline.inputs.items():
-            if plan.load is not None and plan.stream != kept and not stop.is_set():
+        for name, plan in pipeline.tables.items():
+            if plan.load is not None and (plan.options.get("mode") != "stream") == kept and not stop.is_set():
                 metrics.loaded[name] = _load(spark, inputs[name], plan.load, say)
         if kept:
             for name, view in pipeline.views.items():
@@ -150,10 +157,14 @@ def _work(
             bad_rows=plan.follow.bad_rows,
             max_bad_rows=plan.follow.max_bad_rows,
         )
-        for name, plan in pipeline.inputs.items()
+        for name, plan in pipeline.tables.items()
         if plan.follow is not None and not stop.is_set()
     ]
+    if ready is not None and not stop.is_set():
+        ready(engine)
     _wait(engine, followings, queries, say, stop)
+    if ready is not None:
+        stop.wait()
     for following in followings:
         following.stop()
         metrics.followed[following.source.name] = following.rows
@@ -200,12 +211,9 @@ def progress_line(engine: Any, followings: list[Following]) -> str:
     return f"epoch {engine.epoch}, durable {engine.durable}, views {lag} epochs behind{f'; {rows}' if rows else ''}"
 
 
-def declare(engine: Any, name: str, plan: InputPlan) -> Any:
-    """Declare an input."""
-    return engine.input(
-        name, plan.schema, key=plan.key, semantics=plan.semantics, stream=plan.stream, checked=plan.checked,
-        shard=plan.shard,
-    )  # fmt: skip
+def declare(engine: Any, name: str, plan: TablePlan) -> Any:
+    """Declare a table."""
+    return engine.create_table(name, plan.schema, **plan.options)
 
 
 def _load(spark: SparkSession, target: Any, source: SparkSource, say: Say) -> int:
@@ -225,8 +233,8 @@ def _trigger(source: SparkSource) -> dict[str, Any] | None:
 
 
 def _frame(spark: SparkSession, name: str, source: SparkSource, stream: bool) -> DataFrame:
-    """The DataFrame of an input's source."""
-    with explained(f"inputs.{name}.{'follow' if stream else 'load'}", ""):
+    """The DataFrame of a table's source."""
+    with explained(f"tables.{name}.{'follow' if stream else 'load'}", ""):
         return _read(spark, source, stream)
 
 
@@ -251,8 +259,8 @@ def install(pipeline: PipelinePlan, engine: Any, name: str, plan: ViewPlan) -> N
         engine.sql(plan.statement(name))
     else:
         assert plan.python is not None
-        engine.install(name, _function(pipeline.folder, name, plan.python)(engine), key=plan.key)
-    if plan.publish and core_of(engine).store is not None:
+        engine.install(name, _function(pipeline.folder, name, plan.python)(engine), key=plan.order_by)
+    if plan.persist and core_of(engine).store is not None:
         engine.view(name).publish()
 
 

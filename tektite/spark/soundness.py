@@ -15,7 +15,7 @@ from sqlglot import exp, parse_one
 from sqlglot.errors import SqlglotError
 
 from tektite.errors import IncorrectError, TektiteError
-from tektite.spark.pipeline import InputPlan, PipelinePlan, SparkSource
+from tektite.pipeline import PipelinePlan, SparkSource, TablePlan
 from tektite.spark.run import declare, install
 from tektite.values.columns import hint
 
@@ -27,15 +27,15 @@ _TRIGGERS: dict[str, type] = {
 
 def check_pipeline(pipeline: PipelinePlan, make_engine: Callable[..., Any]) -> None:
     """Raise an error that says where the first mistake is, if one is found."""
-    for name, plan in pipeline.inputs.items():
+    for name, plan in pipeline.tables.items():
         for what, source in (("load", plan.load), ("follow", plan.follow)):
             if source is not None:
                 try:
                     check_source(plan, source)
                 except IncorrectError as error:
-                    raise IncorrectError(f"{pipeline.file}, inputs.{name}.{what}: {error}") from None
-    with make_engine(shards=pipeline.shards) as engine:
-        for name, plan in pipeline.inputs.items():
+                    raise IncorrectError(f"{pipeline.file}, tables.{name}.{what}: {error}") from None
+    with make_engine(shards=pipeline.workers) as engine:
+        for name, plan in pipeline.tables.items():
             declare(engine, name, plan)
         for name, view in pipeline.views.items():
             try:
@@ -48,7 +48,7 @@ def check_pipeline(pipeline: PipelinePlan, make_engine: Callable[..., Any]) -> N
                 ) from error
 
 
-def check_source(plan: InputPlan, source: SparkSource) -> None:
+def check_source(plan: TablePlan, source: SparkSource) -> None:
     """Refuse a source that the input cannot be read from."""
     if source.trigger is not None:
         _check_trigger(source.trigger)
@@ -132,7 +132,7 @@ def _check_known(text: str, has: list[str] | None, what: str) -> exp.Expr:
     return found
 
 
-def _check_columns(plan: InputPlan, source: SparkSource, has: list[str]) -> None:
+def _check_columns(plan: TablePlan, source: SparkSource, has: list[str]) -> None:
     beside = {
         getattr(source, what): what
         for what in ("diff", "operation", "order", "position")

@@ -35,6 +35,7 @@ from tektite.errors import FaultError, IncorrectError, UnsupportedError
 from tektite.storage.rows import WIDTHS, Column, columns_of, head_over
 from tektite.storage.store import Parts, Store
 from tektite.trace.batch import Batch
+from tektite.trace.batch_memory import FileRows
 from tektite.trace.times import Frontier
 from tektite.values.words import Words, arrow_buffer
 
@@ -246,7 +247,7 @@ def _small_file(file: BufferedReader, length: int) -> memoryview:
 
 
 @dataclass(frozen=True, eq=False)
-class Mapped:
+class Mapped(FileRows):
     """Keeps a batch of a file alive, and says where it is. A part of the batch has another head."""
 
     columns: object

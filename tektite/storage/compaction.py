@@ -9,17 +9,12 @@ rewritten less often.
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Sequence
-from itertools import count
 
-import numpy as np
-
-from tektite.storage.batchfile import BatchSection, Shape, TextSection
+from tektite.storage.batchfile import BatchSection, TextSection
 from tektite.storage.files import Files
 from tektite.storage.manifest import Live, ManifestState
-from tektite.trace.batch import Batch
-from tektite.trace.merge import merge_now
+from tektite.trace.merge import merge_all
 from tektite.trace.times import Frontier
 
 FAN = 8
@@ -60,20 +55,5 @@ def merged_section(files: Files, state: ManifestState, inputs: Sequence[Live]) -
     # The last durable epoch: no reader of the files asks for earlier ones.
     low = max(state.lows.get(first.arrangement, 0) - 1, 0)
     since: Frontier = ((low,),) if first.shape[1] == 1 else ()
-    batch = merged_batch([files.batch(state, live) for live in inputs], first.shape, since)
+    batch = merge_all([files.batch(state, live) for live in inputs], first.shape, since, files.memory)
     return BatchSection(first.arrangement, first.shard, first.shape, batch)
-
-
-def merged_batch(batches: Sequence[Batch], shape: Shape, since: Frontier) -> Batch:
-    """One batch with the rows of neighbouring ones, oldest first. It distinguishes times from `since` on."""
-    frontier = np.array(since, np.int64).reshape(len(since), shape[1])
-    lower, upper = batches[0].lower, batches[-1].upper
-    order = count()
-    heap = [(batch.n, next(order), batch) for batch in batches]
-    heapq.heapify(heap)
-    while len(heap) > 1:
-        (_, _, a), (_, _, b) = heapq.heappop(heap), heapq.heappop(heap)
-        both = merge_now(a, b, shape, frontier, since)
-        heapq.heappush(heap, (both.n, next(order), both))
-    [(_, _, whole)] = heap
-    return Batch(whole.head, whole.memory, lower, upper, since or batches[0].since)

@@ -37,12 +37,13 @@ import pyarrow as pa
 from tektite.errors import ConflictError, FaultError, TektiteError
 from tektite.storage.batchfile import FOLDER, BatchSection, FileInfo, Shape, TextSection, write_file
 from tektite.storage.clean_up import outdated_files
-from tektite.storage.compaction import due_run, merged_batch, merged_section
+from tektite.storage.compaction import due_run, merged_section
 from tektite.storage.files import Files
 from tektite.storage.manifest import Live, Manifest, ManifestChange, ManifestState
 from tektite.storage.steady_clock import Ages
 from tektite.storage.text_sections import TextCompaction, live_texts
 from tektite.trace.batch import Batch
+from tektite.trace.merge import merge_all
 from tektite.values.dictionary import Dictionary
 from tektite.values.text_space import START, Mark
 
@@ -377,7 +378,7 @@ class EpochWriter:
             self._replace(merging, change)
         sections: list[BatchSection | TextSection] = []
         for (arrangement, shard, shape), batches in fresh.items():
-            batch = merged_batch(batches, shape, ()) if len(batches) > 1 else batches[0]
+            batch = merge_all(batches, shape, (), self.files.memory) if len(batches) > 1 else batches[0]
             if batch.n:
                 sections.append(BatchSection(arrangement, shard, shape, batch))
         texts, attempt.mark = self._dictionary.since(self._mark)

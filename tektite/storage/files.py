@@ -17,6 +17,7 @@ from tektite.storage.batchfile import FOLDER, FileInfo, Opened, damage_error, op
 from tektite.storage.manifest import ManifestState, SectionReference
 from tektite.storage.store import TEMPORARY, Store
 from tektite.trace.batch import Batch
+from tektite.trace.batch_memory import BatchMemory
 
 CACHE_BYTES = 8 << 30
 
@@ -37,6 +38,8 @@ class Files:
         self.folder = folder
         self.cache = cache or default_cache()
         self.limit = limit
+        self.memory: BatchMemory | None = None
+        """Where merged batches lie until they are written, if memory is limited."""
         self._open: WeakValueDictionary[str, Opened] = WeakValueDictionary()
 
     def open(self, info: FileInfo) -> Opened:

@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 
 from tektite.errors import FaultError, NotFoundError, TektiteError
 from tektite.storage.batchfile import FOLDER, BatchSection, FileInfo, TextSection, pack
-from tektite.storage.compaction import merged_batch
 from tektite.storage.files import Files
 from tektite.storage.manifest import Live, Manifest, ManifestChange, ManifestState, version_name
 from tektite.storage.store import Store
+from tektite.trace.merge import merge_all
 
 
 @dataclass
@@ -117,7 +117,7 @@ class Examination:
             again = TextSection.joined(self.files.open(before.files[live.file]).texts(live.index) for live in inputs)
         else:
             batches = [self.files.batch(before, live) for live in inputs]
-            whole = merged_batch(batches, section.shape, section.since)
+            whole = merge_all(batches, section.shape, section.since)
             again = BatchSection(section.arrangement, section.shard, section.shape, whole)
         parts, _, _ = pack([again])
         digest = hashlib.sha256()

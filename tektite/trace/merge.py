@@ -6,7 +6,9 @@ Promise: `advance` does at most about `fuel` rows of work on each of several mer
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Sequence
+from itertools import count
 
 import numpy as np
 
@@ -14,6 +16,7 @@ from tektite.kernels.merge import merge as kernels
 from tektite.kernels.merge import state as fields
 from tektite.trace.addresses import addresses
 from tektite.trace.batch import Batch
+from tektite.trace.batch_memory import FEW_ROWS, BatchMemory, FileRoom
 from tektite.trace.times import Frontier
 from tektite.values.words import Words
 
@@ -25,12 +28,20 @@ class DiffOverflow(OverflowError):
 
 
 class Merge:
-    """The inputs, state and result columns of one open merge. `frontier` (k x nt) compacts times; k == 0 keeps them."""
+    """The inputs, state and result columns of one open merge. `frontier` (k x nt) compacts times; k == 0 keeps them. With a
+    `memory` that is short, the result lies in a file.
+    """
 
-    __slots__ = ("_rooms", "a", "at", "b", "frontier", "n", "since", "state")
+    __slots__ = ("_counted", "_file", "_memory", "_rooms", "a", "at", "b", "frontier", "n", "since", "state")
 
     def __init__(
-        self, a: Batch, b: Batch, shape: tuple[int, int, int], frontier: Words, since: Frontier | Words
+        self,
+        a: Batch,
+        b: Batch,
+        shape: tuple[int, int, int],
+        frontier: Words,
+        since: Frontier | Words,
+        memory: BatchMemory | None = None,
     ) -> None:
         self.a = a
         self.b = b
@@ -40,11 +51,24 @@ class Merge:
         self.state: Words = kernels.open_merge(a.at, b.at, *shape, frontier, a.latest_epoch(), b.latest_epoch())
         self.at: int = self.state.ctypes.data
         rooms = self.state[fields.FIELDS + fields.ROOM : -sum(shape) : fields.PER_COLUMN]
-        # Memory that is never written costs nothing, so every column has room for the longest possible result.
-        self._rooms: dict[int, Words] = {}
-        for j in np.flatnonzero(rooms == fields.NEEDED).tolist():
-            self._rooms[j] = np.empty(self.n + 2, np.int64)
-            rooms[j] = self._rooms[j].ctypes.data
+        needed = np.flatnonzero(rooms == fields.NEEDED).tolist()
+        self._memory = memory
+        self._file: FileRoom | None = None
+        self._counted: object = None
+        columns: list[Words] | None = None
+        if memory is not None and (size := a.bytes + b.bytes) >= memory.least:
+            if memory.is_short(size):
+                self._file = memory.file_room([self.n + 2] * len(needed))
+            if self._file is not None:
+                columns = self._file.columns
+            else:
+                self._counted = memory.counted(None, size)
+        if columns is None:
+            # Memory that is never written costs nothing, so every column has room for the longest possible result.
+            columns = [np.empty(self.n + 2, np.int64) for _ in needed]
+        self._rooms: dict[int, Words] = dict(zip(needed, columns, strict=True))
+        for j, column in self._rooms.items():
+            rooms[j] = column.ctypes.data
 
     @property
     def done(self) -> bool:
@@ -65,6 +89,8 @@ class Merge:
     def result(self) -> Batch:
         """The merged batch. The merge must be done."""
         rows = int(self.state[fields.ROWS])
+        if self._file is not None:
+            return self._in_file(self._file, rows)
         columns = []
         for j, room in self._rooms.items():
             base = fields.FIELDS + fields.PER_COLUMN * j
@@ -74,7 +100,19 @@ class Merge:
                 self.state[base + fields.ROOM] = room.ctypes.data
                 columns.append(room)
         head = kernels.merged_head(self.state)
-        return Batch(head, columns, self.a.lower, self.b.upper, self.since)
+        kept: object = columns
+        if self._counted is not None and self._memory is not None:
+            kept = self._memory.counted(columns, rows * int(head[4::3].sum()))
+        return Batch(head, kept, self.a.lower, self.b.upper, self.since)
+
+    def _in_file(self, file: FileRoom, rows: int) -> Batch:
+        """The merged batch of columns in a file."""
+        used = []
+        for j in self._rooms:
+            base = fields.FIELDS + fields.PER_COLUMN * j
+            used.append(rows * int(self.state[base + fields.STEP]) if self.state[base + fields.VARIES] else 0)
+        head = kernels.merged_head(self.state)
+        return Batch(head, file.end(used), self.a.lower, self.b.upper, self.since)
 
 
 def advance(merges: Sequence[Merge], fuel: int = _ALL) -> int:
@@ -83,10 +121,41 @@ def advance(merges: Sequence[Merge], fuel: int = _ALL) -> int:
     return ended
 
 
-def merge_now(a: Batch, b: Batch, shape: tuple[int, int, int], frontier: Words, since: Frontier | Words) -> Batch:
+def merge_now(
+    a: Batch,
+    b: Batch,
+    shape: tuple[int, int, int],
+    frontier: Words,
+    since: Frontier | Words,
+    memory: BatchMemory | None = None,
+) -> Batch:
     """Merge two batches at once. For small batches that is cheaper than opening a merge."""
+    if memory is not None and (rows := a.n + b.n) >= FEW_ROWS and 8 * rows * sum(shape) >= memory.least:
+        merge = Merge(a, b, shape, frontier, since, memory)
+        while not merge.done:
+            advance([merge])
+        return merge.result()
     buf, head = kernels.merge_rows(a.at, b.at, *shape, frontier)
     merged = Batch(head, buf, a.lower, b.upper, since)
     if merged.n < 0:
         raise DiffOverflow("merging batches: a sum of diffs does not fit 64 bits")
     return merged
+
+
+def merge_all(
+    batches: Sequence[Batch], shape: tuple[int, int, int], since: Frontier, memory: BatchMemory | None = None
+) -> Batch:
+    """One batch with the rows of neighbouring ones, oldest first. It distinguishes times from `since` on."""
+    frontier = np.array(since, np.int64).reshape(len(since), shape[1])
+    lower, upper = batches[0].lower, batches[-1].upper
+    order = count()
+    heap = [(batch.n, next(order), batch) for batch in batches]
+    heapq.heapify(heap)
+    while len(heap) > 1:
+        (_, _, a), (_, _, b) = heapq.heappop(heap), heapq.heappop(heap)
+        both = merge_now(a, b, shape, frontier, since, memory)
+        # The two need not be neighbours, so what they cover is not an interval that the result could name.
+        both = Batch(both.head, both.memory, lower, upper, since)
+        heapq.heappush(heap, (both.n, next(order), both))
+    [(_, _, whole)] = heap
+    return Batch(whole.head, whole.memory, lower, upper, since or batches[0].since)

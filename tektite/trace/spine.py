@@ -37,6 +37,7 @@ import numpy as np
 from tektite.kernels.merge.merge import advance_merges
 from tektite.trace.addresses import addresses
 from tektite.trace.batch import LATEST, Batch
+from tektite.trace.batch_memory import BatchMemory
 from tektite.trace.merge import DiffOverflow, Merge, merge_now
 from tektite.trace.times import Frontier
 from tektite.values.words import Words
@@ -45,6 +46,8 @@ Shape = tuple[int, int, int]
 
 # Merging this many rows at once is cheaper than tracking an open merge (about 50 microseconds).
 SMALL = 4096
+# Merging this many rows at once when a trace is restored takes some milliseconds, and saves readers many batches.
+AT_START = 1 << 16
 # Rows of fuel that are worth a kernel call; below that, insertions accumulate debt.
 _PAYABLE = 256
 # At rest, neighbours are merged unless the older one is this many times larger: about log8(rows) batches remain.
@@ -85,12 +88,18 @@ class Spine:
     """
 
     def __init__(
-        self, shape: Shape, effort: str = "default", frontier: Callable[[], Words] | None = None, upper: Frontier = ()
+        self,
+        shape: Shape,
+        effort: str = "default",
+        frontier: Callable[[], Words] | None = None,
+        upper: Frontier = (),
+        memory: BatchMemory | None = None,
     ) -> None:
         if effort not in _EFFORTS:
             raise ValueError(f"effort {effort!r}: need one of {', '.join(_EFFORTS)}")
         self.shape = shape
         self.upper = upper
+        self._memory = memory
         self._effort = _EFFORTS[effort]
         self._at_once = _ALL if effort == "eager" else SMALL
         self._frontier = frontier or (lambda: np.empty((0, shape[1]), np.int64))
@@ -125,6 +134,17 @@ class Spine:
                 self._pay(fuel)
         if rows >= 64 and len(self._units) > 1:
             self._clear_the_way(_level(rows))
+
+    def restore(self, batches: Iterable[Batch]) -> None:
+        """Start with batches that were merged before. Large ones stay as they are, and are merged as insertions pay for it."""
+        self._units = [batch for batch in batches if batch.n]
+        self._stale = True
+        self._refresh()
+        at_once, self._at_once = self._at_once, max(self._at_once, AT_START)
+        try:
+            self._join_all()
+        finally:
+            self._at_once = at_once
 
     def append(self, *batches: Batch) -> None:
         """Append batches that follow all others. Appending the same ones again right away does nothing."""
@@ -222,7 +242,7 @@ class Spine:
             place = min(range(len(sizes) - 1), key=lambda i: sizes[i] + sizes[i + 1])
             self._merge_at(place, frontier)
         if self._units and isinstance(unit := self._units[0], Batch):
-            self._replace(0, 1, merge_now(unit, self._nothing_after(unit), self.shape, frontier, frontier))
+            self._replace(0, 1, self._merged(unit, self._nothing_after(unit), frontier))
 
     def _pay(self, fuel: int) -> None:
         if advance_merges(self._open_table, fuel):
@@ -261,7 +281,7 @@ class Spine:
         a = self._units[place]
         b = other or self._units[place + 1]
         assert isinstance(a, Batch) and isinstance(b, Batch)
-        merge = Merge(a, b, self.shape, frontier, frontier)
+        merge = Merge(a, b, self.shape, frontier, frontier, self._memory)
         self._stale = True
         self._units[place : place + (1 if other else 2)] = [merge]
         self._refresh()
@@ -270,7 +290,10 @@ class Spine:
         """Merge the batch at `place` with the next one at once."""
         a, b = self._units[place : place + 2]
         assert isinstance(a, Batch) and isinstance(b, Batch)
-        self._replace(place, 2, merge_now(a, b, self.shape, frontier, frontier))
+        self._replace(place, 2, self._merged(a, b, frontier))
+
+    def _merged(self, a: Batch, b: Batch, frontier: Words) -> Batch:
+        return merge_now(a, b, self.shape, frontier, frontier, self._memory)
 
     def _replace(self, place: int, count: int, batch: Batch) -> None:
         self._version = None

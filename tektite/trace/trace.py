@@ -24,6 +24,7 @@ from tektite.kernels.seek.route import split_epoch
 from tektite.kernels.sort.build import build
 from tektite.trace.addresses import addresses
 from tektite.trace.batch import Batch
+from tektite.trace.batch_memory import BatchMemory
 from tektite.trace.chunk import Chunk
 from tektite.trace.merge import DiffOverflow
 from tektite.trace.spine import Shape, Spine, Unmerged, Version, empty_head
@@ -31,6 +32,8 @@ from tektite.trace.times import Frontier, antichain
 from tektite.values.words import Words
 
 EMPTY = Version(())
+LARGE_ROWS = 1 << 10
+"""Rows from which on a batch may be large enough to be placed."""
 MANY = 24
 """The most batches of a version that belongs to one reader: about what a spine has at a million rows."""
 
@@ -38,12 +41,16 @@ MANY = 24
 class Trace:
     """The multiversioned index of one collection, sharded, shared by any number of handles."""
 
-    def __init__(self, data: int, times: int, diffs: int, shards: int, effort: str) -> None:
+    def __init__(
+        self, data: int, times: int, diffs: int, shards: int, effort: str, memory: BatchMemory | None = None
+    ) -> None:
+        """`memory` says where large batches lie; without one, all lie in memory."""
         self.data = data
         self.times = times
         self.diffs = diffs
         self.shards = shards
         self.effort = effort
+        self.memory = memory
         self.on_mint: Callable[[int, Batch], None] | None = None
         """Called with every batch before it is minted, and its shard."""
         self.begin()
@@ -65,6 +72,9 @@ class Trace:
         the spine if somebody reads versions.
         """
         lower = self._uppers[shard]
+        if self.memory is not None and head[0] >= LARGE_ROWS:
+            placed = self.memory.placed(Chunk(head, memory))
+            head, memory = placed.head, placed.memory
         self._uppers[shard] = upper
         batch = Batch(head, memory, lower, upper, lower)
         if self.on_mint is not None:
@@ -95,6 +105,8 @@ class Trace:
         lower = self._uppers[shard]
         batches = []
         for chunk in chunks:
+            if self.memory is not None and chunk.n >= LARGE_ROWS:
+                chunk = self.memory.placed(chunk)
             batches.append(Batch(chunk.head, chunk.memory, lower, upper, lower))
             lower = upper
         if self.spines is None:
@@ -117,8 +129,8 @@ class Trace:
         """Start with history that was minted before this trace existed, up to `upper`, and without readers."""
         self._uppers[shard] = upper
         if self.spines is not None:
-            for batch in batches:
-                self.spines[shard].insert(batch)
+            self.spines[shard].restore(batches)
+            self.spines[shard].upper = upper
 
     @property
     def uppers(self) -> tuple[Frontier, ...]:
@@ -151,7 +163,9 @@ class Trace:
         """Keep history for a reader of versions."""
         self.holds[hold] = None
         if self.spines is None:
-            self.spines = [Spine(self.shape, self.effort, self.frontier) for _ in range(self.shards)]
+            self.spines = [
+                Spine(self.shape, self.effort, self.frontier, memory=self.memory) for _ in range(self.shards)
+            ]
 
     def release(self, hold: Hold) -> None:
         """Remove a reader of versions. Without any, history is dropped."""

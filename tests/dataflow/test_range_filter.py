@@ -175,8 +175,8 @@ def test_result_is_exact_at_every_epoch(workers: int, op: str, by: int, monkeypa
     monkeypatch.setattr(range_filter, "PIECES_PER_RUN", 2)
     names = ["k", "l"][:by]
     with make_engine(workers, turn=0.0) as engine:
-        rows = engine.input("rows", dict.fromkeys([*names, "v", "other"], tk.Int))
-        bounds = engine.input("bounds", dict.fromkeys([*names, "b", "other"], tk.Int))
+        rows = engine.create_table("rows", dict.fromkeys([*names, "v", "other"], tk.Int))
+        bounds = engine.create_table("bounds", dict.fromkeys([*names, "b", "other"], tk.Int))
         # The columns in another order than the operator keeps them in.
         source = rows.select("other", "v", *names)
         view = engine.install("view", source.filter_by_bound("v", op, bounds, "b", by=names))
@@ -220,8 +220,8 @@ def test_each_type_compares_as_in_an_expression(op: str) -> None:
     }
     with make_engine() as engine:
         for i, (type, found) in enumerate(values.items()):
-            rows = engine.input(f"rows{i}", n=tk.Int, v=type)
-            bounds = engine.input(f"bounds{i}", b=type)
+            rows = engine.create_table(f"rows{i}", {"n": tk.Int, "v": type})
+            bounds = engine.create_table(f"bounds{i}", {"b": type})
             all_pairs = rows.with_columns(one=1).join(bounds.with_columns(one=1), on="one")
             slow = all_pairs.filter({"<": tk.col("v") < tk.col("b"), "<=": tk.col("v") <= tk.col("b"),
                                      ">": tk.col("v") > tk.col("b"), ">=": tk.col("v") >= tk.col("b")}[op])  # fmt: skip
@@ -243,7 +243,7 @@ def test_each_type_compares_as_in_an_expression(op: str) -> None:
 @every_number_of_workers
 def test_rows_above_the_average_of_their_group(workers: int) -> None:
     with make_engine(workers) as engine:
-        rows = engine.input("rows", k=tk.Int, v=tk.Int)
+        rows = engine.create_table("rows", {"k": tk.Int, "v": tk.Int})
         source = rows.with_columns(x=tk.col("v").cast(tk.Float))
         means = rows.group_by("k").agg(n=tk.count(), mean=tk.avg("v"))
         view = engine.install("view", source.filter_by_bound("x", ">", means, "mean", by="k").select("k", "v"))
@@ -273,8 +273,8 @@ def test_rows_above_the_average_of_their_group(workers: int) -> None:
 @pytest.mark.executors("stages")
 def test_groups_by_floats_are_those_of_equal_numbers() -> None:
     with make_engine() as engine:
-        rows = engine.input("rows", k=tk.Float, v=tk.Int)
-        bounds = engine.input("bounds", k=tk.Float, b=tk.Int)
+        rows = engine.create_table("rows", {"k": tk.Float, "v": tk.Int})
+        bounds = engine.create_table("bounds", {"k": tk.Float, "b": tk.Int})
         view = engine.install("view", rows.filter_by_bound("v", "<", bounds, "b", by="k"))
         rows.insert([(-0.0, 1), (0.0, 2), (0.0, 9), (1.0, 1), (None, 1)])
         bounds.insert([(-0.0, 5), (None, 5)])
@@ -288,7 +288,7 @@ def test_groups_by_floats_are_those_of_equal_numbers() -> None:
 @pytest.mark.executors("stages")
 def test_a_collection_can_bound_itself() -> None:
     with make_engine() as engine:
-        rows = engine.input("rows", k=tk.Int, v=tk.Int)
+        rows = engine.create_table("rows", {"k": tk.Int, "v": tk.Int})
         view = engine.install("view", rows.filter_by_bound("v", ">=", rows, "v", by="k"))
         rows.insert([(1, 1), (1, 2), (1, 3), (2, 5)])
         engine.advance()
@@ -310,8 +310,8 @@ def largest(values: Iterable[int]) -> int:
 def test_bounds_of_a_loop_move_round_by_round(workers: int) -> None:
     """Each key's bound grows while values lie close enough behind it."""
     with make_engine(workers) as engine:
-        rows = engine.input("rows", k=tk.Int, v=tk.Int)
-        seeds = engine.input("seeds", k=tk.Int, b=tk.Int)
+        rows = engine.create_table("rows", {"k": tk.Int, "v": tk.Int})
+        seeds = engine.create_table("seeds", {"k": tk.Int, "b": tk.Int})
 
         def step(bounds: tk.Collection) -> tk.Collection:
             near = rows.filter_by_bound("v", "<=", bounds, "b", by="k")
@@ -348,8 +348,8 @@ def test_bounds_of_a_loop_move_round_by_round(workers: int) -> None:
 def test_rows_of_a_loop_meet_bounds_from_outside(workers: int) -> None:
     """Values count up as long as they are below a bound that moves between epochs."""
     with make_engine(workers) as engine:
-        seeds = engine.input("seeds", k=tk.Int, v=tk.Int)
-        bounds = engine.input("bounds", k=tk.Int, b=tk.Int)
+        seeds = engine.create_table("seeds", {"k": tk.Int, "v": tk.Int})
+        bounds = engine.create_table("bounds", {"k": tk.Int, "b": tk.Int})
 
         def step(values: tk.Collection) -> tk.Collection:
             passed = values.filter_by_bound("v", "<", bounds, "b", by="k")
@@ -381,8 +381,8 @@ def test_rows_of_a_loop_meet_bounds_from_outside(workers: int) -> None:
 def test_rows_and_bounds_of_a_loop_in_a_loop(workers: int) -> None:
     """The inner loop counts up to the bound, which the outer loop moves to wherever links lead."""
     with make_engine(workers) as engine:
-        seeds = engine.input("seeds", v=tk.Int)
-        links = engine.input("links", v=tk.Int, b=tk.Int)
+        seeds = engine.create_table("seeds", {"v": tk.Int})
+        links = engine.create_table("links", {"v": tk.Int, "b": tk.Int})
 
         def outer(bounds: tk.Collection) -> tk.Collection:
             def inner(values: tk.Collection) -> tk.Collection:
@@ -435,8 +435,8 @@ def test_a_moved_bound_touches_only_the_rows_between(
 
     monkeypatch.setattr(range_filter, "emit_segments", counting)
     with make_engine(workers) as engine:
-        rows = engine.input("rows", k=tk.Int, v=tk.Int)
-        bounds = engine.input("bounds", k=tk.Int, b=tk.Int, key="k", semantics="upsert")
+        rows = engine.create_table("rows", {"k": tk.Int, "v": tk.Int})
+        bounds = engine.create_table("bounds", {"k": tk.Int, "b": tk.Int}, mode="upsert", primary_key="k")
         view = engine.install("view", rows.filter_by_bound("v", op, bounds, "b", by="k"))
         many = 100_000
         for part in range(5):  # several batches
@@ -462,7 +462,7 @@ def test_a_moved_bound_touches_only_the_rows_between(
 @pytest.mark.executors("stages", "spark")
 def test_overflow_is_reported() -> None:
     with make_engine() as engine:
-        rows, bounds = engine.input("rows", v=tk.Int), engine.input("bounds", b=tk.Int)
+        rows, bounds = engine.create_table("rows", {"v": tk.Int}), engine.create_table("bounds", {"b": tk.Int})
         view = engine.install("view", rows.filter_by_bound("v", "<", bounds, "b"))
         rows.update([(1,)], diffs=[2**40])
         bounds.update([(2,)], diffs=[2**40])
@@ -473,8 +473,10 @@ def test_overflow_is_reported() -> None:
 
 def test_mistakes_are_reported_where_they_are_made() -> None:
     with make_engine() as engine:
-        rows = engine.input("rows", k=tk.Int, v=tk.Int, d=tk.Decimal(5, 2), text=tk.String)
-        bounds = engine.input("bounds", k=tk.Int, b=tk.Int, f=tk.Float, d=tk.Decimal(18, 2), text=tk.String)
+        rows = engine.create_table("rows", {"k": tk.Int, "v": tk.Int, "d": tk.Decimal(5, 2), "text": tk.String})
+        bounds = engine.create_table(
+            "bounds", {"k": tk.Int, "b": tk.Int, "f": tk.Float, "d": tk.Decimal(18, 2), "text": tk.String}
+        )
         assert rows.filter_by_bound("d", "<", bounds, "d").schema == rows.schema
         for arguments, by, message in [
             (("v", "=", bounds, "b"), "k", "op is <, <=, > or >=, not '='"),

@@ -155,7 +155,7 @@ class Grid:
     def __init__(self, operation: Operation, leave: bool = False, **options: Any) -> None:
         self.engine = make_engine(**options)
         columns = {"k": tk.Int, "v": tk.Int, "r1": tk.Int, "r2": tk.Int}
-        self.inputs = [self.engine.input(name, columns) for name in ("a", "b", "a minus", "b minus")]
+        self.inputs = [self.engine.create_table(name, columns) for name in ("a", "b", "a minus", "b minus")]
         self.log: list[tuple[int, Row, Time, int]] = []
         with tk.Loop("outer") as outer, tk.Loop("inner") as inner:
             self.loops = (outer._plan, inner._plan)

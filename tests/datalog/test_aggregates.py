@@ -140,7 +140,7 @@ def test_aggregate_is_taken_of(text: str, expected: Rows) -> None:
         types: dict[type, Any] = {int: tk.Int, str: tk.String}
         for name, rows in FACTS.items():
             columns = {f"c{at}": types[type(value)] for at, value in enumerate(rows[0])}
-            engine.input(name, columns, semantics="set")
+            engine.create_table(name, columns, mode="set")
         program = engine.datalog(text)
         view = program["o"]
         # Facts come in two epochs, and what is removed in the second has never been there.
@@ -186,8 +186,8 @@ REFUSED = {
 @pytest.mark.parametrize(("text", "message"), REFUSED.values(), ids=REFUSED.keys())
 def test_aggregate_is_refused(text: str, message: str) -> None:
     with make_engine() as engine:
-        engine.input("a", x=tk.Int, semantics="set")
-        engine.input("e", x=tk.Int, y=tk.Int, semantics="set")
+        engine.create_table("a", {"x": tk.Int}, mode="set")
+        engine.create_table("e", {"x": tk.Int, "y": tk.Int}, mode="set")
         with pytest.raises(tk.IncorrectError, match=message) as caught:
             engine.datalog(text)
         assert text in str(caught.value)
@@ -196,7 +196,7 @@ def test_aggregate_is_refused(text: str, message: str) -> None:
 @pytest.mark.executors("stages", "spark")
 def test_goal_asks_for_an_aggregate_with_outer_variables_and_one_with_witnesses() -> None:
     with make_engine() as engine:
-        score = engine.input("score", who=tk.String, points=tk.Int, semantics="set")
+        score = engine.create_table("score", {"who": tk.String, "points": tk.Int}, mode="set")
         engine.datalog("""
             rank(p, n) :- score(p, s), n = count : { score(_, t), t > s }.
             best(p, s) :- s = max t : { score(p, t) }.
@@ -215,7 +215,7 @@ def test_goal_asks_for_an_aggregate_with_outer_variables_and_one_with_witnesses(
 
 def test_float_becomes_the_whole_number_before_its_point() -> None:
     with make_engine() as engine:
-        f = engine.input("f", x=tk.Float, semantics="set")
+        f = engine.create_table("f", {"x": tk.Float}, mode="set")
         view = engine.datalog("o(x, to_number(x), ftoi(x)) :- f(x).")["o"]
         f.insert([(1.5,), (-1.5,), (2.5,), (-0.5,), (3.0,)])
         engine.advance()
@@ -224,7 +224,7 @@ def test_float_becomes_the_whole_number_before_its_point() -> None:
 
 def test_text_that_is_no_whole_number_is_an_error_that_names_it() -> None:
     with make_engine() as engine:
-        t = engine.input("t", x=tk.String, semantics="set")
+        t = engine.create_table("t", {"x": tk.String}, mode="set")
         engine.datalog("o(to_number(x)) :- t(x).")
         view = engine.view("o")
         t.insert([("12",), ("-3",)])

@@ -29,7 +29,7 @@ pytestmark = pytest.mark.executors
 def with_inputs(workers: int) -> tk.Engine:
     engine = make_engine(workers=workers)
     for name, width in BASE.items():
-        engine.input(name, {f"c{at}": tk.Int for at in range(width)}, semantics="set")
+        engine.create_table(name, {f"c{at}": tk.Int for at in range(width)}, mode="set")
     return engine
 
 

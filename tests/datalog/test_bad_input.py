@@ -209,8 +209,8 @@ REFUSED = {
 @pytest.fixture
 def engine() -> tk.Engine:
     engine = make_engine()
-    engine.input("edge", x=tk.Int, y=tk.Int)
-    engine.input("name", e=tk.Int, v=tk.String)
+    engine.create_table("edge", {"x": tk.Int, "y": tk.Int})
+    engine.create_table("name", {"e": tk.Int, "v": tk.String})
     return engine
 
 
@@ -413,13 +413,13 @@ def test_transaction_is_refused_as_a_whole(facts: object, message: str) -> None:
 def test_names_of_rules_are_taken() -> None:
     """By rules that nobody reads yet and by those that are kept; what belongs to the rules may have them."""
     with make_engine() as engine:
-        other = engine.input("z", x=tk.Int)
+        other = engine.create_table("z", {"x": tk.Int})
         program = engine.datalog("f(9).  g(x) :- f(x).")
         for name in ("f", "g"):
             with pytest.raises(tk.ConflictError, match=f"a Datalog rule named '{name}' already"):
                 engine.install(name, other)
             with pytest.raises(tk.ConflictError, match=f"a Datalog rule named '{name}' already"):
-                engine.input(name, x=tk.Int)
+                engine.create_table(name, {"x": tk.Int})
         assert program["f"].rows() == [(9,)] == engine.query("g(?)").rows()
         engine.drop("f")
         program.drop()

@@ -91,7 +91,7 @@ def test_program_agrees_with_naive_evaluation_at_every_epoch(inputs: str, rules:
     widths = columns_of(inputs)
     with make_engine(workers) as engine:
         tables = {
-            name: engine.input(name, {f"c{i}": tk.Int for i in range(width)}, semantics="set")
+            name: engine.create_table(name, {f"c{i}": tk.Int for i in range(width)}, mode="set")
             for name, width in widths.items()
         }
         program = engine.datalog(rules)
@@ -122,7 +122,7 @@ path(x, y, worse) <= path(x, y, better) :- better <= worse.
 def test_shortest_paths_by_minimum(rules: str) -> None:
     rng = random.Random(5)
     with make_engine() as engine:
-        edge = engine.input("edge", x=tk.Int, y=tk.Int, w=tk.Int, semantics="set")
+        edge = engine.create_table("edge", {"x": tk.Int, "y": tk.Int, "w": tk.Int}, mode="set")
         path = engine.datalog(rules)["path"]
         facts: set[tuple[int, int, int]] = set()
         for _ in range(8):

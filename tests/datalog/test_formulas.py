@@ -39,7 +39,7 @@ def test_nested_negations_agree_with_trying_all_values(seed: int) -> None:
         for name, width in RELATIONS.items():
             rows = {tuple(rng.choice(VALUES) for _ in range(width)) for _ in range(rng.randint(0, 3**width))}
             facts[name] = rows
-            engine.input(name, COLUMNS[width], semantics="set").insert(sorted(rows))
+            engine.create_table(name, COLUMNS[width], mode="set").insert(sorted(rows))
         engine.advance()
         written, read = engine.datalog("\n".join(rules)), engine.datalog("\n".join(patterns))
         for number, formula in enumerate(formulas):
@@ -84,8 +84,8 @@ def test_anything_in_parentheses_is_negated(body: str, wanted: list[int]) -> Non
 
 def test_alternatives_in_parentheses_count_with_what_the_rest_binds() -> None:
     with make_engine() as engine:
-        engine.input("a", x=tk.Int, y=tk.Int, semantics="set").insert([(1, 1), (1, 2), (2, 3)])
-        engine.input("c", x=tk.Int, semantics="set").insert([(1,), (3,)])
+        engine.create_table("a", {"x": tk.Int, "y": tk.Int}, mode="set").insert([(1, 1), (1, 2), (2, 3)])
+        engine.create_table("c", {"x": tk.Int}, mode="set").insert([(1,), (3,)])
         engine.advance()
         program = engine.datalog("n(count()) :- a(x, y), ((c(x); c(y)), x < 9).")
         assert program["n"].rows() == [(3,)]

@@ -55,7 +55,7 @@ def matches(goal: str, row: tuple[int, ...]) -> bool:
 def test_goal_is_the_full_answer_filtered(pattern: str, workers: int) -> None:
     rng = random.Random(pattern)
     with make_engine(workers) as engine:
-        edge = engine.input("edge", x=tk.Int, y=tk.Int, semantics="set")
+        edge = engine.create_table("edge", {"x": tk.Int, "y": tk.Int}, mode="set")
         engine.datalog(GRAPH)
         text = parse_program(GRAPH)
         goals = [pattern.format(*(rng.randrange(7) for _ in range(2))) for _ in range(2)]
@@ -97,7 +97,7 @@ def test_goals_of_random_programs_agree_with_naive_evaluation(seed: int) -> None
     program = RandomProgram(seed)
     rng = random.Random(seed)
     with make_engine() as engine:
-        inputs = {name: engine.input(name, COLUMNS[n], semantics="set") for name, n in BASE.items()}
+        inputs = {name: engine.create_table(name, COLUMNS[n], mode="set") for name, n in BASE.items()}
         engine.datalog(program.text)
         queries = []
         strategy = "auto" if seed % 2 == 0 else "goal"
@@ -123,7 +123,7 @@ def test_goals_of_random_programs_agree_with_naive_evaluation(seed: int) -> None
 
 def graph() -> tuple[tk.Engine, tk.Table]:
     engine = make_engine()
-    edge = engine.input("edge", x=tk.Int, y=tk.Int, semantics="set")
+    edge = engine.create_table("edge", {"x": tk.Int, "y": tk.Int}, mode="set")
     edge.insert([(1, 2), (2, 3), (3, 1), (4, 5)])
     engine.advance()
     engine.datalog(GRAPH)
@@ -193,7 +193,7 @@ def test_forced_strategies_agree() -> None:
 @pytest.mark.executors("stages")
 def test_query_that_comes_to_ask_for_much_is_evaluated_in_full() -> None:
     engine = make_engine()
-    edge = engine.input("edge", x=tk.Int, y=tk.Int, semantics="set")
+    edge = engine.create_table("edge", {"x": tk.Int, "y": tk.Int}, mode="set")
     n = 200
     edge.insert([(i, i + 1) for i in range(n)] + [(i, i + 2) for i in range(n)])
     engine.advance()
@@ -223,7 +223,7 @@ def test_query_that_comes_to_ask_for_much_is_evaluated_in_full() -> None:
 
 def test_query_that_asks_for_much_from_the_start_is_evaluated_in_full() -> None:
     engine = make_engine()
-    edge = engine.input("edge", x=tk.Int, y=tk.Int, semantics="set")
+    edge = engine.create_table("edge", {"x": tk.Int, "y": tk.Int}, mode="set")
     edge.insert([(i, i + 1) for i in range(150)])
     engine.advance()
     engine.datalog(GRAPH)
@@ -235,7 +235,7 @@ def test_query_that_asks_for_much_from_the_start_is_evaluated_in_full() -> None:
 
 def test_query_whose_changes_are_followed_stays_as_it_is() -> None:
     engine = make_engine()
-    edge = engine.input("edge", x=tk.Int, y=tk.Int, semantics="set")
+    edge = engine.create_table("edge", {"x": tk.Int, "y": tk.Int}, mode="set")
     edge.insert([(i, i + d) for i in range(150) for d in (1, 2)])
     engine.advance()
     engine.datalog(GRAPH)
@@ -272,7 +272,7 @@ EQUATIONS = {
 @pytest.mark.parametrize(("written", "kept"), EQUATIONS.items())
 def test_equal_variables_of_a_rule_are_one(written: str, kept: str) -> None:
     engine = make_engine()
-    edge = engine.input("edge", src=tk.Int, dst=tk.Int, semantics="set")
+    edge = engine.create_table("edge", {"src": tk.Int, "dst": tk.Int}, mode="set")
     program = engine.datalog(f"tc(x, y) :- edge(x, y).  {written}")
     assert kept in program.explain("tc")
     edge.insert([(1, 2), (2, 3), (7, 8)])
@@ -296,7 +296,7 @@ def test_equal_variables_of_a_rule_are_one(written: str, kept: str) -> None:
 )
 def test_equation_binds_and_joins_in_edn(query: str, expected: list[tuple[int, int]]) -> None:
     engine = make_engine()
-    engine.input("edge", src=tk.Int, dst=tk.Int, semantics="set").insert([(1, 2), (2, 3), (7, 8)])
+    engine.create_table("edge", {"src": tk.Int, "dst": tk.Int}, mode="set").insert([(1, 2), (2, 3), (7, 8)])
     engine.advance()
     found = engine.query(query)
     assert sorted(found.rows()) == expected
@@ -308,7 +308,7 @@ def test_goal_beside_a_predicate_that_is_kept_in_full() -> None:
     """What one rule asks for follows from what is kept, and what another asks for does not."""
     with make_engine() as engine:
         for name in "ab":
-            engine.input(name, x=tk.Int, y=tk.Int, semantics="set").insert([(4, 1), (1, 4), (2, 1)])
+            engine.create_table(name, {"x": tk.Int, "y": tk.Int}, mode="set").insert([(4, 1), (1, 4), (2, 1)])
         engine.advance()
         engine.datalog("""p((x + 1) % 5, y) :- b(x, y).  q(y) :- p(x, y), q(x).  q(x) :- a(x, y), r(_, _, y).  q(2).
             r(y, x, y) :- q(x), p(x, y).  r(y, y, w) :- r(y, y, _), r(1, w, _).""")
@@ -335,7 +335,7 @@ SWAPPED = {
 def test_goal_tells_the_columns_of_a_recursive_predicate_apart(step: str, strategy: str, joins: str) -> None:
     """One column is tested against a constant, another is what is asked for."""
     with make_engine() as engine:
-        engine.input("e", x=tk.Int, y=tk.Int, semantics="set").insert([(0, 2), (2, 0)])
+        engine.create_table("e", {"x": tk.Int, "y": tk.Int}, mode="set").insert([(0, 2), (2, 0)])
         engine.advance()
         engine.datalog(f"p(x, y) :- e(x, y).  {step}  r(y) :- e(2, y), p(y, 2).  q(x, y) :- e(x, y), p(y, x).")
         assert engine.query("r(?)", strategy=strategy, joins=joins).rows() == [(0,)]
@@ -345,7 +345,9 @@ def test_goal_tells_the_columns_of_a_recursive_predicate_apart(step: str, strate
 @pytest.mark.parametrize("strategy", ["auto", "goal", "full"])
 def test_goal_has_the_types_of_its_predicate(strategy: str) -> None:
     with make_engine() as engine:
-        engine.input("price", x=tk.Decimal(10, 2), y=tk.Float, semantics="set").insert([(Decimal("1.5"), 2.0)])
+        engine.create_table("price", {"x": tk.Decimal(10, 2), "y": tk.Float}, mode="set").insert(
+            [(Decimal("1.5"), 2.0)]
+        )
         engine.advance()
         engine.datalog("p(x, y) :- price(x, y), y < 9.0.")
         (row,) = engine.query("p(1.5, 2)", strategy=strategy).rows()
@@ -355,7 +357,7 @@ def test_goal_has_the_types_of_its_predicate(strategy: str) -> None:
 @pytest.mark.parametrize("strategy", ["auto", "goal", "full"])
 def test_goal_on_facts_alone_answers_before_the_first_epoch(strategy: str) -> None:
     with make_engine() as engine:
-        waiting = engine.input("waiting", x=tk.Int, semantics="set")
+        waiting = engine.create_table("waiting", {"x": tk.Int}, mode="set")
         waiting.insert([(2,)])
         engine.datalog("edge(1, 2).  edge(2, 3).  tc(x, y) :- edge(x, y).  tc(x, z) :- tc(x, y), edge(y, z).")
         engine.datalog("late(x, y) :- waiting(x), tc(x, y).")
@@ -374,7 +376,7 @@ def test_goal_on_facts_alone_answers_before_the_first_epoch(strategy: str) -> No
 def test_aggregate_of_what_lies_below_stays_one_in_a_recursive_predicate(strategy: str) -> None:
     """A greatest value is taken of the rule that says so, not of what other rules say."""
     with make_engine() as engine:
-        engine.input("e", x=tk.Int, y=tk.Int, semantics="set").insert([(1, 2), (1, 3), (3, 5), (2, 4)])
+        engine.create_table("e", {"x": tk.Int, "y": tk.Int}, mode="set").insert([(1, 2), (1, 3), (3, 5), (2, 4)])
         engine.advance()
         engine.datalog("""
             p(x, max(y)) :- e(x, y).    p(x, z) :- p(x, y), e(y, z).

@@ -117,7 +117,7 @@ class Trial:
         self.asked = []
         engine = make_engine(workers=1 + rng.randrange(2))
         for name, width in BASE.items():
-            engine.input(name, COLUMNS[width], semantics="bag" if name == "bag" else "set")
+            engine.create_table(name, COLUMNS[width], mode="bag" if name == "bag" else "set")
         share = {name: rng.random() < 0.5 for name in self.program.predicates if rng.random() < 0.05}
         engine.datalog(self.program.text, share=share, joins=rng.choice(JOINS))
         return engine

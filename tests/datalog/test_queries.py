@@ -98,8 +98,8 @@ def test_rules_in_edn_and_in_textbook_syntax_agree() -> None:
     engines = [make_engine(), make_engine()]
     engines[0].attribute("knows", tk.Int)
     engines[0].attribute("person?")
-    engines[1].input("knows", e=tk.Int, v=tk.Int, semantics="set")
-    engines[1].input("person", e=tk.Int, semantics="set")
+    engines[1].create_table("knows", {"e": tk.Int, "v": tk.Int}, mode="set")
+    engines[1].create_table("person", {"e": tk.Int}, mode="set")
     programs = [engines[0].datalog(edn), engines[1].datalog(textbook)]
     names = ("friend", "circle", "stranger", "reach", "odd")
     views = [program.views(*names) for program in programs]

@@ -43,7 +43,7 @@ def test_random_programs_agree_with_naive_evaluation(seed: int) -> None:
     text = parse_program(program.text)
     with make_engine(workers=1 + seed % 2) as engine:
         for name, n in BASE.items():
-            engine.input(name, COLUMNS[n], semantics="set")
+            engine.create_table(name, COLUMNS[n], mode="set")
         views = dict(zip(program.predicates, engine.datalog(program.text).views(*program.predicates), strict=True))
         for facts in changing(engine, random.Random(seed)):
             expected = evaluate(text, facts)

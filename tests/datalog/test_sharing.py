@@ -27,8 +27,8 @@ even(y) :- odd(x), edge(x, y).
 @pytest.fixture
 def engine() -> tk.Engine:
     engine = make_engine()
-    engine.input("edge", x=tk.Int, y=tk.Int, semantics="set")
-    engine.input("start", x=tk.Int, semantics="set")
+    engine.create_table("edge", {"x": tk.Int, "y": tk.Int}, mode="set")
+    engine.create_table("start", {"x": tk.Int}, mode="set")
     engine.datalog(RULES)
     return engine
 
@@ -106,7 +106,7 @@ def test_what_needs_no_state_is_derived_anew(engine: tk.Engine) -> None:
 
 def test_policy_can_be_overruled() -> None:
     engine = make_engine()
-    engine.input("edge", x=tk.Int, y=tk.Int, semantics="set")
+    engine.create_table("edge", {"x": tk.Int, "y": tk.Int}, mode="set")
     program = engine.datalog(RULES.replace("start(x)", "edge(x, _)"), share={"pair": True, "fan": False})
     engine.datalog("again(x, y, z) :- pair(x, y, z), x != z.")
     engine.view("again")
@@ -122,8 +122,8 @@ def test_order_of_building_follows_from_the_rules_alone() -> None:
     orders = []
     for wanted in (["loop", "wide", "even"], ["even", "wide", "loop"]):
         engine = make_engine()
-        engine.input("edge", x=tk.Int, y=tk.Int, semantics="set")
-        engine.input("start", x=tk.Int, semantics="set")
+        engine.create_table("edge", {"x": tk.Int, "y": tk.Int}, mode="set")
+        engine.create_table("start", {"x": tk.Int}, mode="set")
         program = engine.datalog(RULES)
         program.views(*sorted(wanted))
         orders.append([a.name for a in engine.arrangements()])
@@ -146,7 +146,7 @@ def test_input_that_is_dropped_and_made_anew_is_read_anew(engine: tk.Engine) -> 
     assert view.rows() == [(1, 2)]
     view.drop()
     engine.drop("edge")
-    edge = engine.input("edge", x=tk.Int, y=tk.Int, semantics="set")
+    edge = engine.create_table("edge", {"x": tk.Int, "y": tk.Int}, mode="set")
     edge.insert([(3, 4)])
     engine.advance()
     assert engine.view("tc").rows() == [(3, 4)]

@@ -276,7 +276,7 @@ def test_program_means_what_it_means_in_souffle(text: str, expected: Rows) -> No
         types: dict[type, Any] = {int: tk.Int, str: tk.String}
         for name, rows in FACTS.items():
             columns = {f"c{at}": types[type(value)] for at, value in enumerate(rows[0])}
-            engine.input(name, columns, semantics="set")
+            engine.create_table(name, columns, mode="set")
         view = engine.datalog(text)["o"]
         # Facts come in two epochs; what the second removes should leave no trace.
         for name, rows in FACTS.items():
@@ -299,7 +299,7 @@ def test_functors_are_python_functions_that_are_called_once_for_each_argument(ex
         return f"{text * times}/{ratio}"
 
     with make_engine() as engine:
-        t = engine.input("t", x=tk.String, n=tk.Int, semantics="set")
+        t = engine.create_table("t", {"x": tk.String, "n": tk.Int}, mode="set")
         program = engine.datalog(
             """
             .functor join(a: symbol, b: number, c: float): symbol
@@ -328,7 +328,7 @@ def test_functors_are_python_functions_that_are_called_once_for_each_argument(ex
 )
 def test_functor_that_fails_names_its_call(function: Any, message: str) -> None:
     with make_engine() as engine:
-        n = engine.input("n", x=tk.Int, semantics="set")
+        n = engine.create_table("n", {"x": tk.Int}, mode="set")
         view = engine.datalog(".functor f(x: number): number\no(@f(x)) :- n(x).", functors={"f": function})["o"]
         n.insert([(3,)])
         with pytest.raises(tk.TektiteError, match=message):
@@ -338,7 +338,7 @@ def test_functor_that_fails_names_its_call(function: Any, message: str) -> None:
 
 def test_power_that_does_not_fit_is_an_error() -> None:
     with make_engine() as engine:
-        n = engine.input("n", x=tk.Int, semantics="set")
+        n = engine.create_table("n", {"x": tk.Int}, mode="set")
         view = engine.datalog("o(2 ^ x) :- n(x), x < 100.")["o"]
         n.insert([(62,), (1000,)])
         engine.advance()
@@ -351,7 +351,7 @@ def test_power_that_does_not_fit_is_an_error() -> None:
 
 def test_goal_may_ask_for_a_record_and_for_a_predicate_without_columns() -> None:
     with make_engine() as engine:
-        e = engine.input("e", x=tk.Int, y=tk.String, semantics="set")
+        e = engine.create_table("e", {"x": tk.Int, "y": tk.String}, mode="set")
         engine.datalog("""
             .type P = [x: number, s: symbol]
             .decl p(r: P, n: number)

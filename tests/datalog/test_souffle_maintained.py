@@ -71,8 +71,8 @@ def computed(text: str, facts: dict[str, set[tuple[int, ...]]]) -> list[tuple[An
 
 def inputs(engine: tk.Engine) -> dict[str, tk.Table]:
     return {
-        "e": engine.input("e", x=tk.Int, y=tk.Int, semantics="set"),
-        "n": engine.input("n", x=tk.Int, semantics="set"),
+        "e": engine.create_table("e", {"x": tk.Int, "y": tk.Int}, mode="set"),
+        "n": engine.create_table("n", {"x": tk.Int}, mode="set"),
     }
 
 

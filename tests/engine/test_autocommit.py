@@ -17,7 +17,7 @@ def engine() -> tk.Engine:
 
 
 def test_each_write_returns_the_time_at_which_it_can_be_read(engine: tk.Engine) -> None:
-    table = engine.input("t", x=tk.Int)
+    table = engine.create_table("t", {"x": tk.Int})
     view = engine.install("all", table)
     with engine.hold(view, 0):
         times = [table.insert([(1,), (2,)]), table.remove([(1,)]), table.update([(7,)], diffs=[3])]
@@ -27,8 +27,8 @@ def test_each_write_returns_the_time_at_which_it_can_be_read(engine: tk.Engine) 
 
 
 def test_refused_write_leaves_nothing_behind(engine: tk.Engine) -> None:
-    table = engine.input("t", x=tk.Int)
-    other = engine.input("other", x=tk.Int)
+    table = engine.create_table("t", {"x": tk.Int})
+    other = engine.create_table("other", {"x": tk.Int})
     with pytest.raises(tk.IncorrectError, match=r"row \(1,\) would be there a negative number of times") as refused:
         table.remove([(1,)])
     assert "rollback" not in str(refused.value)
@@ -38,7 +38,7 @@ def test_refused_write_leaves_nothing_behind(engine: tk.Engine) -> None:
 
 
 def test_writes_of_a_transaction_wait_for_its_commit(engine: tk.Engine) -> None:
-    table = engine.input("t", x=tk.Int)
+    table = engine.create_table("t", {"x": tk.Int})
     view = engine.install("all", table)
     with engine.transaction() as both:
         assert table.insert([(1,)]) is None
@@ -49,7 +49,7 @@ def test_writes_of_a_transaction_wait_for_its_commit(engine: tk.Engine) -> None:
 
 
 def test_a_write_of_another_thread_does_not_wait_for_a_transaction(engine: tk.Engine) -> None:
-    table = engine.input("t", x=tk.Int)
+    table = engine.create_table("t", {"x": tk.Int})
     view = engine.install("all", table)
     times: list[int | None] = []
     with engine.transaction():
@@ -63,7 +63,7 @@ def test_a_write_of_another_thread_does_not_wait_for_a_transaction(engine: tk.En
 
 
 def test_update_with_a_time_waits_for_it(engine: tk.Engine) -> None:
-    table = engine.input("t", x=tk.Int)
+    table = engine.create_table("t", {"x": tk.Int})
     view = engine.install("all", table)
     assert table.insert([(9,)], time=2) is None
     assert table.insert([(1,)]) == 0
@@ -85,7 +85,7 @@ def test_facts_are_one_epoch(engine: tk.Engine) -> None:
 
 
 def test_arguments_of_a_query_are_one_epoch(engine: tk.Engine) -> None:
-    edge = engine.input("edge", src=tk.Int, dst=tk.Int)
+    edge = engine.create_table("edge", {"src": tk.Int, "dst": tk.Int})
     edge.insert([(1, 2), (2, 3), (3, 4)])
     with engine.query("[:find ?a ?b :in ?a ?b :where (edge ?a ?b)]", a=1, b=2) as query:
         before = engine.next_epoch
@@ -94,7 +94,7 @@ def test_arguments_of_a_query_are_one_epoch(engine: tk.Engine) -> None:
 
 
 def test_listener_that_closes_an_epoch_is_told_so(engine: tk.Engine) -> None:
-    table, log = engine.input("t", x=tk.Int), engine.input("log", x=tk.Int)
+    table, log = engine.create_table("t", {"x": tk.Int}), engine.create_table("log", {"x": tk.Int})
     told: list[Exception] = []
 
     def listener(_: Any) -> None:
@@ -115,7 +115,7 @@ def test_listener_that_closes_an_epoch_is_told_so(engine: tk.Engine) -> None:
 
 def test_manual_engine_commits_what_was_written_since(tmp_path: Path) -> None:
     with tk.Engine(storage=tmp_path, autocommit=False) as engine:
-        table = engine.input("t", x=tk.Int)
+        table = engine.create_table("t", {"x": tk.Int})
         view = engine.install("all", table)
         assert table.insert([(1,)]) is None
         assert table.insert([(2,)]) is None
@@ -131,7 +131,7 @@ def test_manual_engine_commits_what_was_written_since(tmp_path: Path) -> None:
 
 def test_position_becomes_durable_with_a_transaction(tmp_path: Path) -> None:
     with tk.Engine(storage=tmp_path) as engine:
-        table = engine.input("t", x=tk.Int)
+        table = engine.create_table("t", {"x": tk.Int})
         with engine.transaction() as batch:
             table.insert([(1,)])
             batch.positions["file"] = {"line": 1}

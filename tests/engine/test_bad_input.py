@@ -16,8 +16,8 @@ pytestmark = pytest.mark.executors("stages")
 @pytest.fixture
 def engine() -> tk.Engine:
     engine = make_engine()
-    edges = engine.input("edges", src=tk.Int, dst=tk.Int)
-    engine.input("prices", key=["item"], semantics="upsert", item=tk.String, price=tk.Decimal(6, 2))
+    edges = engine.create_table("edges", {"src": tk.Int, "dst": tk.Int})
+    engine.create_table("prices", {"item": tk.String, "price": tk.Decimal(6, 2)}, mode="upsert", primary_key=["item"])
     engine.install("degrees", edges.count(by="src"))
     edges.insert([(1, 2)])
     engine.advance()
@@ -85,9 +85,9 @@ CASES: dict[str, tuple[Call, type[tk.TektiteError], str]] = {
     ),
     "a view named like an input": (lambda e: e.install("edges", e.table("edges")), tk.ConflictError, "'edges'"),
     "unknown view": (lambda e: e.view("degree"), tk.NotFoundError, "'degree'.*'degrees'"),
-    "unknown semantics": (lambda e: e.input("x", a=tk.Int, semantics="list"), tk.IncorrectError, "'list'"),
-    "upsert without a key": (lambda e: e.input("x", a=tk.Int, semantics="upsert"), tk.IncorrectError, "key"),
-    "input without columns": (lambda e: e.input("x"), tk.IncorrectError, "needs columns"),
+    "unknown semantics": (lambda e: e.create_table("x", {"a": tk.Int}, mode="list"), tk.IncorrectError, "'list'"),
+    "upsert without a key": (lambda e: e.create_table("x", {"a": tk.Int}, mode="upsert"), tk.IncorrectError, "key"),
+    "input without columns": (lambda e: e.create_table("x", {}), tk.IncorrectError, "needs columns"),
     "join of other types": (
         lambda e: e.table("edges").join(e.table("prices"), left_on="src", right_on="item"),
         tk.IncorrectError,
@@ -107,7 +107,6 @@ CASES: dict[str, tuple[Call, type[tk.TektiteError], str]] = {
     "a snapshot of the past": (lambda e: e.view("degrees").snapshot(at=7), tk.IncorrectError, "not at 7"),
     "an epoch that is no integer": (lambda e: e.advance(2.5), tk.IncorrectError, "2.5"),
     "a huge diff": (lambda e: e.table("edges").update([(1, 2)], diffs=[2**62]), tk.IncorrectError, "diff is at most"),
-    "a column named like an option": (lambda e: e.input("x", checked=tk.Bool), tk.IncorrectError, "checked"),
     "going back": (lambda e: e.advance(0), tk.IncorrectError, "cannot advance to 0"),
 }
 
@@ -137,7 +136,7 @@ def test_removing_a_row_that_is_not_there_is_refused_when_the_epoch_closes(engin
 
 @pytest.mark.executors("spark")
 def test_one_bad_input_keeps_all_epochs_open(engine: tk.Engine) -> None:
-    other = engine.input("other", x=tk.Int)
+    other = engine.create_table("other", {"x": tk.Int})
     view = engine.install("others", other)
     other.insert([(1,)])
     engine.table("edges").remove([(9, 9)])
@@ -235,7 +234,7 @@ def test_a_function_that_raises_fails_its_view_alone(engine: tk.Engine) -> None:
 
 
 def test_overflow_of_a_sum_fails_its_view_alone(engine: tk.Engine) -> None:
-    numbers = engine.input("numbers", x=tk.Int)
+    numbers = engine.create_table("numbers", {"x": tk.Int})
     total = engine.install("total", numbers.group_by().agg(total=tk.sum("x")))
     numbers.insert(np.array([2**62, 2**62, 2**62]))
     engine.advance()
@@ -246,7 +245,7 @@ def test_overflow_of_a_sum_fails_its_view_alone(engine: tk.Engine) -> None:
 
 def test_times_that_are_no_epochs_are_refused() -> None:
     with make_engine() as engine:
-        table = engine.input("t", x=tk.Int)
+        table = engine.create_table("t", {"x": tk.Int})
         view = engine.install("v", table)
         for wrong in (2**63, -1, "a", True):
             with pytest.raises(tk.IncorrectError, match="a time"):
@@ -267,14 +266,14 @@ def test_times_that_are_no_epochs_are_refused() -> None:
 
 def test_closed_engine_takes_nothing_more() -> None:
     engine = make_engine()
-    table = engine.input("t", x=tk.Int)
+    table = engine.create_table("t", {"x": tk.Int})
     engine.close()
     engine.close()
     for refused in (
         lambda: table.insert([(1,)]),
         engine.advance,
         lambda: engine.install("v", table),
-        lambda: engine.input("u", x=tk.Int),
+        lambda: engine.create_table("u", {"x": tk.Int}),
         lambda: engine.query("t(?)"),
     ):
         with pytest.raises(tk.ConflictError, match="closed"):
@@ -283,7 +282,7 @@ def test_closed_engine_takes_nothing_more() -> None:
 
 def test_zeros_of_both_signs_are_one_key_of_the_multiplicities() -> None:
     with make_engine() as engine:
-        table = engine.input("t", x=tk.Float)
+        table = engine.create_table("t", {"x": tk.Float})
         view = engine.install("v", table)
         table.insert([(0.0,), (-0.0,), (1.5,)])
         engine.advance()

@@ -29,7 +29,7 @@ def test_an_epoch_closes_iff_no_two_rows_have_the_same_key_at_any_time() -> None
     @given(batches=st.lists(CHANGES, max_size=8), workers=st.sampled_from((1, 2)))
     def check(batches: list[list[tuple[tuple[int, int, int], int, int]]], workers: int) -> None:
         engine = make_engine(workers=workers)
-        table = engine.input("t", key=["a", "b"], unique=True, c=tk.Int, a=tk.Int, b=tk.Int)
+        table = engine.create_table("t", {"c": tk.Int, "a": tk.Int, "b": tk.Int}, primary_key=["a", "b"])
         view = engine.install("v", table)
         held: Counter[tuple[int, int, int]] = Counter()
         for batch in batches:
@@ -59,7 +59,7 @@ def test_an_epoch_closes_iff_no_two_rows_have_the_same_key_at_any_time() -> None
 
 def test_keys_are_compared_with_many_rows_that_are_there() -> None:
     engine = make_engine()
-    table = engine.input("t", key="k", unique=True, k=tk.Int, v=tk.Int)
+    table = engine.create_table("t", {"k": tk.Int, "v": tk.Int}, primary_key="k")
     for start in (2, 0, 1):
         table.insert([(k, start) for k in range(start, 3_000, 3)])
         engine.advance()
@@ -77,8 +77,8 @@ def test_keys_are_compared_with_many_rows_that_are_there() -> None:
 @pytest.mark.parametrize("semantics", ["bag", "set"])
 def test_a_repeated_key_is_refused_and_nothing_changes(semantics: str) -> None:
     engine = make_engine()
-    other = engine.input("other", x=tk.Int)
-    table = engine.input("t", key="k", semantics=semantics, unique=True, k=tk.String, v=tk.Int)
+    other = engine.create_table("other", {"x": tk.Int})
+    table = engine.create_table("t", {"k": tk.String, "v": tk.Int}, mode=semantics, primary_key="k")
     table.insert([("a", 1)])
     engine.advance()
     table.insert([("a", 2)])
@@ -93,21 +93,21 @@ def test_a_repeated_key_is_refused_and_nothing_changes(semantics: str) -> None:
 
 
 def test_a_key_holds_no_null() -> None:
-    table = make_engine().input("t", key="k", unique=True, k=tk.Int)
+    table = make_engine().create_table("t", {"k": tk.Int}, primary_key="k")
     with pytest.raises(tk.IncorrectError, match="column 'k' of table 't' cannot be NULL, and 1 of 2 rows"):
         table.insert([(1,), (None,)])
     assert table.pending == 0
 
 
 def test_a_required_column_holds_no_null() -> None:
-    table = make_engine().input("t", required=["v"], k=tk.Int, v=tk.Int)
+    table = make_engine().create_table("t", {"k": tk.Int, "v": tk.Int}, required=["v"])
     table.update([(None, 1)], diffs=[1])
     with pytest.raises(tk.IncorrectError, match="column 'v' of table 't' cannot be NULL, and 2 of 3 rows"):
         table.update([(1, None), (2, None), (3, 1)])
 
 
 def test_rows_of_an_append_only_input_stay() -> None:
-    table = make_engine().input("t", append=True, k=tk.Int)
+    table = make_engine().create_table("t", {"k": tk.Int}, mode="append")
     table.insert([(1,)])
     with pytest.raises(tk.ConflictError, match="'t' is append-only"):
         table.remove([(1,)])
@@ -117,15 +117,15 @@ def test_rows_of_an_append_only_input_stay() -> None:
 
 def test_zeros_of_both_signs_are_one_key() -> None:
     engine = make_engine()
-    unique = engine.input("u", key=["x"], unique=True, x=tk.Float, v=tk.Int)
+    unique = engine.create_table("u", {"x": tk.Float, "v": tk.Int}, primary_key=["x"])
     unique.insert([(0.0, 1)])
     engine.advance()
     unique.insert([(-0.0, 2)])
     with pytest.raises(tk.ConflictError, match="two rows with the key x = 0.0"):
         engine.advance()
     unique.rollback()
-    latest = engine.input("l", key=["x"], semantics="upsert", x=tk.Float, v=tk.Int)
-    members = engine.input("m", semantics="set", x=tk.Float)
+    latest = engine.create_table("l", {"x": tk.Float, "v": tk.Int}, mode="upsert", primary_key=["x"])
+    members = engine.create_table("m", {"x": tk.Float}, mode="set")
     for zero, value in ((0.0, 1), (-0.0, 2)):
         latest.insert([(zero, value)])
         members.insert([(zero,)])
@@ -139,7 +139,7 @@ def test_zeros_of_both_signs_are_one_key() -> None:
 
 def test_the_caller_is_trusted_where_nothing_is_checked() -> None:
     engine = make_engine()
-    table = engine.input("t", key="k", unique=True, checked=False, k=tk.Int, v=tk.Int)
+    table = engine.create_table("t", {"k": tk.Int, "v": tk.Int}, primary_key="k", checked=False)
     table.insert([(1, 1), (1, 2)])
     engine.advance()
     assert core_of(table).unique == (0,)
@@ -148,14 +148,15 @@ def test_the_caller_is_trusted_where_nothing_is_checked() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"unique": True}, "unique is said of a key"),
-        ({"append": True, "semantics": "set"}, "append-only rows are never replaced"),
-        ({"unique": tk.Int}, "are options"),
+        ({"mode": "upsert"}, "replaces the one with the same primary_key"),
+        ({"mode": "list"}, "mode is one of bag, set, upsert, append, stream, not 'list'"),
+        ({"mode": tk.Int}, "mode is one of"),
+        ({"primary_key": "x"}, "primary_key names 'x'"),
     ],
 )
 def test_a_declaration_that_makes_no_sense_is_refused(options: dict[str, object], message: str) -> None:
     with pytest.raises(tk.IncorrectError, match=message):
-        make_engine().input("t", {"k": tk.Int}, **options)  # type: ignore[arg-type]
+        make_engine().create_table("t", {"k": tk.Int}, **options)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("declared_again", [True, False])
@@ -178,9 +179,9 @@ def test_a_storage_remembers_what_was_declared(tmp_path: Path, declared_again: b
 
 def test_a_stored_input_cannot_be_declared_with_other_demands(tmp_path: Path) -> None:
     with make_engine(storage=tmp_path) as engine:
-        engine.input("t", key="k", unique=True, k=tk.Int)
+        engine.create_table("t", {"k": tk.Int}, primary_key="k")
     with make_engine(storage=tmp_path) as engine, pytest.raises(tk.ConflictError, match=r"unique key \(k\), bag, but"):
-        engine.input("t", key="k", k=tk.Int)
+        engine.create_table("t", {"k": tk.Int}, order_by="k")
 
 
 @pytest.mark.executors("spark")

@@ -30,7 +30,8 @@ def state_of(table: tk.Table) -> tuple[Any, ...]:
 def table(request: pytest.FixtureRequest) -> tk.Table:
     """An input that holds two rows, with updates of the open epoch and of a later one."""
     engine = make_engine(2)
-    made = engine.input("t", key="k", semantics=request.param, k=tk.Int, v=tk.Int)
+    key = {"primary_key" if request.param == "upsert" else "order_by": "k"}
+    made = engine.create_table("t", {"k": tk.Int, "v": tk.Int}, mode=request.param, **key)
     made.insert([(1, 1), (2, 2)])
     engine.advance()
     made.remove([(1, 1)])
@@ -93,7 +94,7 @@ def test_a_write_set_belongs_to_whoever_has_it(table: tk.Table) -> None:
 @pytest.mark.executors("stages", "spark")
 def test_an_epoch_that_one_input_refuses_closes_for_none(tmp_path: Path) -> None:
     with make_engine(storage=tmp_path) as engine:
-        good, bad = (engine.input(name, x=tk.Int) for name in ("good", "bad"))
+        good, bad = (engine.create_table(name, {"x": tk.Int}) for name in ("good", "bad"))
         good.insert([(1,)])
         bad.remove([(1,)])
         with pytest.raises(tk.IncorrectError, match="negative number of times"):
@@ -110,7 +111,7 @@ def test_an_epoch_that_one_input_refuses_closes_for_none(tmp_path: Path) -> None
 
 def test_adopted_rows_are_prepared_for_the_epoch_that_is_open(table: tk.Table) -> None:
     engine = table.engine
-    other = engine.input("other", x=tk.Int, y=tk.Int)
+    other = engine.create_table("other", {"x": tk.Int, "y": tk.Int})
     core, given, adopting = core_of(other), WriteSet(), WriteSet()
     core.write([(1, 1), (2, 2)], None, 1, "insert", given)
     made = core.prepare(2, given)
@@ -135,7 +136,7 @@ def test_rows_that_a_language_needs_are_there_as_of_the_last_closed_epoch() -> N
     engine = make_engine()
     core = core_of(engine)
     schema = tk.Schema(x=tk.Int)
-    engine.input("other", schema)
+    engine.create_table("other", schema)
     engine.advance()
     engine.advance()
     always = core.constant_input("always", schema, [(1,)])

@@ -187,7 +187,7 @@ def test_what_several_readers_begin_with_is_computed_once() -> None:
         return table.append_column("twice", [[2 * value for value in table["n"].to_pylist()]])
 
     with make_engine() as engine:
-        numbers = engine.input("numbers", n=tk.Int)
+        numbers = engine.create_table("numbers", {"n": tk.Int})
         twice = numbers.map_batches(doubled, n=tk.Int, twice=tk.Int)
         pairs = twice.join(twice.select(n="twice", half="n"), on="n")
         view = engine.install("pairs", pairs)

@@ -51,9 +51,9 @@ class World:
     def open(self) -> None:
         """Begin, or begin again with what is stored."""
         self.engine = tk.Engine(self.workers, storage=self.folder, autocommit=False)
-        self.a = self.engine.input("a", k=tk.Int, v=tk.Int)
-        self.b = self.engine.input("b", key="k", k=tk.Int, w=tk.Int)
-        self.c = self.engine.input("c", key="k", semantics="upsert", k=tk.Int, x=tk.Int)
+        self.a = self.engine.create_table("a", {"k": tk.Int, "v": tk.Int})
+        self.b = self.engine.create_table("b", {"k": tk.Int, "w": tk.Int}, order_by="k")
+        self.c = self.engine.create_table("c", {"k": tk.Int, "x": tk.Int}, mode="upsert", primary_key="k")
 
     def view(self, name: str, collection: tk.Collection) -> tk.View:
         """A view that a failed one of the same name does not stand in the way of."""
@@ -203,7 +203,7 @@ def test_a_view_is_installed_or_not(tmp_path: Path, setting: Setting, error: typ
 @pytest.mark.parametrize("name", ["joined", "d"])
 def test_a_drop_can_be_repeated(tmp_path: Path, setting: Setting, error: type[BaseException], name: str) -> None:
     def act(world: World) -> Callable[[], Any]:
-        world.engine.input("d", x=tk.Int)
+        world.engine.create_table("d", {"x": tk.Int})
         return lambda: world.engine.drop(name)
 
     for world, where in each_point(tmp_path, setting, error, act):
@@ -212,7 +212,7 @@ def test_a_drop_can_be_repeated(tmp_path: Path, setting: Setting, error: type[Ba
                 world.engine.drop(name)
             with pytest.raises(tk.NotFoundError):
                 world.engine.drop(name)
-            world.engine.input(name, y=tk.Float)
+            world.engine.create_table(name, {"y": tk.Float})
             world.engine.drop(name)
             world.check(reopen=True)
             assert name not in world.engine.tables
@@ -224,12 +224,12 @@ def test_a_drop_can_be_repeated(tmp_path: Path, setting: Setting, error: type[Ba
 @pytest.mark.parametrize("setting", SETTINGS)
 def test_an_input_is_declared_or_not(tmp_path: Path, setting: Setting, error: type[BaseException]) -> None:
     def act(world: World) -> Callable[[], Any]:
-        return lambda: world.engine.input("d", x=tk.Int)
+        return lambda: world.engine.create_table("d", {"x": tk.Int})
 
     for world, where in each_point(tmp_path, setting, error, act):
         try:
             if "d" not in world.engine.tables:
-                world.engine.input("d", x=tk.Int)
+                world.engine.create_table("d", {"x": tk.Int})
             world.engine.table("d").insert([(1,)])
             world.engine.advance()
             assert world.view("all d", world.engine.table("d")).rows() == [(1,)]
@@ -285,7 +285,7 @@ def test_the_child_of_a_fork_refuses_to_use_the_engine_and_leaves_the_storage_al
     program = """
 import os, sys, tektite as tk
 engine = tk.Engine(storage=sys.argv[1], autocommit=False)
-numbers = engine.input("numbers", n=tk.Int)
+numbers = engine.create_table("numbers", {"n": tk.Int})
 numbers.insert([(1,)])
 engine.advance()
 child = os.fork()

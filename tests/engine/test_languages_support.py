@@ -29,7 +29,7 @@ def test_fixed_rows_are_there_at_once_and_stay(workers: int) -> None:
         rows = [(i, i % 3) for i in range(10)]
         view = engine.install("fixed", fixed(engine, rows))
         assert sorted(view.rows()) == rows
-        numbers = engine.input("numbers", b=tk.Int, name=tk.String)
+        numbers = engine.create_table("numbers", {"b": tk.Int, "name": tk.String})
         joined = engine.install("joined", fixed(engine, rows).join(numbers, on="b"))
         numbers.insert([(1, "one"), (2, "two")])
         engine.advance()
@@ -61,7 +61,7 @@ def test_no_rows_are_rows_too() -> None:
 
 def test_views_of_one_dataflow_come_and_go_one_by_one() -> None:
     engine = make_engine()
-    edges = engine.input("edges", src=tk.Int, dst=tk.Int)
+    edges = engine.create_table("edges", {"src": tk.Int, "dst": tk.Int})
     hops = edges.join(edges, left_on="dst", right_on="src").select("src", dst="dst_right")
     found = core_of(engine).install_together({"hops": hops, "degrees": hops.count(by="src")}, {"hops": "dst"})
     assert core_of(found[0]).flow is core_of(found[1]).flow
@@ -79,7 +79,7 @@ def test_views_of_one_dataflow_come_and_go_one_by_one() -> None:
 
 def test_views_of_one_dataflow_are_installed_together_or_not_at_all() -> None:
     engine = make_engine()
-    edges = engine.input("edges", src=tk.Int, dst=tk.Int)
+    edges = engine.create_table("edges", {"src": tk.Int, "dst": tk.Int})
     with pytest.raises(tk.ConflictError, match="named 'edges'"):
         core_of(engine).install_together({"all": edges, "edges": edges})
     assert engine.views == ()
@@ -87,7 +87,7 @@ def test_views_of_one_dataflow_are_installed_together_or_not_at_all() -> None:
 
 def test_arrangement_is_kept_until_it_is_released() -> None:
     engine = make_engine()
-    edges = engine.input("edges", src=tk.Int, dst=tk.Int)
+    edges = engine.create_table("edges", {"src": tk.Int, "dst": tk.Int})
     assert core_of(engine).is_arranged(edges, "src")
     assert not core_of(engine).is_arranged(edges, "dst")
     kept = engine.keep(edges, "dst")
@@ -102,10 +102,10 @@ def test_arrangement_is_kept_until_it_is_released() -> None:
 
 def test_input_that_begins_with_rows_has_them_before_an_epoch_closes() -> None:
     engine = make_engine()
-    other = engine.input("other", x=tk.Int)
+    other = engine.create_table("other", {"x": tk.Int})
     other.insert([(1,)])
     engine.advance()
-    late = engine.input("late", x=tk.Int, semantics="set")
+    late = engine.create_table("late", {"x": tk.Int}, mode="set")
     core_of(late).begin_with([(1,), (2,)])
     view = engine.install("both", late.join(other, on="x"))
     assert view.rows() == [(1,)]
@@ -118,7 +118,7 @@ def test_input_that_begins_with_rows_has_them_before_an_epoch_closes() -> None:
 
 def test_before_the_first_epoch_the_rows_an_input_begins_with_wait_for_it() -> None:
     engine = make_engine()
-    first = engine.input("first", x=tk.Int)
+    first = engine.create_table("first", {"x": tk.Int})
     core_of(first).begin_with([(1,)])
     view = engine.install("all", first)
     assert view.rows() == []
@@ -129,7 +129,7 @@ def test_before_the_first_epoch_the_rows_an_input_begins_with_wait_for_it() -> N
 @pytest.mark.executors("spark")
 def test_loops_that_are_shared_run_once_for_all_that_leave_them() -> None:
     engine = make_engine()
-    edges = engine.input("edges", src=tk.Int, dst=tk.Int, semantics="set")
+    edges = engine.create_table("edges", {"src": tk.Int, "dst": tk.Int}, mode="set")
     with tk.Loop("parity", shared=True) as loop:
         even = loop.variable("even", node=tk.Int)
         odd = loop.variable("odd", node=tk.Int)

@@ -24,7 +24,7 @@ class Replacing:
 
     def __init__(self, engine: tk.Engine) -> None:
         self.engine = engine
-        self.source = engine.input("edges", src=tk.Int, dst=tk.Int)
+        self.source = engine.create_table("edges", {"src": tk.Int, "dst": tk.Int})
         self.rows = [(i, (i + 1) % ROWS) for i in range(ROWS)]
         self.source.insert(self.rows)
         engine.advance()
@@ -152,7 +152,7 @@ def test_memory_comes_back_when_a_large_view_is_dropped() -> None:
     process = psutil.Process()
     rows = 1_500_000
     with tk.Engine(autocommit=False) as engine:
-        source = engine.input("pairs", a=tk.Int, b=tk.Int)
+        source = engine.create_table("pairs", {"a": tk.Int, "b": tk.Int})
         rng = np.random.default_rng(1)
         source.insert(rng.integers(0, 2**62, (rows, 2)))
         engine.advance()

@@ -20,7 +20,7 @@ def reach(engine: tk.Engine) -> tk.Collection:
 
 def engine_with_a_path(length: int) -> tk.Engine:
     engine = tk.Engine(autocommit=False)
-    edges = engine.input("edges", src=tk.Int, dst=tk.Int)
+    edges = engine.create_table("edges", {"src": tk.Int, "dst": tk.Int})
     edges.insert({"src": np.arange(length), "dst": np.arange(1, length + 1)})
     engine.advance()
     return engine
@@ -51,7 +51,7 @@ def test_dropped_input_gives_back_its_memory_and_its_name() -> None:
     engine = engine_with_a_path(300)
     engine.drop("edges")
     assert (engine.bytes, engine.arrangements()) == (0, [])
-    edges = engine.input("edges", src=tk.Int, dst=tk.Int)
+    edges = engine.create_table("edges", {"src": tk.Int, "dst": tk.Int})
     edges.insert([(1, 2)])
     engine.advance()
     assert engine.install("all", edges).rows() == [(1, 2)]

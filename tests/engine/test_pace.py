@@ -14,8 +14,8 @@ pytestmark = pytest.mark.executors("stages")
 
 def two_rates(name: str) -> tuple[tk.Engine, tk.Table, tk.Table, tk.View]:
     engine = make_engine()
-    a = engine.input("a", k=tk.Int, x=tk.Int)
-    b = engine.input("b", k=tk.Int, y=tk.Int)
+    a = engine.create_table("a", {"k": tk.Int, "x": tk.Int})
+    b = engine.create_table("b", {"k": tk.Int, "y": tk.Int})
     plans = {
         "join": lambda: a.join(b, on="k"),
         "self": lambda: a.join(a, left_on="x", right_on="k").join(b, on="k"),
@@ -63,7 +63,7 @@ def test_one_input_far_ahead_of_the_other(name: str) -> None:
 @pytest.mark.parametrize("merging", ["eager", "default", "lazy"])
 def test_a_view_installed_on_compacted_history_answers_at_once(merging: str) -> None:
     with make_engine(merging=merging) as engine:
-        edges = engine.input("edges", src=tk.Int, dst=tk.Int)
+        edges = engine.create_table("edges", {"src": tk.Int, "dst": tk.Int})
         for epoch in range(60):
             edges.insert([(epoch % 5, epoch)])
             if epoch >= 5:
@@ -82,8 +82,8 @@ def test_a_view_installed_on_compacted_history_answers_at_once(merging: str) -> 
 
 def test_the_first_answer_waits_for_the_slowest_input() -> None:
     with make_engine() as engine:
-        a = engine.input("a", x=tk.Int)
-        b = engine.input("b", x=tk.Int)
+        a = engine.create_table("a", {"x": tk.Int})
+        b = engine.create_table("b", {"x": tk.Int})
         a.insert([(1,), (2,)])
         a.advance(5)
         while engine.idle():
@@ -103,7 +103,7 @@ def test_the_first_answer_waits_for_the_slowest_input() -> None:
 
 def test_an_arrangement_is_shared_and_lives_as_long_as_its_readers() -> None:
     with make_engine() as engine:
-        edges = engine.input("edges", src=tk.Int, dst=tk.Int)
+        edges = engine.create_table("edges", {"src": tk.Int, "dst": tk.Int})
         edges.insert([(1, 2), (2, 3)])
         engine.advance()
         one = engine.install("one", edges.join(edges, left_on="dst", right_on="src"))
@@ -125,8 +125,8 @@ def test_an_arrangement_is_shared_and_lives_as_long_as_its_readers() -> None:
 @pytest.mark.parametrize("ended", ["a", "b"])
 def test_a_join_goes_on_answering_after_one_input_has_ended(ended: str) -> None:
     with make_engine() as engine:
-        a = engine.input("a", k=tk.Int, x=tk.Int)
-        b = engine.input("b", k=tk.Int, y=tk.Int)
+        a = engine.create_table("a", {"k": tk.Int, "x": tk.Int})
+        b = engine.create_table("b", {"k": tk.Int, "y": tk.Int})
         view = engine.install("join", a.join(b, on="k"))
         a.insert([(1, 10)])
         b.insert([(1, 20), (2, 30)])
@@ -151,7 +151,7 @@ def test_a_join_goes_on_answering_after_one_input_has_ended(ended: str) -> None:
 
 def test_updates_ahead_of_time_count_when_an_input_ends() -> None:
     with make_engine() as engine:
-        a = engine.input("a", x=tk.Int)
+        a = engine.create_table("a", {"x": tk.Int})
         view = engine.install("view", a.count())
         changes = view.changes()
         a.update([(1,), (2,)], times=[7, 3])
@@ -165,7 +165,7 @@ def test_updates_ahead_of_time_count_when_an_input_ends() -> None:
 
 def chain(engine: tk.Engine) -> tuple[tk.Table, tk.View, tk.View]:
     """A cheap view, and one that needs many steps for each epoch."""
-    edges = engine.input("edges", src=tk.Int, dst=tk.Int)
+    edges = engine.create_table("edges", {"src": tk.Int, "dst": tk.Int})
     quick = engine.install("quick", edges)
 
     def step(reach: tk.Collection) -> tk.Collection:
@@ -235,7 +235,7 @@ def test_a_suspended_sweep_is_not_disturbed_by_what_happens_meanwhile() -> None:
 @pytest.mark.executors("spark")
 def test_a_stream_is_seen_from_the_installation_on() -> None:
     with make_engine() as engine:
-        events = engine.input("events", stream=True, x=tk.Int)
+        events = engine.create_table("events", {"x": tk.Int}, mode="stream")
         first = engine.install("first", events.count())
         events.insert([(1,), (2,)])
         engine.advance()

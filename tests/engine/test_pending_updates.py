@@ -24,7 +24,7 @@ def few(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_updates_that_cancel_do_not_pile_up() -> None:
     engine = make_engine()
-    numbers = engine.input("numbers", n=tk.Int)
+    numbers = engine.create_table("numbers", {"n": tk.Int})
     for _ in range(100):
         numbers.update(np.arange(200), diffs=np.ones(200, np.int64))
         numbers.update(np.arange(200), diffs=-np.ones(200, np.int64))
@@ -37,15 +37,15 @@ def test_updates_that_cancel_do_not_pile_up() -> None:
 def test_distinct_updates_are_all_kept_and_sorted_seldom(monkeypatch: pytest.MonkeyPatch) -> None:
     sorted_rows = 0
 
-    def counting(chunks, shape, low):  # type: ignore[no-untyped-def]
+    def counting(chunks, shape, low, memory=None):  # type: ignore[no-untyped-def]
         nonlocal sorted_rows
         sorted_rows += sum(chunk.n for chunk in chunks)
-        return consolidate(chunks, shape, low)
+        return consolidate(chunks, shape, low, memory)
 
     consolidate = pending_updates.consolidate
     monkeypatch.setattr(pending_updates, "consolidate", counting)
     engine = make_engine()
-    numbers = engine.input("numbers", n=tk.Int)
+    numbers = engine.create_table("numbers", {"n": tk.Int})
     for start in range(0, 40_000, 100):
         numbers.insert(np.arange(start, start + 100))
     assert numbers.pending == 40_000
@@ -56,7 +56,7 @@ def test_distinct_updates_are_all_kept_and_sorted_seldom(monkeypatch: pytest.Mon
 
 def test_rows_that_come_one_by_one_become_few_chunks() -> None:
     engine = make_engine()
-    numbers = engine.input("numbers", n=tk.Int)
+    numbers = engine.create_table("numbers", {"n": tk.Int})
     for n in range(300):
         numbers.insert([(n % 10,)])
     assert len(list(core_of(engine).writes.of(core_of(numbers)))) <= 40
@@ -67,7 +67,7 @@ def test_rows_that_come_one_by_one_become_few_chunks() -> None:
 @pytest.mark.parametrize("workers", [1, 2])
 def test_each_update_keeps_its_time(workers: int) -> None:
     engine = make_engine(workers)
-    numbers = engine.input("numbers", n=tk.Int)
+    numbers = engine.create_table("numbers", {"n": tk.Int})
     view = engine.install("all", numbers)
     random = np.random.default_rng(1)
     expected: Counter[tuple[int, int]] = Counter()
@@ -88,7 +88,7 @@ def test_each_update_keeps_its_time(workers: int) -> None:
 def test_order_of_arrival_survives(semantics: str) -> None:
     engine = make_engine()
     key = ["k"] if semantics == "upsert" else []
-    prices = engine.input("prices", key=key, semantics=semantics, k=tk.Int, price=tk.Int)
+    prices = engine.create_table("prices", {"k": tk.Int, "price": tk.Int}, mode=semantics, primary_key=key)
     for n in range(200):
         prices.insert([(n % 7, n)])
         if semantics == "set":
@@ -99,7 +99,7 @@ def test_order_of_arrival_survives(semantics: str) -> None:
 
 def test_sum_that_does_not_fit_is_reported_when_the_epoch_closes() -> None:
     engine = make_engine()
-    numbers = engine.input("numbers", n=tk.Int)
+    numbers = engine.create_table("numbers", {"n": tk.Int})
     for _ in range(40):
         numbers.update(np.zeros(2000, np.int64), diffs=np.full(2000, 2**48))
     with pytest.raises(tk.IncorrectError, match="does not fit"):

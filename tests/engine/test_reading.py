@@ -31,7 +31,7 @@ def engine() -> Iterator[tk.Engine]:
 
 @pytest.fixture
 def orders(engine: tk.Engine) -> tk.Table:
-    made = engine.input("orders", customer=tk.String, amount=tk.Int)
+    made = engine.create_table("orders", {"customer": tk.String, "amount": tk.Int})
     made.insert(ORDERS)
     return made
 
@@ -77,13 +77,13 @@ def test_polars_reads_them_or_is_asked_for(engine: tk.Engine, orders: tk.Table) 
 
 
 def test_rows_of_one_are_inserted_into_another(engine: tk.Engine, orders: tk.Table) -> None:
-    copy = engine.input("copy", customer=tk.String, amount=tk.Int)
+    copy = engine.create_table("copy", {"customer": tk.String, "amount": tk.Int})
     copy.insert(orders)
     assert sorted(copy) == sorted(ORDERS)
 
 
 def test_one_without_rows_is_still_there(engine: tk.Engine) -> None:
-    empty = engine.input("empty", x=tk.Int)
+    empty = engine.create_table("empty", {"x": tk.Int})
     view = engine.install("view", empty)
     for found in (empty, view):
         assert len(found) == 0 and found.rows() == [] and bool(found) is True
@@ -91,7 +91,7 @@ def test_one_without_rows_is_still_there(engine: tk.Engine) -> None:
 
 
 def test_multiplicities_count(engine: tk.Engine) -> None:
-    table = engine.input("t", x=tk.Int)
+    table = engine.create_table("t", {"x": tk.Int})
     table.insert([(1,), (1,), (2,)])
     assert len(table) == 3 and sorted(table) == [(1,), (1,), (2,)]
     nothing = engine.install("nothing", table.select())
@@ -115,23 +115,23 @@ def test_an_input_is_read_as_of_a_time_that_is_held(engine: tk.Engine, orders: t
 
 
 def test_what_has_no_rows_says_so(engine: tk.Engine) -> None:
-    stream = engine.input("s", x=tk.Int, stream=True)
+    stream = engine.create_table("s", {"x": tk.Int}, mode="stream")
     stream.insert([(1,)])
     for read in (stream.rows, stream.head, lambda: len(stream), lambda: stream.lookup(1)):
         with pytest.raises(tk.ConflictError, match="table 's' is a stream, which keeps no rows"):
             read()
-    gone = engine.input("gone", x=tk.Int)
+    gone = engine.create_table("gone", {"x": tk.Int})
     engine.drop("gone")
     with pytest.raises(tk.ConflictError, match="table 'gone' was dropped"):
         gone.rows()
-    left = engine.input("left", x=tk.Int)
+    left = engine.create_table("left", {"x": tk.Int})
     engine.close()
     with pytest.raises(tk.ConflictError, match="the engine is closed"):
         left.rows()
 
 
 def test_an_input_shows_what_a_transaction_sees(engine: tk.Engine) -> None:
-    table = engine.input("t", key="k", semantics="upsert", k=tk.Int, v=tk.String)
+    table = engine.create_table("t", {"k": tk.Int, "v": tk.String}, mode="upsert", primary_key="k")
     table.insert([(1, "a"), (2, "b")])
     with engine.transaction():
         table.insert([(2, "c"), (3, "d")])
@@ -153,7 +153,7 @@ def test_an_input_shows_what_a_transaction_sees(engine: tk.Engine) -> None:
 def test_the_first_rows_are_rows_and_as_many_as_there_are(workers: int) -> None:
     rng = random.Random(workers)
     with make_engine(workers) as engine:
-        table = engine.input("t", key="k", k=tk.Int, x=tk.Int)
+        table = engine.create_table("t", {"k": tk.Int, "x": tk.Int}, order_by="k")
         view = engine.install("v", table.filter(tk.col("x") >= 0))
         present: Counter[tuple[int, int]] = Counter()
         for epoch in range(30):
@@ -175,7 +175,7 @@ def test_the_first_rows_are_rows_and_as_many_as_there_are(workers: int) -> None:
 def test_only_the_first_rows_are_looked_at(engine: tk.Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     import tektite.engine.versions
 
-    table = engine.input("t", x=tk.Int)
+    table = engine.create_table("t", {"x": tk.Int})
     table.insert([(x,) for x in range(50_000)])
     seen: list[int] = []
     consolidate = tektite.engine.versions.consolidate
@@ -213,7 +213,7 @@ KINDS = [
 def test_lookup_finds_the_rows_of_a_key_by_any_type(
     engine: tk.Engine, kind: Any, values: list[Any], wrong: Any
 ) -> None:
-    table = engine.input("t", {"v": tk.Int, "k": kind}, key="k")
+    table = engine.create_table("t", {"v": tk.Int, "k": kind}, order_by="k")
     view = engine.install("v", table.filter(tk.col("v") >= 0), key="k")
     table.insert([(i, value) for i, value in enumerate(values)] + [(9, values[0]), (10, None)])
     table.insert([(11, values[0])])
@@ -233,10 +233,10 @@ def test_lookup_finds_the_rows_of_a_key_by_any_type(
 
 
 def test_lookup_finds_zero_whatever_its_sign(engine: tk.Engine) -> None:
-    table = engine.input("t", key="k", semantics="upsert", k=tk.Float, v=tk.Int)
+    table = engine.create_table("t", {"k": tk.Float, "v": tk.Int}, mode="upsert", primary_key="k")
     table.insert([(-0.0, 1)])
     assert table.lookup(0.0) == table.lookup(-0.0) == [(0.0, 1)]
-    bag = engine.input("bag", k=tk.Float, v=tk.Float)
+    bag = engine.create_table("bag", {"k": tk.Float, "v": tk.Float})
     bag.insert([(-0.0, 0.0), (0.0, -0.0), (1.0, 0.0)])
     assert len(bag.lookup(0.0)) == len(bag.lookup(-0.0, 0.0)) == len(bag.lookup(0.0, -0.0)) == 2
 
@@ -245,23 +245,23 @@ def test_lookup_finds_zero_whatever_its_sign(engine: tk.Engine) -> None:
 
 
 def test_shown_with_name_schema_time_and_first_rows(engine: tk.Engine, orders: tk.Table) -> None:
-    table = engine.input("t", x=tk.Int)
+    table = engine.create_table("t", {"x": tk.Int})
     view = engine.install("v", table.filter(tk.col("x") > 0))
     assert repr(view) == "<View 'v' (x: int), time 0>"
     table.insert([(x,) for x in range(1, 9)])
     assert repr(view) == "<View 'v' (x: int), time 1\n  (1,)\n  (2,)\n  (3,)\n  (4,)\n  (5,)\n  ...>"
     assert repr(table) == repr(view).replace("View 'v'", "Table 't'")
     fresh = make_engine()
-    assert repr(fresh.input("f", x=tk.Int)) == "<Table 'f' (x: int), no epoch closed yet>"
+    assert repr(fresh.create_table("f", {"x": tk.Int})) == "<Table 'f' (x: int), no epoch closed yet>"
     assert repr(fresh.install("g", fresh.table("f"))) == "<View 'g' (x: int), no answer yet>"
     fresh.close()
 
 
 def test_shown_whatever_state_it_is_in(engine: tk.Engine) -> None:
-    table = engine.input("t", x=tk.String)
+    table = engine.create_table("t", {"x": tk.String})
     numbers = engine.install("numbers", table.select(y=tk.col("x").cast(tk.Int)))
     unkept = engine.install("unkept", table, keep=False)
-    stream = engine.input("s", x=tk.Int, stream=True)
+    stream = engine.create_table("s", {"x": tk.Int}, mode="stream")
     table.insert([("bad",)])
     assert "unreadable: view 'numbers'" in repr(numbers) and "'bad'" in repr(numbers)
     assert repr(unkept) == "<View 'unkept' (x: string), not kept>"
@@ -278,7 +278,7 @@ def test_shown_whatever_state_it_is_in(engine: tk.Engine) -> None:
 
 def test_showing_a_view_that_has_fallen_behind_leaves_it_there() -> None:
     with make_engine(autocommit=True, turn=0) as engine:
-        table = engine.input("t", k=tk.Int, x=tk.Int)
+        table = engine.create_table("t", {"k": tk.Int, "x": tk.Int})
         view = engine.install("pairs", table.join(table, on="k").count(by="k"))
         table.insert([(1, 1)])
         view.rows()
@@ -298,7 +298,7 @@ def test_showing_a_view_that_has_fallen_behind_leaves_it_there() -> None:
 @pytest.mark.executors("stages", "spark")
 def test_a_query_answered_once_leaves_nothing_behind() -> None:
     with make_engine() as engine:
-        edges = engine.input("edges", src=tk.Int, dst=tk.Int)
+        edges = engine.create_table("edges", {"src": tk.Int, "dst": tk.Int})
         hops = edges.join(edges, left_on="dst", right_on="src").select("src", dst="dst_right")
         assert hops.collect().num_rows == 0
         edges.insert([(1, 2), (2, 3), (3, 4)])
@@ -312,7 +312,7 @@ def test_a_query_answered_once_leaves_nothing_behind() -> None:
 
 
 def test_a_query_answered_once_reads_the_indexes_that_are_there(engine: tk.Engine) -> None:
-    edges = engine.input("edges", src=tk.Int, dst=tk.Int)
+    edges = engine.create_table("edges", {"src": tk.Int, "dst": tk.Int})
     edges.insert([(1, 2), (2, 3)])
     pinned = engine.keep(edges, by="dst")
     during: list[set[str]] = []
@@ -324,7 +324,7 @@ def test_a_query_answered_once_reads_the_indexes_that_are_there(engine: tk.Engin
 
 
 def test_a_query_that_fails_once_says_why_and_is_gone(engine: tk.Engine) -> None:
-    table = engine.input("t", x=tk.String)
+    table = engine.create_table("t", {"x": tk.String})
     table.insert([("bad",)])
     with pytest.raises(tk.IncorrectError, match="'bad'") as caught:
         table.select(y=tk.col("x").cast(tk.Int)).collect()

@@ -20,7 +20,7 @@ MOST = 2**63 - 1
 
 def texts(**options: Any) -> tuple[tk.Engine, tk.Table]:
     engine = make_engine(**options)
-    return engine, engine.input("s", x=tk.String)
+    return engine, engine.create_table("s", {"x": tk.String})
 
 
 def number(name: str = "x") -> tk.Expr:
@@ -127,7 +127,7 @@ def test_show_views_counts_rows_and_says_what_fails(caplog: pytest.LogCaptureFix
 
 def test_the_error_names_the_view_the_expression_the_row_and_how_many_more_fail() -> None:
     engine = make_engine()
-    source = engine.input("s", k=tk.Int, x=tk.String)
+    source = engine.create_table("s", {"k": tk.Int, "x": tk.String})
     view = engine.install("v", source.select("k", y=number()))
     change(engine, source, (7, "bad"))
     fails(
@@ -156,7 +156,7 @@ def test_views_that_do_not_depend_on_the_row_never_notice() -> None:
 
 def test_views_of_one_dataflow_fail_apart() -> None:
     engine, source = texts()
-    other = engine.input("other", z=tk.String)
+    other = engine.create_table("other", {"z": tk.String})
     one, two, both = core_of(engine).install_together(
         {
             "one": source.select(y=number()),
@@ -268,7 +268,7 @@ def test_a_subscription_raises_while_an_error_stands_and_then_tells_everything()
 
 def test_a_sum_that_overflows_is_an_error_of_its_group() -> None:
     engine = make_engine()
-    source = engine.input("s", k=tk.Int, x=tk.Int)
+    source = engine.create_table("s", {"k": tk.Int, "x": tk.Int})
     view = engine.install("v", source.group_by("k").agg(s=tk.sum("x"), n=tk.count()))
     change(engine, source, (1, MOST), (1, 1), (2, 5))
     fails(view, re.escape("a sum does not fit into 64 bits, in the group (k = 1)"))
@@ -280,7 +280,7 @@ def test_a_sum_that_overflows_is_an_error_of_its_group() -> None:
 
 def test_an_overflow_is_an_error_of_its_row() -> None:
     engine = make_engine()
-    source = engine.input("s", x=tk.Int)
+    source = engine.create_table("s", {"x": tk.Int})
     view = engine.install("v", source.select(y=tk.col("x") * 2))
     change(engine, source, (3,), (2**62,))
     fails(view, "overflow of int")
@@ -312,7 +312,7 @@ def test_a_reduction_that_raises_fails_on_its_groups_alone() -> None:
         return [row]
 
     engine = make_engine()
-    source = engine.input("s", k=tk.Int, x=tk.String)
+    source = engine.create_table("s", {"k": tk.Int, "x": tk.String})
     view = engine.install("v", source.reduce(only, by="k", x=tk.String))
     change(engine, source, (1, "a"), (2, "b"))
     assert sorted(view.rows()) == [(1, "a"), (2, "b")]
@@ -338,7 +338,7 @@ def test_a_window_that_overflows_is_an_error_of_its_partition() -> None:
 @pytest.mark.executors("spark")
 def test_a_row_that_fails_in_a_loop_fails_the_result() -> None:
     engine = make_engine()
-    source = engine.input("s", k=tk.Int, x=tk.String)
+    source = engine.create_table("s", {"k": tk.Int, "x": tk.String})
     longer = tk.col("k") + number()
 
     def body(rows: tk.Collection) -> tk.Collection:
@@ -357,7 +357,7 @@ def test_a_row_that_fails_in_a_loop_fails_the_result() -> None:
 
 def test_a_row_that_fails_in_a_round_fails_the_result_though_later_rounds_do_without_it() -> None:
     engine = make_engine()
-    source = engine.input("s", k=tk.Int, x=tk.String)
+    source = engine.create_table("s", {"k": tk.Int, "x": tk.String})
     view = engine.install(
         "v", source.iterate(lambda rows: rows.filter(tk.col("k") < 3).select(k=tk.col("k") + number(), x="x"))
     )
@@ -371,7 +371,7 @@ def test_a_row_that_fails_in_a_round_fails_the_result_though_later_rounds_do_wit
 
 def test_a_sum_that_overflows_in_a_loop_is_an_error_of_its_group() -> None:
     engine = make_engine()
-    source = engine.input("s", k=tk.Int, x=tk.Int)
+    source = engine.create_table("s", {"k": tk.Int, "x": tk.Int})
 
     def body(rows: tk.Collection) -> tk.Collection:
         return rows.group_by("k").agg(x=tk.sum("x"))
@@ -389,7 +389,7 @@ def test_a_sum_that_overflows_in_a_loop_is_an_error_of_its_group() -> None:
 
 def test_a_negated_row_does_not_fail_where_it_cancels() -> None:
     engine, source = texts()
-    other = engine.input("other", x=tk.String)
+    other = engine.create_table("other", {"x": tk.String})
     view = engine.install("v", source.concat(other.negate()).select(y=number()))
     source.insert([("bad",), ("1",)])
     other.insert([("bad",)])
@@ -402,9 +402,9 @@ def test_a_negated_row_does_not_fail_where_it_cancels() -> None:
 def test_conditions_of_a_conjunction_that_fail_are_counted_once_however_it_is_joined() -> None:
     for strategy in ("binary", "delta", "hector"):
         engine = make_engine()
-        a = engine.input("a", k=tk.Int, x=tk.String)
-        b = engine.input("b", k=tk.Int, n=tk.Int)
-        c = engine.input("c", n=tk.Int)
+        a = engine.create_table("a", {"k": tk.Int, "x": tk.String})
+        b = engine.create_table("b", {"k": tk.Int, "n": tk.Int})
+        c = engine.create_table("c", {"n": tk.Int})
         found = tk.match(
             (a, ("k", "x")),
             (b, ("k", "n")),
@@ -444,7 +444,7 @@ def test_an_inspecting_function_that_raises_is_not_called_again(caplog: pytest.L
 
 def test_a_goal_fails_while_a_row_fails_that_it_depends_on() -> None:
     engine = make_engine()
-    source = engine.input("s", k=tk.Int, t=tk.String, semantics="set")
+    source = engine.create_table("s", {"k": tk.Int, "t": tk.String}, mode="set")
     engine.datalog("num(k, n) :- s(k, t), n = to_number(t).\nbig(k) :- num(k, n), n > 3.")
     change(engine, source, (1, "5"), (2, "2"))
     assert engine.query("big(?)").rows() == [(1,)]

@@ -22,7 +22,9 @@ pytestmark = pytest.mark.executors(
 
 def bank() -> tuple[tk.Engine, tk.Table, tk.View]:
     engine = make_engine()
-    accounts = engine.input("accounts", key="name", semantics="upsert", name=tk.String, balance=tk.Int)
+    accounts = engine.create_table(
+        "accounts", {"name": tk.String, "balance": tk.Int}, mode="upsert", primary_key="name"
+    )
     accounts.insert([("ann", 10), ("bob", 10)])
     engine.advance()
     return engine, accounts, engine.install("all", accounts)
@@ -30,7 +32,7 @@ def bank() -> tuple[tk.Engine, tk.Table, tk.View]:
 
 def test_a_transaction_of_python_sql_and_datalog_is_one_epoch() -> None:
     engine = make_engine()
-    orders = engine.input("orders", k=tk.Int)
+    orders = engine.create_table("orders", {"k": tk.Int})
     engine.sql("CREATE TABLE lines (k int, n int)")
     engine.attribute("knows", tk.Int)
     views = [engine.install(f"v {name}", engine.table(name)) for name in ("orders", "lines", "knows")]
@@ -154,7 +156,8 @@ def test_a_transaction_reads_what_was_there_when_it_began() -> None:
 @pytest.mark.parametrize("semantics", ["upsert", "bag"])
 def test_the_first_to_commit_wins(semantics: str) -> None:
     engine = make_engine()
-    table = engine.input("t", key="k", semantics=semantics, k=tk.Int, v=tk.Int)
+    key = {"primary_key" if semantics == "upsert" else "order_by": "k"}
+    table = engine.create_table("t", {"k": tk.Int, "v": tk.Int}, mode=semantics, **key)
     table.insert([(1, 0), (2, 0)])
     engine.advance()
     view = engine.install("all", table)
@@ -232,8 +235,8 @@ def test_random_transactions_are_isolated(seed: int, tmp_path: Path) -> None:
     """Sessions begin, read, write and end at random: each read is what a twin that keeps every version answers."""
     chance = random.Random(seed)
     engine = make_engine(chance.choice([1, 2]), storage=tmp_path / "storage")
-    bag = engine.input("bag", k=tk.Int, v=tk.Int)
-    latest = engine.input("latest", key="k", semantics="upsert", k=tk.Int, v=tk.Int)
+    bag = engine.create_table("bag", {"k": tk.Int, "v": tk.Int})
+    latest = engine.create_table("latest", {"k": tk.Int, "v": tk.Int}, mode="upsert", primary_key="k")
     engine.advance()
     versions: list[tuple[Counter[tuple[int, int]], dict[int, int]]] = [(Counter(), {})]
     sessions = [engine.session() for _ in range(3)]
@@ -299,7 +302,7 @@ def test_random_transactions_are_isolated(seed: int, tmp_path: Path) -> None:
 def test_a_long_read_lets_others_go_on() -> None:
     """While one thread waits for a large join, others write, read and install."""
     engine = make_engine()
-    numbers = engine.input("numbers", k=tk.Int, v=tk.Int)
+    numbers = engine.create_table("numbers", {"k": tk.Int, "v": tk.Int})
     numbers.insert([(n % 40, n) for n in range(40_000)])
     engine.advance()
     small = engine.install("small", numbers.count())
@@ -346,7 +349,7 @@ def test_a_statement_that_was_overtaken_sees_what_overtook_it() -> None:
 def test_a_commit_to_an_input_that_has_gone_is_refused_as_a_whole() -> None:
     for end in (lambda table: table.close(), lambda table: table.engine.drop(table.name)):
         engine = make_engine()
-        gone, stays = engine.input("gone", x=tk.Int), engine.input("stays", x=tk.Int)
+        gone, stays = engine.create_table("gone", {"x": tk.Int}), engine.create_table("stays", {"x": tk.Int})
         view = engine.install("all", stays)
         session = engine.session()
         session.sql("BEGIN; INSERT INTO gone VALUES (1); INSERT INTO stays VALUES (1)")
@@ -358,10 +361,10 @@ def test_a_commit_to_an_input_that_has_gone_is_refused_as_a_whole() -> None:
             stays.advance()
 
 
-@pytest.mark.parametrize("how", [{"semantics": "set"}, {"checked": False}, {}])
+@pytest.mark.parametrize("how", [{"mode": "set"}, {"checked": False}, {}])
 def test_updates_of_one_row_do_not_get_lost(how: dict[str, Any]) -> None:
     engine = make_engine()
-    table = engine.input("t", k=tk.Int, x=tk.Int, **how)
+    table = engine.create_table("t", {"k": tk.Int, "x": tk.Int}, **how)
     table.insert([(1, 5)])
     engine.advance()
     one, two = engine.session(), engine.session()
@@ -375,8 +378,8 @@ def test_updates_of_one_row_do_not_get_lost(how: dict[str, Any]) -> None:
 
 def test_an_input_behind_the_clock_has_conflicts_and_is_read() -> None:
     engine = make_engine()
-    slow = engine.input("slow", key="k", semantics="upsert", k=tk.Int, x=tk.Int)
-    fast = engine.input("fast", x=tk.Int)
+    slow = engine.create_table("slow", {"k": tk.Int, "x": tk.Int}, mode="upsert", primary_key="k")
+    fast = engine.create_table("fast", {"x": tk.Int})
     slow.insert([(1, 0)])
     engine.advance()
     fast.advance(5)
@@ -392,7 +395,7 @@ def test_an_input_behind_the_clock_has_conflicts_and_is_read() -> None:
 
 def test_timed_updates_count_when_their_epoch_closes_whoever_closes_it() -> None:
     engine = make_engine()
-    table = engine.input("t", k=tk.Int)
+    table = engine.create_table("t", {"k": tk.Int})
     view = engine.install("v", table)
     engine.advance()
     table.insert([(1,)], time=2)
@@ -406,7 +409,7 @@ def test_timed_updates_count_when_their_epoch_closes_whoever_closes_it() -> None
 
 def test_a_goal_asked_before_the_first_epoch_has_its_arguments_whoever_closes_that() -> None:
     engine = make_engine()
-    engine.input("edge", s=tk.Int, d=tk.Int)
+    engine.create_table("edge", {"s": tk.Int, "d": tk.Int})
     engine.datalog("r(x, y) :- edge(x, y).  r(x, z) :- r(x, y), edge(y, z).")
     query = engine.query("r($a, ?y)", a=1)
     engine.sql("INSERT INTO edge VALUES (1, 2), (2, 3)")
@@ -415,7 +418,7 @@ def test_a_goal_asked_before_the_first_epoch_has_its_arguments_whoever_closes_th
 
 def test_what_a_transaction_cannot_see_is_refused() -> None:
     engine = make_engine()
-    stream = engine.input("s", stream=True, k=tk.Int)
+    stream = engine.create_table("s", {"k": tk.Int}, mode="stream")
     engine.sql("CREATE TABLE t (k int, y int); INSERT INTO t VALUES (1, 10)")
     engine.sql("CREATE MATERIALIZED VIEW v AS SELECT s.k, t.y FROM s JOIN t ON s.k = t.k")
     stream.insert([(1,), (2,)])
@@ -451,7 +454,7 @@ def test_one_session_may_be_used_by_several_threads() -> None:
 
 def test_views_over_an_input_that_ended_before_its_first_epoch_hold_nobody_up() -> None:
     engine = make_engine()
-    over, going = engine.input("over", k=tk.Int), engine.input("going", k=tk.Int)
+    over, going = engine.create_table("over", {"k": tk.Int}), engine.create_table("going", {"k": tk.Int})
     engine.sql("CREATE MATERIALIZED VIEW v AS SELECT DISTINCT k FROM over")
     over.close()
     going.insert([(5,)])

@@ -15,7 +15,9 @@ pytestmark = pytest.mark.executors("stages")
 
 
 def lines_of(engine: tk.Engine, shard: str | tuple[str, ...] = "order") -> tk.Table:
-    return engine.input("lines", key=("order", "number"), shard=shard, order=tk.Int, number=tk.Int, amount=tk.Int)
+    return engine.create_table(
+        "lines", {"order": tk.Int, "number": tk.Int, "amount": tk.Int}, order_by=("order", "number"), shard_by=shard
+    )
 
 
 @pytest.mark.executors(spark=[2])
@@ -23,7 +25,7 @@ def lines_of(engine: tk.Engine, shard: str | tuple[str, ...] = "order") -> tk.Ta
 def test_a_join_by_the_shard_columns_reads_the_inputs_own_arrangement(workers: int) -> None:
     engine = make_engine(workers)
     lines = lines_of(engine)
-    wanted = engine.input("wanted", order=tk.Int)
+    wanted = engine.create_table("wanted", {"order": tk.Int})
     joined = wanted.join(lines, on="order")
     assert "lines by (order): shared, there already" in engine.explain(joined)
     view = engine.install("joined", joined)
@@ -49,7 +51,7 @@ def test_a_join_by_the_shard_columns_reads_the_inputs_own_arrangement(workers: i
 def test_a_join_by_the_whole_key_arranges_the_other_side_to_match(left: str) -> None:
     engine = make_engine(3)
     lines = lines_of(engine)
-    prices = engine.input("prices", price=tk.Int, number=tk.Int, order=tk.Int)
+    prices = engine.create_table("prices", {"price": tk.Int, "number": tk.Int, "order": tk.Int})
     rows = [(order, number, 10 * order + number) for order in range(30) for number in range(3)]
     lines.insert(rows)
     prices.insert([(-amount, number, order) for order, number, amount in rows])
@@ -74,7 +76,7 @@ def test_a_stored_input_is_sharded_as_it_was_declared(tmp_path: Path) -> None:
         with pytest.raises(ConflictError, match=r"stored .* shard \(order\)"):
             lines_of(engine, ())
         lines = lines_of(engine)
-        wanted = engine.input("wanted", order=tk.Int)
+        wanted = engine.create_table("wanted", {"order": tk.Int})
         wanted.insert([(order,) for order in range(0, 40, 7)])
         engine.advance()
         joined = wanted.join(lines, on="order")
@@ -85,5 +87,5 @@ def test_a_stored_input_is_sharded_as_it_was_declared(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("shard", ["number", ("order", "amount"), ("order", "number", "amount")])
 def test_columns_that_do_not_begin_the_key_are_refused(shard: str | tuple[str, ...]) -> None:
-    with pytest.raises(IncorrectError, match=r"table 'lines': .* the first ones of its key, \(order, number\), not "):
+    with pytest.raises(IncorrectError, match=r"table 'lines': .* .*primary_key or order_by, \(order, number\), not "):
         lines_of(make_engine(), shard)

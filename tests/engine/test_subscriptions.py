@@ -105,7 +105,7 @@ def waiting(view: tk.View) -> bool:
 
 
 def test_begins_with_the_contents_and_goes_on_time_by_time(engine: tk.Engine) -> None:
-    table = engine.input("t", k=tk.Int, x=tk.String)
+    table = engine.create_table("t", {"k": tk.Int, "x": tk.String})
     view = engine.install("n", table.count(by="k"))
     table.insert([(1, "a"), (1, "b"), (2, "c")])
     subscription = view.subscribe()
@@ -120,7 +120,7 @@ def test_begins_with_the_contents_and_goes_on_time_by_time(engine: tk.Engine) ->
 
 
 def test_without_snapshot_only_what_comes(engine: tk.Engine) -> None:
-    table = engine.input("t", x=tk.Int)
+    table = engine.create_table("t", {"x": tk.Int})
     view = engine.install("all", table)
     table.insert([(1,)])
     subscription = view.subscribe(snapshot=False)
@@ -130,7 +130,7 @@ def test_without_snapshot_only_what_comes(engine: tk.Engine) -> None:
 
 
 def test_since_a_time_tells_what_came_behind_it(engine: tk.Engine) -> None:
-    table = engine.input("t", x=tk.Int)
+    table = engine.create_table("t", {"x": tk.Int})
     view = engine.install("all", table)
     table.insert([(0,)])
     with engine.hold(view):
@@ -153,7 +153,7 @@ def test_since_a_time_tells_what_came_behind_it(engine: tk.Engine) -> None:
 
 
 def test_progress_tells_times_at_which_nothing_changed(engine: tk.Engine) -> None:
-    table, other = engine.input("t", x=tk.Int), engine.input("other", x=tk.Int)
+    table, other = engine.create_table("t", {"x": tk.Int}), engine.create_table("other", {"x": tk.Int})
     view = engine.install("all", table)
     plain, told = view.subscribe(), view.subscribe(progress=True)
     other.insert([(1,)])
@@ -167,7 +167,7 @@ def test_progress_tells_times_at_which_nothing_changed(engine: tk.Engine) -> Non
 
 
 def test_table_has_all_that_waits(engine: tk.Engine) -> None:
-    table = engine.input("t", x=tk.Int, time=tk.Int)
+    table = engine.create_table("t", {"x": tk.Int, "time": tk.Int})
     view = engine.install("all", table)
     subscription = view.subscribe()
     assert subscription.table().column_names == ["x", "time", "time_", "diff"]
@@ -180,7 +180,7 @@ def test_table_has_all_that_waits(engine: tk.Engine) -> None:
 
 
 def test_a_view_that_is_not_kept_has_no_contents_to_begin_with(engine: tk.Engine) -> None:
-    table = engine.input("t", x=tk.Int)
+    table = engine.create_table("t", {"x": tk.Int})
     view = engine.install("all", table.filter(tk.col("x") > 0), keep=False)
     table.insert([(1,)])
     with pytest.raises(tk.ConflictError, match="keep=False, so that it has no contents"):
@@ -196,7 +196,7 @@ def test_a_view_that_is_not_kept_has_no_contents_to_begin_with(engine: tk.Engine
 @pytest.mark.parametrize("workers", [1, 3])
 def test_sums_of_changes_are_the_snapshots_at_every_time(workers: int) -> None:
     engine = make_engine(workers)
-    table = engine.input("t", k=tk.Int, x=tk.Int)
+    table = engine.create_table("t", {"k": tk.Int, "x": tk.Int})
     view = engine.install("sums", table.group_by("k").agg(s=tk.sum("x"), n=tk.count()))
     table.insert([(0, 0)])
     engine.advance()
@@ -226,7 +226,7 @@ def test_sums_of_changes_are_the_snapshots_at_every_time(workers: int) -> None:
 
 
 def test_a_row_that_fails_raises_once_an_epoch_and_nothing_is_lost(engine: tk.Engine) -> None:
-    table = engine.input("t", x=tk.String)
+    table = engine.create_table("t", {"x": tk.String})
     view = engine.install("numbers", table.select(y=tk.col("x").cast(tk.Int)))
     subscription = view.subscribe()
     table.insert([("1",), ("bad",)])
@@ -241,7 +241,7 @@ def test_a_row_that_fails_raises_once_an_epoch_and_nothing_is_lost(engine: tk.En
 
 
 def test_who_waits_is_told_of_a_row_that_fails_and_that_it_is_gone(engine: tk.Engine) -> None:
-    table = engine.input("t", x=tk.String)
+    table = engine.create_table("t", {"x": tk.String})
     view = engine.install("numbers", table.select(y=tk.col("x").cast(tk.Int)))
     subscription = view.subscribe(progress=True)
     running = Running(lambda: next(subscription))
@@ -259,7 +259,7 @@ def test_who_waits_is_told_of_a_row_that_fails_and_that_it_is_gone(engine: tk.En
 
 
 def test_iteration_waits_for_the_next_change(engine: tk.Engine) -> None:
-    table = engine.input("t", x=tk.Int)
+    table = engine.create_table("t", {"x": tk.Int})
     view = engine.install("all", table)
     subscription = view.subscribe()
     running = Running(lambda: [next(subscription) for _ in range(2)])
@@ -271,7 +271,7 @@ def test_iteration_waits_for_the_next_change(engine: tk.Engine) -> None:
 
 
 def test_other_views_do_not_wake_who_waits(engine: tk.Engine) -> None:
-    table, other = engine.input("t", x=tk.Int), engine.input("other", x=tk.Int)
+    table, other = engine.create_table("t", {"x": tk.Int}), engine.create_table("other", {"x": tk.Int})
     view = engine.install("all", table)
     engine.install("others", other)
     subscription = view.subscribe()
@@ -289,7 +289,7 @@ def test_other_views_do_not_wake_who_waits(engine: tk.Engine) -> None:
 
 
 def test_poll_ends_after_its_timeout(engine: tk.Engine) -> None:
-    view = engine.install("all", engine.input("t", x=tk.Int))
+    view = engine.install("all", engine.create_table("t", {"x": tk.Int}))
     subscription = view.subscribe()
     assert subscription.poll(0.01) is None
     for wrong in (-1, float("nan"), "1"):
@@ -298,7 +298,7 @@ def test_poll_ends_after_its_timeout(engine: tk.Engine) -> None:
 
 
 def test_threads_that_read_at_different_paces_see_every_change_once(engine: tk.Engine) -> None:
-    table = engine.input("t", k=tk.Int, x=tk.Int)
+    table = engine.create_table("t", {"k": tk.Int, "x": tk.Int})
     view = engine.install("n", table.count(by="k"))
     epochs = 120
 
@@ -337,7 +337,7 @@ def test_threads_that_read_at_different_paces_see_every_change_once(engine: tk.E
 
 def test_a_view_that_is_always_behind_is_followed_while_others_write() -> None:
     with make_engine(autocommit=True, turn=0) as engine:
-        table = engine.input("t", k=tk.Int, x=tk.Int)
+        table = engine.create_table("t", {"k": tk.Int, "x": tk.Int})
         view = engine.install("pairs", table.join(table, on="k").count(by="k"))
         subscription = view.subscribe()
         reader = Running(lambda: list(subscription))
@@ -353,7 +353,7 @@ def test_a_view_that_is_always_behind_is_followed_while_others_write() -> None:
 
 
 def test_the_answer_of_a_datalog_query_is_followed(engine: tk.Engine) -> None:
-    edge = engine.input("edge", src=tk.Int, dst=tk.Int)
+    edge = engine.create_table("edge", {"src": tk.Int, "dst": tk.Int})
     engine.datalog("reach(x, y) :- edge(x, y).  reach(x, z) :- reach(x, y), edge(y, z).")
     edge.insert([(1, 2)])
     with engine.query("reach(1, ?)") as query:
@@ -363,7 +363,7 @@ def test_the_answer_of_a_datalog_query_is_followed(engine: tk.Engine) -> None:
 
 
 def test_several_threads_share_the_deltas_of_one_subscription(engine: tk.Engine) -> None:
-    table = engine.input("t", x=tk.Int)
+    table = engine.create_table("t", {"x": tk.Int})
     view = engine.install("all", table)
     subscription = view.subscribe()
     readers = [Running(lambda: list(subscription)) for _ in range(3)]
@@ -376,7 +376,7 @@ def test_several_threads_share_the_deltas_of_one_subscription(engine: tk.Engine)
 
 def test_a_change_that_cannot_be_read_yet_is_told_when_it_can() -> None:
     with make_engine() as engine:
-        left, right = engine.input("left", x=tk.Int), engine.input("right", x=tk.Int)
+        left, right = engine.create_table("left", {"x": tk.Int}), engine.create_table("right", {"x": tk.Int})
         view = engine.install("both", left.concat(right))
         subscription = view.subscribe()
         running = Running(lambda: next(subscription))
@@ -393,7 +393,7 @@ def test_a_change_that_cannot_be_read_yet_is_told_when_it_can() -> None:
 
 
 def test_closing_ends_who_waits(engine: tk.Engine) -> None:
-    table = engine.input("t", x=tk.Int)
+    table = engine.create_table("t", {"x": tk.Int})
     view = engine.install("all", table)
     subscription = view.subscribe()
     running = Running(lambda: list(subscription))
@@ -409,7 +409,7 @@ def test_closing_ends_who_waits(engine: tk.Engine) -> None:
 
 
 def test_dropping_the_view_raises_where_somebody_waits(engine: tk.Engine) -> None:
-    table = engine.input("t", x=tk.Int)
+    table = engine.create_table("t", {"x": tk.Int})
     view = engine.install("all", table)
     subscription, lagging = view.subscribe(), view.subscribe()
     running, other = Running(lambda: next(subscription)), Running(lambda: view.wait(7))
@@ -432,7 +432,7 @@ def test_dropping_the_view_raises_where_somebody_waits(engine: tk.Engine) -> Non
 def test_texts_that_nobody_else_has_are_told(end: str) -> None:
     engine = make_engine(autocommit=True)
     core_of(engine).texts.be_eager()
-    table = engine.input("t", x=tk.String)
+    table = engine.create_table("t", {"x": tk.String})
     view = engine.install("all", table.select(y=tk.concat(tk.col("x"), "!")))
     subscription, changes = view.subscribe(), view.changes()
     table.insert([("only here",)])
@@ -455,7 +455,7 @@ def test_texts_that_nobody_else_has_are_told(end: str) -> None:
 
 def test_closing_the_engine_ends_who_waits() -> None:
     engine = make_engine(autocommit=True)
-    view = engine.install("all", engine.input("t", x=tk.Int))
+    view = engine.install("all", engine.create_table("t", {"x": tk.Int}))
     subscription = view.subscribe()
     running, other = Running(lambda: list(subscription)), Running(lambda: view.wait(7))
     until(lambda: core_of(view).waiters and any(feed.waiters for feed in core_of(view).feeds))
@@ -470,7 +470,7 @@ def test_closing_the_engine_ends_who_waits() -> None:
 
 
 def test_a_view_that_fails_raises_where_somebody_waits_behind_what_it_had_finished(engine: tk.Engine) -> None:
-    table = engine.input("t", x=tk.Int)
+    table = engine.create_table("t", {"x": tk.Int})
     view = engine.install(
         "loop", table.iterate(lambda rows: rows.select(x=tk.col("x") + 1).filter(tk.col("x") > 0), limit=5)
     )
@@ -489,7 +489,7 @@ def test_a_view_that_fails_raises_where_somebody_waits_behind_what_it_had_finish
 
 
 def test_the_last_changes_come_before_the_end(engine: tk.Engine) -> None:
-    table = engine.input("t", x=tk.Int)
+    table = engine.create_table("t", {"x": tk.Int})
     view = engine.install("all", table)
     subscription = view.subscribe()
     running = Running(lambda: list(subscription))
@@ -502,7 +502,7 @@ def test_the_last_changes_come_before_the_end(engine: tk.Engine) -> None:
 
 
 def test_a_subscription_that_nobody_holds_holds_nothing(engine: tk.Engine) -> None:
-    table = engine.input("t", x=tk.Int)
+    table = engine.create_table("t", {"x": tk.Int})
     view = engine.install("evens", table.filter(tk.col("x") % 2 == 0))
     found: list[Any] = [view.subscribe(), view.subscribe(progress=True), view.changes()]
     table.insert([(2,)])
@@ -524,7 +524,7 @@ import tektite
 from tektite.engine.core import core_of
 
 engine = tektite.Engine()
-table = engine.input("t", x=tektite.Int)
+table = engine.create_table("t", {"x": tektite.Int})
 view = engine.install("all", table)
 subscription = view.subscribe()
 
@@ -564,7 +564,7 @@ def test_ctrl_c_ends_a_wait_and_nothing_else(tmp_path: Path) -> None:
 
 
 def test_a_callback_is_called_until_its_handle_is_closed(engine: tk.Engine) -> None:
-    table, other = engine.input("t", x=tk.Int), engine.input("other", x=tk.Int)
+    table, other = engine.create_table("t", {"x": tk.Int}), engine.create_table("other", {"x": tk.Int})
     view = engine.install("all", table)
     table.insert([(1,)])
     told: list[tk.Delta] = []
@@ -588,7 +588,7 @@ def test_a_callback_is_called_until_its_handle_is_closed(engine: tk.Engine) -> N
 def test_a_callback_that_raises_ends_its_subscription_alone(
     engine: tk.Engine, caplog: pytest.LogCaptureFixture
 ) -> None:
-    table = engine.input("t", x=tk.Int)
+    table = engine.create_table("t", {"x": tk.Int})
     view = engine.install("all", table)
     told: list[int] = []
 
@@ -604,7 +604,7 @@ def test_a_callback_that_raises_ends_its_subscription_alone(
 
 
 def test_a_callback_may_read_and_may_not_write_or_wait(engine: tk.Engine) -> None:
-    table, log = engine.input("t", x=tk.Int), engine.input("log", x=tk.Int)
+    table, log = engine.create_table("t", {"x": tk.Int}), engine.create_table("log", {"x": tk.Int})
     view, sums = engine.install("all", table), engine.install("sums", table.group_by([]).agg(s=tk.sum("x")))
     subscription = view.subscribe()
     found: list[Any] = []
@@ -631,7 +631,7 @@ def test_a_callback_may_read_and_may_not_write_or_wait(engine: tk.Engine) -> Non
 
 def test_a_callback_gets_what_a_slow_view_has_finished_once() -> None:
     with make_engine(autocommit=True, turn=0) as engine:
-        table = engine.input("t", k=tk.Int, x=tk.Int)
+        table = engine.create_table("t", {"k": tk.Int, "x": tk.Int})
         view = engine.install("pairs", table.join(table, on="k").count(by="k"))
         told: list[tk.Delta] = []
         view.subscribe(told.append)
@@ -643,7 +643,7 @@ def test_a_callback_gets_what_a_slow_view_has_finished_once() -> None:
 
 
 def test_a_callback_closes_its_own_handle(engine: tk.Engine) -> None:
-    table = engine.input("t", x=tk.Int)
+    table = engine.create_table("t", {"x": tk.Int})
     view = engine.install("all", table)
     told: list[int] = []
 
@@ -658,7 +658,7 @@ def test_a_callback_closes_its_own_handle(engine: tk.Engine) -> None:
 
 
 def test_an_interrupted_callback_leaves_the_view_as_it_is(engine: tk.Engine) -> None:
-    table = engine.input("t", x=tk.Int)
+    table = engine.create_table("t", {"x": tk.Int})
     view = engine.install("all", table)
     told: list[int] = []
 
@@ -676,7 +676,7 @@ def test_an_interrupted_callback_leaves_the_view_as_it_is(engine: tk.Engine) -> 
 
 def test_a_callback_that_was_interrupted_goes_on_with_the_next_time() -> None:
     with make_engine() as engine:
-        table = engine.input("t", x=tk.Int)
+        table = engine.create_table("t", {"x": tk.Int})
         view = engine.install("all", table)
         told: list[int] = []
 
@@ -699,7 +699,7 @@ def test_a_callback_that_was_interrupted_goes_on_with_the_next_time() -> None:
 
 
 def test_tasks_wait_while_the_loop_goes_on(engine: tk.Engine) -> None:
-    table = engine.input("t", x=tk.Int)
+    table = engine.create_table("t", {"x": tk.Int})
     view = engine.install("all", table)
 
     async def read(pause: float) -> list[tk.Delta]:
@@ -735,7 +735,7 @@ def test_tasks_wait_while_the_loop_goes_on(engine: tk.Engine) -> None:
 
 
 def test_the_loop_does_not_wait_for_the_engine_s_lock(engine: tk.Engine) -> None:
-    table = engine.input("t", x=tk.Int)
+    table = engine.create_table("t", {"x": tk.Int})
     view = engine.install("all", table)
 
     async def main() -> int:
@@ -761,7 +761,7 @@ def test_the_loop_does_not_wait_for_the_engine_s_lock(engine: tk.Engine) -> None
 
 
 def test_a_task_that_is_cancelled_loses_no_change(engine: tk.Engine) -> None:
-    table = engine.input("t", x=tk.Int)
+    table = engine.create_table("t", {"x": tk.Int})
     view = engine.install("all", table)
 
     async def main() -> list[tk.Delta]:
@@ -786,7 +786,7 @@ def test_a_task_that_is_cancelled_loses_no_change(engine: tk.Engine) -> None:
 
 
 def test_tasks_are_told_of_drops_and_times(engine: tk.Engine) -> None:
-    table = engine.input("t", x=tk.Int)
+    table = engine.create_table("t", {"x": tk.Int})
     view = engine.install("all", table)
 
     async def main() -> None:
@@ -810,7 +810,7 @@ def test_tasks_are_told_of_drops_and_times(engine: tk.Engine) -> None:
 
 
 def test_a_loop_that_is_closed_does_not_disturb_the_engine(engine: tk.Engine) -> None:
-    table = engine.input("t", x=tk.Int)
+    table = engine.create_table("t", {"x": tk.Int})
     view = engine.install("all", table)
     subscription = view.subscribe()
     loop = asyncio.new_event_loop()
@@ -832,7 +832,7 @@ def test_a_loop_that_is_closed_does_not_disturb_the_engine(engine: tk.Engine) ->
 
 
 def test_wait_returns_when_the_view_answers_for_a_time(engine: tk.Engine) -> None:
-    table = engine.input("t", x=tk.Int)
+    table = engine.create_table("t", {"x": tk.Int})
     view = engine.install("all", table)
     assert view.wait(0, timeout=0) is False
     running = Running(lambda: view.wait(1))
@@ -849,7 +849,7 @@ def test_wait_returns_when_the_view_answers_for_a_time(engine: tk.Engine) -> Non
 def test_a_time_that_is_waited_for_stays_readable_though_others_write(
     engine: tk.Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    table = engine.input("t", x=tk.Int)
+    table = engine.create_table("t", {"x": tk.Int})
     view = engine.install("all", table)
     table.insert([(0,)])
     wait = tk.View.wait
@@ -870,7 +870,7 @@ def test_a_time_that_is_waited_for_stays_readable_though_others_write(
 
 
 def test_a_time_that_does_not_come_is_an_error(engine: tk.Engine) -> None:
-    table = engine.input("t", x=tk.Int)
+    table = engine.create_table("t", {"x": tk.Int})
     view = engine.install("all", table)
     table.insert([(1,)])
     with pytest.raises(tk.IncorrectError, match="can be read at times 0 to 0, not at 1"):
@@ -888,7 +888,7 @@ def test_a_time_that_does_not_come_is_an_error(engine: tk.Engine) -> None:
 
 
 def test_time_is_the_last_epoch_with_an_answer(engine: tk.Engine) -> None:
-    table = engine.input("t", x=tk.Int)
+    table = engine.create_table("t", {"x": tk.Int})
     view = engine.install("all", table)
     assert view.time is None and table.time is None
     for _ in range(3):
@@ -899,13 +899,13 @@ def test_time_is_the_last_epoch_with_an_answer(engine: tk.Engine) -> None:
 
 
 def test_subscribe_takes_a_function(engine: tk.Engine) -> None:
-    view = engine.install("all", engine.input("t", x=tk.Int))
+    view = engine.install("all", engine.create_table("t", {"x": tk.Int}))
     with pytest.raises(tk.IncorrectError, match="takes a function"):
         view.subscribe(True)  # type: ignore[call-overload]
 
 
 def test_the_older_spellings_see_the_same(engine: tk.Engine) -> None:
-    table = engine.input("t", x=tk.Int)
+    table = engine.create_table("t", {"x": tk.Int})
     view = engine.install("all", table)
     tables: list[pa.Table] = []
     view.on_change(tables.append)

@@ -17,7 +17,7 @@ from tests.support.texts import collected, eager, texts
 
 def test_texts_are_bounded_by_the_rows_that_are_there() -> None:
     with tk.Engine() as engine:
-        table = engine.input("t", key=["k"], semantics="upsert", k=tk.Int, s=tk.String)
+        table = engine.create_table("t", {"k": tk.Int, "s": tk.String}, mode="upsert", primary_key=["k"])
         longest = engine.install("lengths", table.select(n=tk.col("s").length()).count(by="n"))
         most = 0
         for epoch in range(120):
@@ -36,7 +36,7 @@ def test_the_folder_of_an_engine_loses_texts_as_well(tmp_path: Path) -> None:
 
     expected = []
     with tk.Engine(storage=tk.Storage(tmp_path, retention=0.0)) as engine:
-        table = engine.input("t", key=["k"], semantics="upsert", k=tk.Int, s=tk.String)
+        table = engine.create_table("t", {"k": tk.Int, "s": tk.String}, mode="upsert", primary_key=["k"])
         for epoch in range(60):
             expected = [(k, f"row {k} in epoch {epoch}") for k in range(1000)]
             table.insert(expected)
@@ -58,7 +58,7 @@ def test_the_folder_of_an_engine_loses_texts_as_well(tmp_path: Path) -> None:
 
 def test_a_subscription_has_the_texts_of_changes_that_were_not_read() -> None:
     with eager(tk.Engine()) as engine:
-        table = engine.input("t", s=tk.String)
+        table = engine.create_table("t", {"s": tk.String})
         view = engine.install("all", table)
         changes = view.changes()
         for epoch in range(20):
@@ -71,7 +71,7 @@ def test_a_subscription_has_the_texts_of_changes_that_were_not_read() -> None:
 
 def test_a_subscription_that_nobody_holds_holds_nothing() -> None:
     with eager(tk.Engine()) as engine:
-        table = engine.input("t", s=tk.String)
+        table = engine.create_table("t", {"s": tk.String})
         view = engine.install("all", table)
         changes = view.changes()
         table.insert([("once",)])
@@ -87,7 +87,7 @@ def test_a_subscription_that_nobody_holds_holds_nothing() -> None:
 
 def test_a_callback_lives_as_long_as_its_view() -> None:
     with eager(tk.Engine()) as engine:
-        table = engine.input("t", s=tk.String)
+        table = engine.create_table("t", {"s": tk.String})
         told: list[str] = []
         engine.install("all", table).on_change(lambda changed: told.extend(changed["s"].to_pylist()))
         for text in ("one", "two"):
@@ -113,8 +113,8 @@ def test_a_transaction_has_the_texts_that_it_wrote_and_those_that_it_reads() -> 
 
 def test_updates_that_wait_keep_their_texts() -> None:
     with eager(tk.Engine(autocommit=False)) as engine:
-        table = engine.input("t", s=tk.String)
-        other = engine.input("other", s=tk.String)
+        table = engine.create_table("t", {"s": tk.String})
+        other = engine.create_table("other", {"s": tk.String})
         view = engine.install("all", table)
         table.insert([("later",)], time=5)
         for n in range(5):
@@ -131,7 +131,7 @@ def test_constants_stay_as_long_as_a_plan_has_them() -> None:
 
     with eager(tk.Engine()) as engine:
         names = constants(engine, tk.Schema(s=tk.String), [("ash",), ("elm",)])
-        table = engine.input("t", s=tk.String)
+        table = engine.create_table("t", {"s": tk.String})
         table.insert([("oak",)])
         assert collected(engine) == 3
         view = engine.install("names", names)
@@ -145,7 +145,7 @@ def test_constants_stay_as_long_as_a_plan_has_them() -> None:
 
 def test_nothing_goes_while_somebody_reads() -> None:
     with tk.Engine() as engine:
-        table = engine.input("t", s=tk.String)
+        table = engine.create_table("t", {"s": tk.String})
         view = engine.install("all", table)
         table.insert([("read",)])
         core = core_of(view)
@@ -162,7 +162,7 @@ def test_nothing_goes_while_somebody_reads() -> None:
 def test_threads_read_and_write_across_collections(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(text_collector, "FEWEST", 64)
     with tk.Engine(2) as engine:
-        table = engine.input("t", key=["k"], semantics="upsert", k=tk.Int, s=tk.String)
+        table = engine.create_table("t", {"k": tk.Int, "s": tk.String}, mode="upsert", primary_key=["k"])
         upper = engine.install("upper", table.select("k", u=tk.col("s").upper()))
         kept = engine.install("kept", table.count(by="s"))
         stop, failures = threading.Event(), []
@@ -203,7 +203,7 @@ def test_an_engine_that_nobody_holds_goes_though_texts_are_being_collected() -> 
     import weakref
 
     engine = tk.Engine()
-    table = engine.input("t", s=tk.String)
+    table = engine.create_table("t", {"s": tk.String})
     core = core_of(engine)
     with core.dictionary.reading():
         core.dictionary.is_due = True

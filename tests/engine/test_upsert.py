@@ -20,7 +20,9 @@ def test_an_upsert_input_holds_the_last_value_of_each_key(seed: int, held: bool)
     """Several operations on a key in one epoch, keys that come and go, and, if an early epoch is held, many versions of each."""
     generator = random.Random(seed)
     with make_engine(1 + seed % 3) as engine:
-        table = engine.input("t", key=("a", "b"), semantics="upsert", a=tk.Int, b=tk.String, v=tk.Int, w=tk.Float)
+        table = engine.create_table(
+            "t", {"a": tk.Int, "b": tk.String, "v": tk.Int, "w": tk.Float}, mode="upsert", primary_key=("a", "b")
+        )
         view = engine.install("v", table)
         expected: dict[tuple[int, str], tuple[int, float]] = {}
         hold = engine.hold(table) if held else None
@@ -48,8 +50,8 @@ def test_many_keys_are_looked_up_in_many_batches(semantics: str) -> None:
     """More keys than are sought at once, of which some are there, in batches that are large and small."""
     rng = np.random.default_rng(7)
     with make_engine() as engine:
-        key = {"key": "k"} if semantics == "upsert" else {}
-        table = engine.input("t", semantics=semantics, **key, k=tk.Int, v=tk.Int)  # type: ignore[arg-type]
+        key = {"primary_key": "k"} if semantics == "upsert" else {}
+        table = engine.create_table("t", {"k": tk.Int, "v": tk.Int}, mode=semantics, **key)  # type: ignore[arg-type]
         view = engine.install("v", table)
         expected: dict[tuple[int, ...], int] = {}
         for size in (20_000, 3_000, 40, 700, 5_000, 1):
@@ -71,7 +73,7 @@ def test_many_keys_are_looked_up_in_many_batches(semantics: str) -> None:
 def test_updates_with_times_of_their_own_count_in_their_epochs() -> None:
     """Operations on one key at several epochs of one batch, out of order: each epoch has its own last value."""
     with make_engine() as engine:
-        table = engine.input("t", key="k", semantics="upsert", k=tk.Int, v=tk.Int)
+        table = engine.create_table("t", {"k": tk.Int, "v": tk.Int}, mode="upsert", primary_key="k")
         view = engine.install("v", table)
         changes = view.changes()
         table.update([(1, 30), (1, 10), (2, 5), (1, 11), (1, 20)], times=[3, 1, 2, 1, 2])

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.executors("stages")
 
 def graph(**options: object) -> tuple[tk.Engine, tk.Table]:
     engine = make_engine(**options)  # type: ignore[arg-type]
-    return engine, engine.input("edges", src=tk.Int, dst=tk.Int)
+    return engine, engine.create_table("edges", {"src": tk.Int, "dst": tk.Int})
 
 
 def two_hops(edges: tk.Collection) -> tk.Collection:
@@ -107,7 +107,7 @@ def test_a_view_that_is_not_kept_tells_its_changes_from_the_first_answer_on() ->
 
 def test_an_unchecked_input_trusts_its_caller() -> None:
     engine = make_engine()
-    rows = engine.input("rows", checked=False, x=tk.Int)
+    rows = engine.create_table("rows", {"x": tk.Int}, checked=False)
     view = engine.install("all", rows)
     rows.remove([(1,)])
     engine.advance()
@@ -219,7 +219,7 @@ def test_what_a_broken_off_iteration_did_not_see_comes_next_time() -> None:
 
 def test_a_reader_that_is_always_behind_keeps_few_batches() -> None:
     engine, edges = graph()
-    slow = engine.input("slow", src=tk.Int)
+    slow = engine.create_table("slow", {"src": tk.Int})
     view = engine.install("both", edges.join(slow, on="src"))
     for epoch in range(100):
         edges.insert([(epoch % 7, epoch)])
@@ -268,8 +268,8 @@ def two_hops_of(left: tk.Collection, right: tk.Collection) -> tk.Collection:
 
 def test_a_stream_input_keeps_no_history() -> None:
     engine = make_engine()
-    events = engine.input("events", stream=True, kind=tk.Int)
-    kinds = engine.input("kinds", kind=tk.Int, name=tk.String)
+    events = engine.create_table("events", {"kind": tk.Int}, mode="stream")
+    kinds = engine.create_table("kinds", {"kind": tk.Int, "name": tk.String})
     early = engine.install("early", events.join(kinds, on="kind").count(by="name"))
     kinds.insert([(1, "one"), (2, "two")])
     events.insert([(1,), (2,)])
@@ -284,7 +284,7 @@ def test_a_stream_input_keeps_no_history() -> None:
 
 def test_a_closed_input_holds_nobody_up() -> None:
     engine, edges = graph()
-    names = engine.input("names", src=tk.Int, name=tk.String)
+    names = engine.create_table("names", {"src": tk.Int, "name": tk.String})
     view = engine.install("named", edges.join(names, on="src"))
     names.insert([(1, "a")])
     names.finish()
@@ -298,7 +298,7 @@ def test_a_closed_input_holds_nobody_up() -> None:
 
 def test_inputs_may_move_at_different_rates() -> None:
     engine, edges = graph()
-    other = engine.input("other", src=tk.Int)
+    other = engine.create_table("other", {"src": tk.Int})
     view = engine.install("both", edges.join(other, on="src"))
     edges.insert([(1, 2)])
     edges.advance(5)
@@ -345,8 +345,8 @@ def test_inspect_shows_changes_inside_a_loop() -> None:
 @pytest.mark.executors("spark")
 def test_a_python_reduce_gets_columns_in_order_however_they_were_rearranged_below() -> None:
     engine = make_engine()
-    people = engine.input("people", id=tk.Int, name=tk.String, age=tk.Int)
-    towns = engine.input("towns", id=tk.Int, town=tk.String)
+    people = engine.create_table("people", {"id": tk.Int, "name": tk.String, "age": tk.Int})
+    towns = engine.create_table("towns", {"id": tk.Int, "town": tk.String})
     joined = people.join(towns, on="id").select("name", "age", "town").select("age", "town", "name")
     view = engine.install("oldest", joined.sort("age", "town", descending=[True, False]).limit(1))
     people.insert([(1, "ann", 50), (2, "bob", 60)])
@@ -358,7 +358,7 @@ def test_a_python_reduce_gets_columns_in_order_however_they_were_rearranged_belo
 def test_a_plan_that_uses_its_parts_over_and_over_is_rendered_once() -> None:
     """Each of 40 steps uses the one before it twice: everything that follows the plan has to see that they are the same."""
     with make_engine() as engine:
-        table = engine.input("t", a=tk.Int, b=tk.Int)
+        table = engine.create_table("t", {"a": tk.Int, "b": tk.Int})
         table.insert([(1, 1), (2, 3)])
         engine.advance()
         found: tk.Collection = table
@@ -372,7 +372,7 @@ def test_a_plan_that_uses_its_parts_over_and_over_is_rendered_once() -> None:
 
 def test_filters_may_follow_each_other_by_the_hundred() -> None:
     with make_engine() as engine:
-        table = engine.input("t", a=tk.Int)
+        table = engine.create_table("t", {"a": tk.Int})
         found: tk.Collection = table
         for least in range(150):
             found = found.filter(tk.col("a") > least).select("a")
@@ -386,7 +386,7 @@ def test_moments_that_python_lacks_are_named() -> None:
     import pyarrow as pa
 
     engine = make_engine()
-    table = engine.input("t", t=tk.Timestamp)
+    table = engine.create_table("t", {"t": tk.Timestamp})
     view = engine.install("all", table)
     table.insert(pa.table({"t": pa.array([253402318800000000], pa.timestamp("us"))}))  # the year 10000
     engine.advance()

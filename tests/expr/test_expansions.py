@@ -21,7 +21,7 @@ x = col("x")
 
 def value_of(expression: tk.Expr, type: tk.Type, value: Any) -> Any:
     engine = make_engine()
-    rows = engine.input("rows", x=type)
+    rows = engine.create_table("rows", {"x": type})
     view = engine.install("found", rows.select(y=expression))
     rows.insert([(value,)])
     engine.advance()

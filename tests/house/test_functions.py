@@ -118,7 +118,9 @@ def public_methods(found: type) -> set[str]:
 
 def test_expressions_give_what_the_page_says() -> None:
     engine = tk.Engine(autocommit=False)
-    source = engine.input("rows", x=tk.Int, y=tk.Float, name=tk.String, day=tk.Date, at=tk.Timestamp, none=tk.Int)
+    source = engine.create_table(
+        "rows", {"x": tk.Int, "y": tk.Float, "name": tk.String, "day": tk.Date, "at": tk.Timestamp, "none": tk.Int}
+    )
     at = datetime.datetime(2024, 2, 29, 13, 45, 30)
     source.insert([{"x": 7, "y": -2.5, "name": "tektite", "day": at.date(), "at": at, "none": None}])
     engine.advance()
@@ -139,7 +141,7 @@ def test_expressions_give_what_the_page_says() -> None:
 
 def test_python_aggregates_give_what_the_page_says() -> None:
     engine = tk.Engine(autocommit=False)
-    source = engine.input("rows", x=tk.Int, missing=tk.Int, good=tk.Bool)
+    source = engine.create_table("rows", {"x": tk.Int, "missing": tk.Int, "good": tk.Bool})
     source.insert([(1, None, True), (2, 10, True), (2, 20, False), (5, 30, True)])
     engine.advance()
     listed = list(examples("Expressions", "Aggregates in Python"))
@@ -153,7 +155,7 @@ def test_python_aggregates_give_what_the_page_says() -> None:
 
 def test_python_window_functions_give_what_the_page_says() -> None:
     engine = tk.Engine(autocommit=False)
-    source = engine.input("rows", x=tk.Int, missing=tk.Int, good=tk.Bool)
+    source = engine.create_table("rows", {"x": tk.Int, "missing": tk.Int, "good": tk.Bool})
     source.insert([(1, None, True), (2, 10, True), (2, 20, False), (5, 30, True)])
     engine.advance()
     listed = list(examples("Expressions", "Window functions in Python"))

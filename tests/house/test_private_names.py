@@ -34,7 +34,9 @@ def read(source: str) -> set[str]:
 PRIVATE = {name for path in modules("engine", "query") for name in defined(path.read_text())}
 
 
-@pytest.mark.parametrize("path", modules("sql", "datalog", "spark"), ids=lambda path: str(path.relative_to(PACKAGE)))
+@pytest.mark.parametrize(
+    "path", modules("sql", "datalog", "spark", "graph"), ids=lambda path: str(path.relative_to(PACKAGE))
+)
 def test_module_reads_no_private_name_of_the_engine(path: Path) -> None:
     assert not read(path.read_text()) & PRIVATE
 

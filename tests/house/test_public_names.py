@@ -28,7 +28,7 @@ def public(found: object) -> set[str]:
 @pytest.fixture
 def engine() -> Iterator[tk.Engine]:
     with tk.Engine(autocommit=False) as made:
-        made.install("view", made.input("table", column=tk.Int))
+        made.install("view", made.create_table("table", {"column": tk.Int}))
         yield made
 
 

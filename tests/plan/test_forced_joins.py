@@ -17,7 +17,7 @@ each_strategy = pytest.mark.parametrize("strategy", ["binary", "delta", "hector"
 
 def world() -> tuple[tk.Engine, tk.Table]:
     engine = make_engine()
-    edge = engine.input("edge", src=tk.Int, dst=tk.Int)
+    edge = engine.create_table("edge", {"src": tk.Int, "dst": tk.Int})
     edge.insert(EDGES)
     engine.advance()
     return engine, edge

@@ -21,10 +21,10 @@ class World:
 
     def __init__(self) -> None:
         self.engine = make_engine()
-        self.e = self.engine.input("e", src=tk.Int, dst=tk.Int)
-        self.w = self.engine.input("w", x=tk.Int, y=tk.Int, z=tk.Int)
-        self.u = self.engine.input("u", x=tk.Int)
-        self.one = self.engine.input("one", key=["id"], semantics="upsert", id=tk.Int, value=tk.Int)
+        self.e = self.engine.create_table("e", {"src": tk.Int, "dst": tk.Int})
+        self.w = self.engine.create_table("w", {"x": tk.Int, "y": tk.Int, "z": tk.Int})
+        self.u = self.engine.create_table("u", {"x": tk.Int})
+        self.one = self.engine.create_table("one", {"id": tk.Int, "value": tk.Int}, mode="upsert", primary_key=["id"])
 
 
 @pytest.mark.parametrize(
@@ -196,7 +196,7 @@ def test_hector_does_not_go_through_all_pairs_of_a_hub_s_neighbours(
             for action in (pipeline_actions.FetchAction, pipeline_actions.IntersectAction):
                 patch.setattr(action, "work", counting(action.work, strategy))
             with make_engine(workers=workers) as engine:
-                edges = engine.input("edges", src=tk.Int, dst=tk.Int)
+                edges = engine.create_table("edges", {"src": tk.Int, "dst": tk.Int})
                 clauses = [(edges, ("a", "b")), (edges, ("b", "c")), (edges, ("c", "a"))]
                 view = engine.install("triangles", tk.match(*clauses, strategy=strategy))
                 edges.insert([(0, i) for i in range(1, n)] + [(i, 0) for i in range(1, n)] + [(1, 2)])
@@ -210,7 +210,7 @@ def test_hector_does_not_go_through_all_pairs_of_a_hub_s_neighbours(
 def test_negated_clause_over_a_set_is_read_where_it_lies() -> None:
     """However many queries negate it; one that leaves columns out needs the set of the others."""
     with make_engine() as engine:
-        table = {name: engine.input(name, x=tk.Int, y=tk.Int, semantics="set") for name in "kb"}
+        table = {name: engine.create_table(name, {"x": tk.Int, "y": tk.Int}, mode="set") for name in "kb"}
         rows = [(i, i + 1) for i in range(5_000)]
         table["k"].insert(rows)
         table["b"].insert([(x, x + 2) for x, _ in rows])

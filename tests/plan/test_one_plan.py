@@ -153,10 +153,13 @@ CASES = {
 @pytest.fixture
 def world() -> Iterator[World]:
     with tk.Engine(autocommit=False) as engine:
-        keyed = {"semantics": "upsert"}
-        orders = engine.input("orders", key=["id"], id=tk.Int, customer=tk.Int, total=tk.Int, **keyed)
-        customers = engine.input("customers", key=["customer"], customer=tk.Int, town=tk.Int, **keyed)
-        towns = engine.input("towns", key=["town"], town=tk.Int, country=tk.Int, **keyed)
+        orders = engine.create_table(
+            "orders", {"id": tk.Int, "customer": tk.Int, "total": tk.Int}, mode="upsert", primary_key="id"
+        )
+        customers = engine.create_table(
+            "customers", {"customer": tk.Int, "town": tk.Int}, mode="upsert", primary_key="customer"
+        )
+        towns = engine.create_table("towns", {"town": tk.Int, "country": tk.Int}, mode="upsert", primary_key="town")
         orders.insert([(1, 1, 10), (2, 1, 3), (3, 2, 7)])
         customers.insert([(1, 20), (2, 20)])
         towns.insert([(20, 1)])

@@ -23,9 +23,11 @@ def python(make: Callable[[tk.Table, tk.Table], tk.Collection]) -> Query:
 def plan_of(query: Query) -> str:
     """The plan of a query without estimates."""
     with tk.Engine(autocommit=False) as engine:
-        keyed = {"key": ["id"], "semantics": "upsert"}
-        orders = engine.input("orders", id=tk.Int, customer=tk.Int, total=tk.Int, note=tk.String, **keyed)
-        customers = engine.input("customers", id=tk.Int, town=tk.String, limits=tk.Int, **keyed)
+        keyed = {"mode": "upsert", "primary_key": "id"}
+        orders = engine.create_table(
+            "orders", {"id": tk.Int, "customer": tk.Int, "total": tk.Int, "note": tk.String}, **keyed
+        )
+        customers = engine.create_table("customers", {"id": tk.Int, "town": tk.String, "limits": tk.Int}, **keyed)
         engine.sql("CREATE TABLE items (line int, part int, amount int) WITH (semantics = 'stream')")
         lines = query(engine, orders, customers).splitlines()
     end = next((at for at, line in enumerate(lines[1:], 1) if not line.startswith(" ")), len(lines))
@@ -394,9 +396,9 @@ def test_plan(name: str) -> None:
 
 def test_a_private_filter_keeps_all_that_its_clause_says() -> None:
     with tk.Engine(autocommit=False) as engine:
-        table = engine.input("table", a=tk.Int, b=tk.Int, c=tk.Int, d=tk.Int, e=tk.Int)
-        other = engine.input("other", e=tk.Int)
-        barred = engine.input("barred", a=tk.Int)
+        table = engine.create_table("table", {"a": tk.Int, "b": tk.Int, "c": tk.Int, "d": tk.Int, "e": tk.Int})
+        other = engine.create_table("other", {"e": tk.Int})
+        barred = engine.create_table("barred", {"a": tk.Int})
         found = tk.match(
             (table, ("a", tk.lit(1), "same", "same", "e")),
             (other, ("e",)),

@@ -27,7 +27,7 @@ class Twin:
 
     def __init__(self, workers: int, merging: str) -> None:
         self.engine = make_engine(workers, merging=merging)
-        self.source = self.engine.input("s", {"k": tk.Int, "i": tk.Int, "x": tk.Float, "y": tk.Float})
+        self.source = self.engine.create_table("s", {"k": tk.Int, "i": tk.Int, "x": tk.Float, "y": tk.Float})
         grouped = self.source.group_by("k").agg(
             n=tk.count(), i=tk.sum("i"), x=tk.sum("x"), x_seen=tk.count("x"), x_mean=tk.avg("x"), y_mean=tk.avg("y"),
             i_mean=tk.avg("i"), y=tk.sum("y"), y_most=tk.max("y"),
@@ -122,7 +122,7 @@ def accumulating_rows(engine: tk.Engine) -> int:
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_group_of_a_million_rows_costs_a_handful(workers: int) -> None:
     engine = make_engine(workers)
-    source = engine.input("s", {"id": tk.Int, "k": tk.Int, "x": tk.Float})
+    source = engine.create_table("s", {"id": tk.Int, "k": tk.Int, "x": tk.Float})
     view = engine.install("sums", source.group_by("k").agg(total=tk.sum("x"), mean=tk.avg("x")))
     rng = np.random.default_rng(workers)
     values = rng.uniform(-1e6, 1e6, 10**6)
@@ -143,7 +143,7 @@ def test_a_group_of_a_million_rows_costs_a_handful(workers: int) -> None:
 
 def test_aggregates_without_floats_have_no_slots() -> None:
     engine = make_engine()
-    source = engine.input("s", k=tk.Int, i=tk.Int, x=tk.Float)
+    source = engine.create_table("s", {"k": tk.Int, "i": tk.Int, "x": tk.Float})
     engine.install("sums", source.group_by("k").agg(n=tk.count("x"), total=tk.sum("i")))
     shapes = {(h.trace.data, h.trace.diffs) for flow in core_of(engine).coordinator.flows for h in flow.handles}
     assert (1, 5) in shapes and all(data != 2 or diffs == 1 for data, diffs in shapes)
@@ -152,7 +152,7 @@ def test_aggregates_without_floats_have_no_slots() -> None:
 @pytest.mark.executors("stages")
 def test_too_large_a_multiplicity_is_an_error_and_no_wrong_sum() -> None:
     engine = make_engine()
-    source = engine.input("s", k=tk.Int, x=tk.Float)
+    source = engine.create_table("s", {"k": tk.Int, "x": tk.Float})
     view = engine.install("sums", source.group_by("k").agg(total=tk.sum("x")))
     source.update([(1, 0.5)], diffs=[2**40])
     engine.advance()
@@ -168,7 +168,7 @@ def test_too_large_a_multiplicity_is_an_error_and_no_wrong_sum() -> None:
 def test_limbs_that_outgrow_a_word_are_an_error_and_no_wrong_sum(together: bool) -> None:
     full = (2.0**53 - 1) * 2.0**-18  # its mantissa begins at the foot of a bin: the lowest limb is 2**32 - 1
     engine = make_engine()
-    source = engine.input("s", id=tk.Int, x=tk.Float)
+    source = engine.create_table("s", {"id": tk.Int, "x": tk.Float})
     view = engine.install("sums", source.select("x", k=tk.lit(0)).group_by("k").agg(total=tk.sum("x")))
     source.update([(0, full)], diffs=[2**30])
     engine.advance()
@@ -186,8 +186,8 @@ def test_limbs_that_outgrow_a_word_are_an_error_and_no_wrong_sum(together: bool)
 def test_sums_inside_a_loop() -> None:
     """Weights flow along edges, and are scaled and summed at each step; all is put right when an edge goes."""
     engine = make_engine()
-    edges = engine.input("edges", src=tk.Int, dst=tk.Int)
-    starts = engine.input("starts", node=tk.Int, weight=tk.Float)
+    edges = engine.create_table("edges", {"src": tk.Int, "dst": tk.Int})
+    starts = engine.create_table("starts", {"node": tk.Int, "weight": tk.Float})
     with tk.Loop("flow") as loop:
         mass = loop.variable("mass", node=tk.Int, weight=tk.Float)
         moved = mass.join(edges, left_on="node", right_on="src").select(node="dst", weight=tk.col("weight") * 0.1)

@@ -20,7 +20,7 @@ each_strategy = pytest.mark.parametrize("strategy", STRATEGIES)
 
 
 def graph(engine: tk.Engine, name: str = "edges") -> tk.Table:
-    return engine.input(name, src=tk.Int, dst=tk.Int)
+    return engine.create_table(name, {"src": tk.Int, "dst": tk.Int})
 
 
 def answer(engine: tk.Engine, collection: tk.Collection) -> list[tuple[Any, ...]]:
@@ -65,7 +65,9 @@ def test_literals_and_repeated_variables_select_rows(strategy: str) -> None:
 @each_strategy
 def test_literals_of_any_type(strategy: str) -> None:
     engine = make_engine()
-    facts = engine.input("facts", name=tk.String, day=tk.Date, price=tk.Decimal(10, 2), ok=tk.Bool, id=tk.Int)
+    facts = engine.create_table(
+        "facts", {"name": tk.String, "day": tk.Date, "price": tk.Decimal(10, 2), "ok": tk.Bool, "id": tk.Int}
+    )
     day = datetime.date(2024, 5, 1)
     facts.insert(
         [("tea", day, 3, True, 1), ("tea", day, 4, True, 2), ("salt", day, 3, True, 3), ("tea", day, 3, False, 4)]
@@ -128,8 +130,8 @@ def test_without_keeps_what_has_no_match(strategy: str) -> None:
 @each_strategy
 def test_floats_are_compared_as_numbers_and_kept_as_first_written(strategy: str) -> None:
     engine = make_engine()
-    left = engine.input("left", x=tk.Float, n=tk.Int)
-    right = engine.input("right", x=tk.Float, y=tk.Float)
+    left = engine.create_table("left", {"x": tk.Float, "n": tk.Int})
+    right = engine.create_table("right", {"x": tk.Float, "y": tk.Float})
     left.insert([(-0.0, 1), (float("nan"), 2), (1.5, 3), (None, 4)])
     right.insert([(0.0, 0.0), (float("nan"), 1.0), (1.5, 1.5), (None, None)])
     engine.advance()
@@ -344,7 +346,7 @@ def test_explain_shows_pipelines_and_extenders() -> None:
 @pytest.mark.parametrize("strategy", ["delta", "hector"])
 def test_filter_over_an_arrangement_reads_it_as_it_is(strategy: str) -> None:
     engine = make_engine()
-    edges, weights = graph(engine), engine.input("weights", node=tk.Int, weight=tk.Int, kind=tk.Int)
+    edges, weights = graph(engine), engine.create_table("weights", {"node": tk.Int, "weight": tk.Int, "kind": tk.Int})
     heavy = weights.arrange(by="node").filter((tk.col("weight") > 5) & (tk.col("kind") == 1))
     found = tk.match((edges, ("a", "b")), (heavy, ("a", None, "k")), (heavy, ("b", "w", tk.lit(1))), strategy=strategy)
     view = engine.install("view", found)
@@ -361,7 +363,7 @@ def test_filter_over_an_arrangement_reads_it_as_it_is(strategy: str) -> None:
 def test_a_declared_key_is_followed_without_counting() -> None:
     engine = make_engine()
     edges = graph(engine)
-    home = engine.input("home", key=["id"], semantics="upsert", id=tk.Int, city=tk.Int)
+    home = engine.create_table("home", {"id": tk.Int, "city": tk.Int}, mode="upsert", primary_key=["id"])
     text = tk.match((edges, ("a", "b")), (home, ("a", "c")), (home, ("b", "c")), strategy="hector").explain()
     block = (
         text.split("changes of edges(a, b), variables in the order a, b, c")[1]
@@ -409,7 +411,7 @@ def test_a_declared_key_is_followed_without_counting() -> None:
 )
 def test_mistakes_are_named(build: Any, error: type[tk.TektiteError], text: str) -> None:
     engine = make_engine()
-    edges, people = graph(engine), engine.input("people", name=tk.String, age=tk.Int)
+    edges, people = graph(engine), engine.create_table("people", {"name": tk.String, "age": tk.Int})
     with pytest.raises(error, match=text):
         build(edges, people)
 
@@ -451,7 +453,7 @@ def test_a_variable_that_is_said_to_be_a_literal(strategy: str) -> None:
 
 def test_variables_that_are_equal_are_joined_as_one() -> None:
     engine = make_engine()
-    edges = engine.input("pairs", src=tk.Int, dst=tk.Int)
+    edges = engine.create_table("pairs", {"src": tk.Int, "dst": tk.Int})
     clauses = [(edges, ("a", "b")), (edges, ("c", "d")), (edges, ("e", "f"))]
     equal = [tk.col("b") == tk.col("c"), tk.col("d") == tk.col("e"), tk.col("f") == tk.col("a")]
     cycle = tk.match(*clauses, where=equal, find=["a", "c", "e", "f"])
@@ -467,7 +469,7 @@ def test_variables_that_are_equal_are_joined_as_one() -> None:
 
 def test_equal_floats_keep_their_values() -> None:
     engine = make_engine()
-    one, other = engine.input("one", x=tk.Float), engine.input("other", y=tk.Float)
+    one, other = engine.create_table("one", {"x": tk.Float}), engine.create_table("other", {"y": tk.Float})
     view = engine.install("both", tk.match((one, ("x",)), (other, ("y",)), where=tk.col("x") == tk.col("y")))
     one.insert([(-0.0,)])
     other.insert([(0.0,)])
@@ -484,7 +486,7 @@ def test_variables_may_have_any_name(name: str, strategy: str) -> None:
     """What a plan calls its own columns never meets a variable that is called the same."""
     engine = make_engine()
     edges = graph(engine)
-    labelled = engine.input("labelled", label=tk.Int, number=tk.Int, of=tk.Int)
+    labelled = engine.create_table("labelled", {"label": tk.Int, "number": tk.Int, "of": tk.Int})
     constant = tk.match(
         (edges, (name, "b")), (labelled, (tk.lit(2), None, name)), (edges, ("b", None)),
         where=tk.col(name) < 9, find=["b", name], strategy=strategy,

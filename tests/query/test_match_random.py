@@ -26,10 +26,10 @@ class Random:
         rng = random.Random(seed)
         self.engine = make_engine(workers=workers, turn=turn)
         self.inputs = [
-            self.engine.input("a", x=tk.Int, y=tk.Int),
-            self.engine.input("b", x=tk.Int, y=tk.Int, key=["y"]),
-            self.engine.input("c", x=tk.Int, y=tk.Int, z=tk.Int),
-            self.engine.input("d", x=tk.Int),
+            self.engine.create_table("a", {"x": tk.Int, "y": tk.Int}),
+            self.engine.create_table("b", {"x": tk.Int, "y": tk.Int}, order_by=["y"]),
+            self.engine.create_table("c", {"x": tk.Int, "y": tk.Int, "z": tk.Int}),
+            self.engine.create_table("d", {"x": tk.Int}),
         ]
         derived = self.inputs[0].select(x="y", y=(tk.col("x") + 1) % 4)
         pool: list[tk.Collection] = [*self.inputs, self.inputs[0], derived, self.inputs[1].distinct()]

@@ -21,7 +21,7 @@ x, t = col("x"), col("t")
 @pytest.fixture
 def c() -> Iterator[tk.Table]:
     with tk.Engine() as engine:
-        yield engine.input("c", x=tk.Int, t=tk.String, f=tk.Float, d=tk.Date)
+        yield engine.create_table("c", {"x": tk.Int, "t": tk.String, "f": tk.Float, "d": tk.Date})
 
 
 CASES: dict[str, tuple[Callable[[Any], object], str]] = {

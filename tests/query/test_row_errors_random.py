@@ -307,7 +307,7 @@ def test_a_read_fails_exactly_if_recomputing_the_query_fails() -> None:
         rng = random.Random(seed)
         engine = make_engine(workers=rng.choice([1, 1, 3]), merging=rng.choice(["eager", "default", "lazy"]))
         names = ("a", "c")
-        inputs = {name: engine.input(name, k=tk.Int, x=tk.Int, b=tk.String) for name in names}
+        inputs = {name: engine.create_table(name, {"k": tk.Int, "x": tk.Int, "b": tk.String}) for name in names}
         held: dict[str, Rows] = {name: Counter() for name in names}
 
         def rows_of(name: str) -> Callable[[dict[str, Rows]], Rows]:

@@ -90,7 +90,7 @@ def test_components_follow_the_edges(graph: object, together: bool) -> None:
         rng = random.Random(seed)
         nodes, edges = graph(rng)  # type: ignore[operator]
         with make_engine(workers=rng.choice([1, 2]), merging=rng.choice(["eager", "default", "lazy"])) as engine:
-            source = engine.input("edges", src=tk.Int, dst=tk.Int)
+            source = engine.create_table("edges", {"src": tk.Int, "dst": tk.Int})
             view = engine.install("components", components(source))
             changes = view.changes()
             said: dict[int, list[tuple[Edge, int]]] = {}

@@ -51,7 +51,7 @@ def test_the_first_rows_are_those_of_a_sorted_group_at_every_epoch(
     by = [({"name": 1, "n": 2}[name], down) for name, down in order]
     columns = [0, *(column for column, _ in by)]
     with make_engine() as engine:
-        table = engine.input("t", g=tk.Int, name=tk.String, n=tk.Int)
+        table = engine.create_table("t", {"g": tk.Int, "name": tk.String, "n": tk.Int})
         names, downs = zip(*order, strict=True)
         view = engine.install("first", first_rows(table, ordered(table, list(names), list(downs), "top"), ["g"], k))
         changes = view.changes()
@@ -88,7 +88,7 @@ def shown(rows: Counter[Row], columns: list[int]) -> Counter[tuple[object, ...]]
 @pytest.mark.executors("stages")
 def test_the_least_text_of_a_large_group_follows_changes_at_its_end() -> None:
     with make_engine() as engine:
-        table = engine.input("t", name=tk.String)
+        table = engine.create_table("t", {"name": tk.String})
         least, greatest = engine.install("least", table.min("name")), engine.install("greatest", table.max("name"))
         table.insert([(f"{ALIKE}{i:04d}",) for i in range(2000)])
         engine.advance()

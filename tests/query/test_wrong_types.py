@@ -22,7 +22,7 @@ NOT_QUERIES = {"explain", "inspect", "iterate"}
 @pytest.fixture(scope="module")
 def c() -> Iterator[tk.Table]:
     with tk.Engine() as engine:
-        yield engine.input("c", x=tk.Int, t=tk.String, f=tk.Float, d=tk.Date, b=tk.Bool)
+        yield engine.create_table("c", {"x": tk.Int, "t": tk.String, "f": tk.Float, "d": tk.Date, "b": tk.Bool})
 
 
 def things(c: tk.Collection) -> list[Any]:

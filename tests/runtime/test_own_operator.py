@@ -105,7 +105,7 @@ class Marks:
 
     def __init__(self, workers: int) -> None:
         self.engine = make_engine(workers)
-        self.rows = self.engine.input("rows", k=tk.Int, v=tk.Int)
+        self.rows = self.engine.create_table("rows", {"k": tk.Int, "v": tk.Int})
         self.schema = self.rows.schema
         catalog, operator = core_of(self.engine).catalog, self.rows.operator
         self.flow = catalog.new_flow("marks")

@@ -56,7 +56,7 @@ def run_staying(shipment: Shipment, group: str, description: str) -> list[StageR
 
 
 def views(engine: tk.Engine) -> tuple[tk.Table, list[tk.View]]:
-    edges = engine.input("edges", src=tk.Int, dst=tk.Int, kind=tk.String)
+    edges = engine.create_table("edges", {"src": tk.Int, "dst": tk.Int, "kind": tk.String})
 
     def step(reach: tk.Collection) -> tk.Collection:
         return reach.join(edges, left_on="dst", right_on="src").select("src", dst="dst_right").concat(pairs).distinct()

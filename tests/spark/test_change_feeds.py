@@ -21,7 +21,7 @@ Row = tuple[Any, ...]
 
 def declare(engine: tk.Engine, semantics: str = "upsert") -> tk.Table:
     key = ["k"] if semantics == "upsert" else []
-    return engine.input("t", key=key, semantics=semantics, k=tk.Int, v=tk.String)
+    return engine.create_table("t", {"k": tk.Int, "v": tk.String}, mode=semantics, primary_key=key)
 
 
 def feed(choose: random.Random, held: dict[int, str], versions: range, by_key: bool = True) -> list[Row]:

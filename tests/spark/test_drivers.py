@@ -124,7 +124,7 @@ def test_driver_is_killed_around_commits_and_at_random_and_goes_on(tmp_path: Pat
 def test_second_driver_is_refused_and_changes_nothing(spark: SparkSession, tmp_path: Path) -> None:
     make_files(tmp_path, 1)
     with tk.Engine(spark=spark, storage=tmp_path / "store", shards=2, autocommit=False) as engine:
-        table = engine.input("t", k=tk.Int, v=tk.String)
+        table = engine.create_table("t", {"k": tk.Int, "v": tk.String})
         table.load(spark.createDataFrame([(1, "mine")], "k int, v string"))
         engine.sync()
         before = sorted(path.name for path in (tmp_path / "store").rglob("*"))
@@ -154,14 +154,14 @@ def test_driver_that_lost_its_storage_stops_its_stream_and_the_other_goes_on(
     files.add([(1, "x")])
     storage = tk.Storage(unlocked(tmp_path / "store"))
     old = tk.Engine(spark=spark, storage=storage, shards=2, autocommit=False)
-    lost = old.input("t", k=tk.Int, v=tk.String).follow(files.stream())
+    lost = old.create_table("t", {"k": tk.Int, "v": tk.String}).follow(files.stream())
     lost.process_all_available()
     with tk.Engine(spark=spark, storage=storage, shards=2, autocommit=False) as engine:
         files.add([(2, "y")])
         with pytest.raises(ConflictError):
             lost.process_all_available()
         assert not lost.active
-        table = engine.input("t", k=tk.Int, v=tk.String)
+        table = engine.create_table("t", {"k": tk.Int, "v": tk.String})
         with pytest.raises(ConflictError):
             old.table("t").load(spark.createDataFrame([(9, "z")], "k int, v string"))
         table.follow(files.stream(), trigger=NOW).await_termination()

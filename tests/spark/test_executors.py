@@ -51,7 +51,7 @@ frame = spark.range(0, 4000, 1, 4).selectExpr("CAST(id AS int) AS k", "concat('v
 checked = tektite.spark.preflight(spark, folder / "store")
 assert not checked.problems, checked.problems
 with tk.Engine(spark=spark, storage=tk.Storage(store), shards=2, autocommit=False) as engine:
-    table = engine.input("t", k=tk.Int, v=tk.String)
+    table = engine.create_table("t", {"k": tk.Int, "v": tk.String})
     view = engine.install("all", table)
     first = frame.mapInArrow(passing("first", kill_executor), frame.schema).repartition(6)
     middle = frame.repartition(6).mapInArrow(passing("middle", kill_executor), frame.schema)

@@ -64,7 +64,7 @@ def troubled(kind: str, attempts: int) -> Stage:
 def test_task_that_fails_is_run_again(spark: SparkSession, tmp_path: Path, kind: str, stored: bool) -> None:
     frame = frame_of(spark)
     with tk.Engine(spark=spark, storage=tmp_path / "store" if stored else None, shards=2, autocommit=False) as engine:
-        table = engine.input("t", k=tk.Int, v=tk.String)
+        table = engine.create_table("t", {"k": tk.Int, "v": tk.String})
         view = engine.install("all", table)
         assert table.load(frame.mapInArrow(troubled(kind, attempts=1), frame.schema)) == 4000
         assert Counter(view.rows()) == Counter(tuple(row) for row in frame.collect())
@@ -73,7 +73,7 @@ def test_task_that_fails_is_run_again(spark: SparkSession, tmp_path: Path, kind:
 def test_load_whose_job_fails_for_good_changes_nothing(spark: SparkSession, tmp_path: Path) -> None:
     frame = frame_of(spark)
     with tk.Engine(spark=spark, storage=tmp_path / "store", shards=2, autocommit=False) as engine:
-        table = engine.input("t", k=tk.Int, v=tk.String)
+        table = engine.create_table("t", {"k": tk.Int, "v": tk.String})
         view = engine.install("all", table)
         with pytest.raises(Exception, match="trouble on purpose"):
             table.load(frame.mapInArrow(troubled("raises", attempts=9), frame.schema), once="history")

@@ -34,7 +34,7 @@ def test_micro_batches_become_epochs(spark: SparkSession, tmp_path: Path, form: 
     for number in range(3):
         files.add([(number, f"a{number}"), (number, "b")])
     engine = tk.Engine(autocommit=False)
-    table = engine.input("t", k=tk.Int, v=tk.String)
+    table = engine.create_table("t", {"k": tk.Int, "v": tk.String})
     view = engine.install("all", table)
     changes = view.changes()
     following = table.follow(files.stream(), trigger=NOW)
@@ -49,7 +49,7 @@ def test_every_epoch_tells_what_it_held_and_took(files: Files, tmp_path: Path) -
         files.add([(k, "x") for k in range(number + 1)])
     seen: list[EpochProgress] = []
     with tk.Engine(storage=tmp_path / "store", autocommit=False) as engine:
-        table = engine.input("t", k=tk.Int, v=tk.String)
+        table = engine.create_table("t", {"k": tk.Int, "v": tk.String})
         engine.install("n", table.count(by="k"))
         table.insert([(7, "y")])
         engine.advance()
@@ -65,7 +65,7 @@ def test_every_epoch_tells_what_it_held_and_took(files: Files, tmp_path: Path) -
 def test_stream_goes_on_while_views_are_read(files: Files) -> None:
     files.add([(1, "x")])
     engine = tk.Engine(autocommit=False)
-    table = engine.input("t", k=tk.Int, v=tk.String)
+    table = engine.create_table("t", {"k": tk.Int, "v": tk.String})
     view = engine.install("n", table.count(by="k"))
     with table.follow(files.stream()) as following:
         for number in range(2, 5):
@@ -80,7 +80,7 @@ def test_stream_goes_on_while_views_are_read(files: Files) -> None:
 
 def test_stream_that_stopped_goes_on_with_its_checkpoint(files: Files, tmp_path: Path) -> None:
     engine = tk.Engine(autocommit=False)
-    table = engine.input("t", k=tk.Int, v=tk.String)
+    table = engine.create_table("t", {"k": tk.Int, "v": tk.String})
     view = engine.install("all", table)
     for number in range(3):
         files.add([(number, "x")])
@@ -93,7 +93,7 @@ def test_stream_that_stopped_goes_on_with_its_checkpoint(files: Files, tmp_path:
 def test_micro_batch_that_spark_runs_again_is_left_out(files: Files, tmp_path: Path) -> None:
     """As after a crash between the engine's commit and Spark's."""
     engine = tk.Engine(autocommit=False)
-    table = engine.input("t", k=tk.Int, v=tk.String)
+    table = engine.create_table("t", {"k": tk.Int, "v": tk.String})
     view = engine.install("all", table)
     checkpoint = tmp_path / "checkpoint"
     for number in range(3):
@@ -110,13 +110,13 @@ def test_micro_batch_that_spark_runs_again_is_left_out(files: Files, tmp_path: P
 
 def test_other_checkpoint_is_refused_unless_reset(files: Files, tmp_path: Path) -> None:
     engine = tk.Engine(autocommit=False)
-    table = engine.input("t", k=tk.Int, v=tk.String)
+    table = engine.create_table("t", {"k": tk.Int, "v": tk.String})
     view = engine.install("all", table)
     files.add([(1, "x")])
     table.follow(files.stream(), trigger=NOW, checkpoint=str(tmp_path / "one")).await_termination()
     with pytest.raises(ConflictError, match="is new: it would begin again and count rows twice"):
         table.follow(files.stream(), trigger=NOW, checkpoint=str(tmp_path / "two"))
-    other = engine.input("other", k=tk.Int, v=tk.String)
+    other = engine.create_table("other", {"k": tk.Int, "v": tk.String})
     other.follow(files.stream(), trigger=NOW, checkpoint=str(tmp_path / "three")).await_termination()
     with pytest.raises(ConflictError, match="is that of stream"):
         table.follow(files.stream(), trigger=NOW, checkpoint=str(tmp_path / "three"))
@@ -129,9 +129,9 @@ def test_other_checkpoint_is_refused_unless_reset(files: Files, tmp_path: Path) 
 
 def test_checkpoint_that_is_ahead_of_the_engine_is_refused(files: Files, tmp_path: Path) -> None:
     files.add([(1, "x")])
-    first = tk.Engine(autocommit=False).input("t", k=tk.Int, v=tk.String)
+    first = tk.Engine(autocommit=False).create_table("t", {"k": tk.Int, "v": tk.String})
     first.follow(files.stream(), trigger=NOW, checkpoint=str(tmp_path / "one")).await_termination()
-    second = tk.Engine(autocommit=False).input("t", k=tk.Int, v=tk.String)
+    second = tk.Engine(autocommit=False).create_table("t", {"k": tk.Int, "v": tk.String})
     with pytest.raises(ConflictError, match="holds no micro-batch of its stream, but the checkpoint .* is at 0"):
         second.follow(files.stream(), trigger=NOW, checkpoint=str(tmp_path / "one"))
 
@@ -139,7 +139,7 @@ def test_checkpoint_that_is_ahead_of_the_engine_is_refused(files: Files, tmp_pat
 def test_one_stream_at_a_time(files: Files) -> None:
     files.add([(1, "x")])
     engine = tk.Engine(autocommit=False)
-    table = engine.input("t", k=tk.Int, v=tk.String)
+    table = engine.create_table("t", {"k": tk.Int, "v": tk.String})
     with (
         table.follow(files.stream()) as following,
         pytest.raises(ConflictError, match="follows a stream already"),
@@ -154,7 +154,7 @@ def test_backfill_then_follow_leaves_no_gap_and_no_overlap(spark: SparkSession, 
     for number in range(4):
         files.add([(p, p) for p in range(5 * number, 5 * number + 5)])
     engine = tk.Engine(autocommit=False)
-    table = engine.input("t", k=tk.Int)
+    table = engine.create_table("t", {"k": tk.Int})
     view = engine.install("all", table)
     assert table.load(files.table(), position="p", upto=12) == 13
     files.add([(20, 20)])
@@ -165,7 +165,7 @@ def test_backfill_then_follow_leaves_no_gap_and_no_overlap(spark: SparkSession, 
 
 def test_position_of_the_load_must_be_named_again(files: Files) -> None:
     files.add([(1, "x")])
-    table = tk.Engine(autocommit=False).input("t", k=tk.Int, v=tk.String)
+    table = tk.Engine(autocommit=False).create_table("t", {"k": tk.Int, "v": tk.String})
     table.load(files.table(), position="k")
     with pytest.raises(ConflictError, match="position='k', so that no row counts twice"):
         table.follow(files.stream(), trigger=NOW)
@@ -176,7 +176,7 @@ def test_change_feed_is_followed(spark: SparkSession, tmp_path: Path) -> None:
     files.add([(1, "a", "c", 1), (2, "b", "c", 2), (1, "aa", "u", 3)])
     files.add([(2, "b", "d", 4), (3, "c", "c", 5), (3, "cc", "u", 6)])
     engine = tk.Engine(autocommit=False)
-    table = engine.input("t", key=["k"], semantics="upsert", k=tk.Int, v=tk.String)
+    table = engine.create_table("t", {"k": tk.Int, "v": tk.String}, mode="upsert", primary_key=["k"])
     view = engine.install("all", table)
     table.follow(files.stream(), operation="op", order="seq", trigger=NOW).await_termination()
     assert sorted(view.rows()) == [(1, "aa"), (3, "cc")]
@@ -187,7 +187,7 @@ def test_bad_row_ends_the_stream_and_leaves_the_engine_as_it_was(spark: SparkSes
     files.add([(1, 1)])
     files.add([(2, 1), (7, -1)])
     engine = tk.Engine(autocommit=False)
-    table = engine.input("t", k=tk.Int)
+    table = engine.create_table("t", {"k": tk.Int})
     view = engine.install("all", table)
     checkpoint = str(tmp_path / "checkpoint")
     following = table.follow(files.stream(), diff="d", trigger=NOW, checkpoint=checkpoint)
@@ -203,7 +203,7 @@ def test_bad_row_ends_the_stream_and_leaves_the_engine_as_it_was(spark: SparkSes
 def test_stream_with_other_columns_is_refused_before_it_starts(files: Files, tmp_path: Path) -> None:
     files.add([(1, "x")])
     engine = tk.Engine(autocommit=False)
-    table = engine.input("t", k=tk.Int, v=tk.Int)
+    table = engine.create_table("t", {"k": tk.Int, "v": tk.Int})
     checkpoint = tmp_path / "checkpoint"
     with pytest.raises(IncorrectError, match="column 'v': expected int, found string"):
         table.follow(files.stream(), checkpoint=str(checkpoint))
@@ -217,7 +217,7 @@ def test_stream_with_other_columns_is_refused_before_it_starts(files: Files, tmp
 def test_stream_that_gains_a_column_is_followed_on(files: Files, tmp_path: Path) -> None:
     files.add([(1, "x")])
     engine = tk.Engine(autocommit=False)
-    table = engine.input("t", k=tk.Int, v=tk.String)
+    table = engine.create_table("t", {"k": tk.Int, "v": tk.String})
     view = engine.install("all", table)
     checkpoint = str(tmp_path / "checkpoint")
     table.follow(files.stream(), trigger=NOW, checkpoint=checkpoint).await_termination()
@@ -233,7 +233,7 @@ def test_stream_waits_for_views_that_are_behind(files: Files) -> None:
     for number in range(4):
         files.add([(number, "x")])
     engine = tk.Engine(turn=0.0, autocommit=False)  # every view needs several turns an epoch
-    table = engine.input("t", k=tk.Int, v=tk.String)
+    table = engine.create_table("t", {"k": tk.Int, "v": tk.String})
     view = engine.install("pairs", table.join(table.rename(l="k"), on="v").count(by="k"))
     behind: list[int] = []
     engine.install("watch", table, on_change=lambda _: behind.append(engine.epoch - view.low))
@@ -246,7 +246,7 @@ def test_stream_waits_for_views_that_are_behind(files: Files) -> None:
 def test_two_streams_feed_one_join(spark: SparkSession, tmp_path: Path) -> None:
     left, right = (Files(spark, tmp_path / name, "k int, v string") for name in ("left", "right"))
     engine = tk.Engine(2, autocommit=False)
-    tables = [engine.input(name, k=tk.Int, v=tk.String) for name in ("left", "right")]
+    tables = [engine.create_table(name, {"k": tk.Int, "v": tk.String}) for name in ("left", "right")]
     view = engine.install("joined", tables[0].join(tables[1].rename(w="v"), on="k"))
     for number in range(3):
         left.add([(number, f"l{number}")])
@@ -261,7 +261,7 @@ def test_two_streams_feed_one_join(spark: SparkSession, tmp_path: Path) -> None:
 def test_rate_source_is_followed(spark: SparkSession) -> None:
     stream = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 50).load()
     engine = tk.Engine(autocommit=False)
-    table = engine.input("t", timestamp=tk.Timestamp, value=tk.Int)
+    table = engine.create_table("t", {"timestamp": tk.Timestamp, "value": tk.Int})
     view = engine.install("n", table.count())
     with table.follow(stream) as following:
         while following.epochs < 3:
@@ -273,7 +273,7 @@ def test_reader_in_another_thread_sees_whole_epochs(files: Files) -> None:
     for number in range(6):
         files.add([(number, "x"), (number, "y")])
     engine = tk.Engine(autocommit=False)
-    table = engine.input("t", k=tk.Int, v=tk.String)
+    table = engine.create_table("t", {"k": tk.Int, "v": tk.String})
     view = engine.install("n", table.count(by="k"))
     seen: list[list[tuple[Any, ...]]] = []
     ended = threading.Event()
@@ -302,7 +302,7 @@ def test_micro_batch_that_the_storage_lost_is_not_committed_before_it_is_durable
 
     files.add([(1, "a")])
     with tk.Engine(storage=tk.Storage(Full(tmp_path / "store")), autocommit=False) as engine:
-        table = engine.input("t", k=tk.Int, v=tk.String)
+        table = engine.create_table("t", {"k": tk.Int, "v": tk.String})
         view = engine.install("all", table)
         assert table.follow(files.stream(), trigger=NOW).await_termination(60)
         files.add([(2, "b")])
@@ -323,7 +323,7 @@ def test_input_that_was_dropped_begins_again(spark: SparkSession, files: Files, 
     frame = spark.createDataFrame([(2, "b")], "k int, v string")
     with tk.Engine(storage=tmp_path / "store" if stored else None, autocommit=False) as engine:
         for _ in range(2):
-            table = engine.input("t", k=tk.Int, v=tk.String)
+            table = engine.create_table("t", {"k": tk.Int, "v": tk.String})
             view = engine.install("all", table)
             assert table.load(frame, once="history") == 1
             following = table.follow(files.stream(), checkpoint=str(tmp_path / "c"), trigger=NOW)
@@ -331,7 +331,7 @@ def test_input_that_was_dropped_begins_again(spark: SparkSession, files: Files, 
             assert sorted(view.rows()) == [(1, "a"), (2, "b")]
             engine.drop("all")
             engine.drop("t")
-            again = engine.input("t", k=tk.Int, v=tk.String)
+            again = engine.create_table("t", {"k": tk.Int, "v": tk.String})
             with pytest.raises(ConflictError, match="holds no micro-batch of its stream"):
                 again.follow(files.stream(), checkpoint=str(tmp_path / "c"), trigger=NOW)
             engine.drop("t")
@@ -346,7 +346,7 @@ def test_engines_follow_streams_into_inputs_of_one_name(files: Files, tmp_path: 
     ):
         views = []
         for engine in (one, other):
-            table = engine.input("t", k=tk.Int, v=tk.String)
+            table = engine.create_table("t", {"k": tk.Int, "v": tk.String})
             views.append(engine.install("all", table))
             table.follow(files.stream()).process_all_available()
         assert [view.rows() for view in views] == [[(1, "a")], [(1, "a")]]
@@ -356,7 +356,7 @@ def test_load_beside_a_stream_counts_once(spark: SparkSession, files: Files, tmp
     """A load that notes no position has nothing to do with how far a stream is."""
     files.add([(1, "a")])
     with tk.Engine(spark=spark, storage=tmp_path / "store", shards=2, autocommit=False) as engine:
-        table = engine.input("t", k=tk.Int, v=tk.String)
+        table = engine.create_table("t", {"k": tk.Int, "v": tk.String})
         view = engine.install("all", table)
         following = table.follow(files.stream())
 
@@ -385,7 +385,7 @@ def test_load_beside_a_stream_counts_once(spark: SparkSession, files: Files, tmp
     ],
 )
 def test_bad_options_are_refused_before_the_stream_starts(files: Files, options: dict[str, Any], message: str) -> None:
-    table = tk.Engine(autocommit=False).input("t", k=tk.Int, v=tk.String)
+    table = tk.Engine(autocommit=False).create_table("t", {"k": tk.Int, "v": tk.String})
     with pytest.raises(IncorrectError, match=message):
         table.follow(files.stream(), **options)
 
@@ -393,7 +393,7 @@ def test_bad_options_are_refused_before_the_stream_starts(files: Files, options:
 def test_listener_that_raises_is_named_and_its_epoch_counts(files: Files, tmp_path: Path) -> None:
     files.add([(1, "a")])
     with tk.Engine(storage=tmp_path / "store", autocommit=False) as engine:
-        table = engine.input("t", k=tk.Int, v=tk.String)
+        table = engine.create_table("t", {"k": tk.Int, "v": tk.String})
         view = engine.install("all", table)
 
         def fail(_: EpochProgress) -> None:
@@ -408,8 +408,8 @@ def test_listener_that_raises_is_named_and_its_epoch_counts(files: Files, tmp_pa
 def test_damaged_checkpoint_and_streams_that_cannot_start_are_named(files: Files, tmp_path: Path) -> None:
     files.add([(1, "a")])
     with tk.Engine(storage=tmp_path / "store", autocommit=False) as engine:
-        table = engine.input("t", k=tk.Int, v=tk.String)
-        counts = engine.input("n", k=tk.Int, n=tk.Int)
+        table = engine.create_table("t", {"k": tk.Int, "v": tk.String})
+        counts = engine.create_table("n", {"k": tk.Int, "n": tk.Int})
         assert table.follow(files.stream(), trigger=NOW).await_termination(60)
         (tmp_path / "store" / "checkpoints" / "t" / "metadata").write_text("garbage")
         with pytest.raises(FaultError, match=r"table 't': the checkpoint .*checkpoints/t cannot be read: .*Checksum"):
@@ -420,7 +420,7 @@ def test_damaged_checkpoint_and_streams_that_cannot_start_are_named(files: Files
 
 def test_closed_input_takes_nothing(spark: SparkSession, files: Files) -> None:
     engine = tk.Engine(autocommit=False)
-    table = engine.input("t", k=tk.Int, v=tk.String)
+    table = engine.create_table("t", {"k": tk.Int, "v": tk.String})
     table.close()
     with pytest.raises(ConflictError, match="cannot take rows from Spark: table 't' is closed"):
         table.load(files.table())

@@ -80,7 +80,7 @@ def changes():
 
 produce([(k, f"v{k % 3}", "c") for k in range(30)])
 with tk.Engine(spark=spark, storage=folder / "store", shards=2, autocommit=False) as engine:
-    table = engine.input("t", key=["k"], semantics="upsert", k=tk.Int, v=tk.String)
+    table = engine.create_table("t", {"k": tk.Int, "v": tk.String}, mode="upsert", primary_key=["k"])
     view = engine.install("n", table.count(by="v"))
     columns = {"operation": "op", "order": "offset", "position": "offset"}
     assert table.load(parsed(spark.read), **columns, upto=19) == 20
@@ -91,7 +91,7 @@ with tk.Engine(spark=spark, storage=folder / "store", shards=2, autocommit=False
     assert changes() == Counter(view.rows())
 # A driver that goes on where the first stopped
 with tk.Engine(spark=spark, storage=folder / "store", shards=2, autocommit=False) as engine:
-    table = engine.input("t", key=["k"], semantics="upsert", k=tk.Int, v=tk.String)
+    table = engine.create_table("t", {"k": tk.Int, "v": tk.String}, mode="upsert", primary_key=["k"])
     view = engine.install("n", table.count(by="v"))
     produce([(0, "v0", "d"), (1, "v2", "u"), (100, "v9", "c")])
     assert table.load(parsed(spark.read), **columns) == 0  # the stream has taken over

@@ -93,7 +93,7 @@ def test_loaded_rows_come_back_as_they_were(spark: SparkSession) -> None:
     columns = ", ".join(f"CAST({texts[0]} AS {sql}) AS c{i}" for i, (_, sql, texts, _) in enumerate(TYPES.values()))
     frame = spark.sql(f"SELECT {columns} UNION ALL SELECT {', '.join(['NULL'] * len(TYPES))}")
     engine = tk.Engine(autocommit=False)
-    table = engine.input("t", {f"c{i}": type for i, (type, *_) in enumerate(TYPES.values())})
+    table = engine.create_table("t", {f"c{i}": type for i, (type, *_) in enumerate(TYPES.values())})
     view = engine.install("all", table)
     assert table.load(frame) == 2
     back = view.to_spark(spark)
@@ -109,7 +109,7 @@ def test_views_equal_sparks_own_answer(spark: SparkSession, workers: int) -> Non
         (F.col("id") % 97).alias("k"), F.concat(F.lit("n"), F.col("id") % 1009).alias("s"), F.col("id").alias("v")
     )
     engine = tk.Engine(workers, autocommit=False)
-    table = engine.input("t", k=tk.Int, s=tk.String, v=tk.Int)
+    table = engine.create_table("t", {"k": tk.Int, "s": tk.String, "v": tk.Int})
     view = engine.install("sums", table.group_by("k").agg(total=tk.sum("v"), n=tk.count()))
     assert table.load(frame) == 20000
     expected = frame.groupBy("k").agg(F.sum("v").cast("long"), F.count("*"))
@@ -122,7 +122,7 @@ def changes(spark: SparkSession, rows: list[tuple[Any, ...]], columns: str) -> D
 
 def test_diff_column_says_how_often_a_row_counts(spark: SparkSession) -> None:
     engine = tk.Engine(autocommit=False)
-    table = engine.input("t", k=tk.Int)
+    table = engine.create_table("t", {"k": tk.Int})
     view = engine.install("all", table)
     table.load(changes(spark, [(1, 2), (2, 1), (3, 0)], "k int, d int"), diff="d")
     table.load(changes(spark, [(1, -1), (2, -1)], "k int, d int"), diff="d")
@@ -134,7 +134,7 @@ def test_diff_column_says_how_often_a_row_counts(spark: SparkSession) -> None:
 )
 def test_change_feed_with_both_images_of_an_update(spark: SparkSession, semantics: str, key: tuple[str, ...]) -> None:
     engine = tk.Engine(autocommit=False)
-    table = engine.input("t", key=key, semantics=semantics, k=tk.Int, v=tk.String)
+    table = engine.create_table("t", {"k": tk.Int, "v": tk.String}, mode=semantics, primary_key=key)
     view = engine.install("all", table)
     schema = "k int, v string, _change_type string"
     table.load(changes(spark, [(1, "a", "insert"), (2, "b", "insert")], schema), operation="_change_type")
@@ -145,7 +145,7 @@ def test_change_feed_with_both_images_of_an_update(spark: SparkSession, semantic
 
 def test_upserts_count_in_the_order_of_their_order_column(spark: SparkSession) -> None:
     engine = tk.Engine(autocommit=False)
-    table = engine.input("t", key=["k"], semantics="upsert", k=tk.Int, v=tk.String)
+    table = engine.create_table("t", {"k": tk.Int, "v": tk.String}, mode="upsert", primary_key=["k"])
     view = engine.install("all", table)
     rows = [(1, "late", "u", 9), (1, "early", "c", 1), (2, "gone", "d", 7), (2, "there", "c", 3)]
     table.load(changes(spark, rows, "k int, v string, op string, seq long"), operation="op", order="seq")
@@ -154,7 +154,7 @@ def test_upserts_count_in_the_order_of_their_order_column(spark: SparkSession) -
 
 def test_rows_of_one_key_without_an_order_are_refused(spark: SparkSession) -> None:
     engine = tk.Engine(autocommit=False)
-    table = engine.input("t", key=["k"], semantics="upsert", k=tk.String, v=tk.Int)
+    table = engine.create_table("t", {"k": tk.String, "v": tk.Int}, mode="upsert", primary_key=["k"])
     with pytest.raises(IncorrectError, match=r"several rows for k = 'x' .* order='\.\.\.'"):
         table.load(changes(spark, [("x", 1), ("x", 2), ("y", 1)], "k string, v int"))
     assert engine.epoch == 0 and table.pending == 0
@@ -184,7 +184,7 @@ BAD_FRAMES = {
 def test_bad_frame_is_refused_and_changes_nothing(spark: SparkSession, case: str) -> None:
     query, options, message = BAD_FRAMES[case]
     engine = tk.Engine(autocommit=False)
-    table = engine.input("t", k=tk.Int, v=tk.String)
+    table = engine.create_table("t", {"k": tk.Int, "v": tk.String})
     table.insert([(7, "kept")])
     with pytest.raises(IncorrectError, match=message):
         table.load(spark.sql(query), **options)
@@ -201,7 +201,7 @@ def test_bad_frame_is_refused_and_changes_nothing(spark: SparkSession, case: str
 )
 def test_bad_value_is_named_and_changes_nothing(spark: SparkSession, query: str, message: str) -> None:
     engine = tk.Engine(autocommit=False)
-    table = engine.input("t", key=["k"], semantics="upsert", k=tk.String, v=tk.Int)
+    table = engine.create_table("t", {"k": tk.String, "v": tk.Int}, mode="upsert", primary_key=["k"])
     with pytest.raises(IncorrectError, match=message):
         table.load(spark.sql(query))
     assert engine.epoch == 0 and table.pending == 0
@@ -209,7 +209,7 @@ def test_bad_value_is_named_and_changes_nothing(spark: SparkSession, query: str,
 
 def test_removal_of_a_row_that_is_not_there_changes_nothing(spark: SparkSession) -> None:
     engine = tk.Engine(autocommit=False)
-    table = engine.input("t", k=tk.Int)
+    table = engine.create_table("t", {"k": tk.Int})
     table.insert([(1,)])
     with pytest.raises(IncorrectError, match="negative number of times"):
         table.load(changes(spark, [(5, -1)], "k int, d int"), diff="d")
@@ -219,17 +219,17 @@ def test_removal_of_a_row_that_is_not_there_changes_nothing(spark: SparkSession)
 def test_stream_is_no_table(spark: SparkSession) -> None:
     stream = spark.readStream.format("rate").load().select(F.col("value").alias("k"))
     with pytest.raises(IncorrectError, match="use follow"):
-        tk.Engine(autocommit=False).input("t", k=tk.Int).load(stream)
+        tk.Engine(autocommit=False).create_table("t", {"k": tk.Int}).load(stream)
 
 
 def test_what_is_no_frame_is_refused() -> None:
     with pytest.raises(IncorrectError, match="expected a Spark DataFrame, found builtins.list: .*insert"):
-        tk.Engine(autocommit=False).input("t", k=tk.Int).load([(1,)])  # type: ignore[arg-type]
+        tk.Engine(autocommit=False).create_table("t", {"k": tk.Int}).load([(1,)])  # type: ignore[arg-type]
 
 
 def test_extra_columns_can_be_ignored(spark: SparkSession) -> None:
     engine = tk.Engine(autocommit=False)
-    table = engine.input("t", k=tk.Int)
+    table = engine.create_table("t", {"k": tk.Int})
     assert table.load(spark.sql("SELECT 1 AS k, array(1) AS w"), extra="ignore") == 1
     strange = spark.sql("SELECT 2 AS k, map(1, 'a') AS `a.b`, 3 AS `back``tick`")
     assert table.load(strange, extra="ignore") == 1
@@ -237,7 +237,7 @@ def test_extra_columns_can_be_ignored(spark: SparkSession) -> None:
 
 def test_load_named_once_happens_once(spark: SparkSession) -> None:
     engine = tk.Engine(autocommit=False)
-    table = engine.input("t", k=tk.Int)
+    table = engine.create_table("t", {"k": tk.Int})
     frame = changes(spark, [(1,), (2,)], "k int")
     assert [table.load(frame, once="history"), table.load(frame, once="history"), table.load(frame, once="x")] == [
         2,
@@ -248,7 +248,7 @@ def test_load_named_once_happens_once(spark: SparkSession) -> None:
 
 def test_load_goes_on_from_its_position(spark: SparkSession) -> None:
     engine = tk.Engine(autocommit=False)
-    table = engine.input("t", k=tk.Int)
+    table = engine.create_table("t", {"k": tk.Int})
     view = engine.install("all", table)
     rows = [(10 * p, p) for p in range(6)]
     frame = changes(spark, rows, "k int, p long")
@@ -262,7 +262,7 @@ def test_load_goes_on_from_its_position(spark: SparkSession) -> None:
 
 def test_position_may_be_a_moment(spark: SparkSession) -> None:
     engine = tk.Engine(autocommit=False)
-    table = engine.input("t", k=tk.Int)
+    table = engine.create_table("t", {"k": tk.Int})
     frame = spark.sql(
         "SELECT 1 AS k, timestamp'2024-01-01 00:00:00+00:00' AS p UNION ALL SELECT 2, timestamp'2024-01-02 00:00:00+00:00'"
     )
@@ -272,21 +272,21 @@ def test_position_may_be_a_moment(spark: SparkSession) -> None:
 
 def test_column_that_positions_may_belong_to_the_input(spark: SparkSession) -> None:
     engine = tk.Engine(autocommit=False)
-    table = engine.input("t", k=tk.Int)
+    table = engine.create_table("t", {"k": tk.Int})
     frame = changes(spark, [(1,), (2,)], "k int")
     assert [table.load(frame, position="k"), table.load(frame, position="k")] == [2, 0]
 
 
 def test_progress_is_reported_until_all_is_done(spark: SparkSession) -> None:
     seen: list[tuple[int, int]] = []
-    table = tk.Engine(autocommit=False).input("t", id=tk.Int)
+    table = tk.Engine(autocommit=False).create_table("t", {"id": tk.Int})
     table.load(spark.range(0, 1000, 1, 4), progress=lambda done, total: seen.append((done, total)))
     assert seen and seen[-1][0] == seen[-1][1]
 
 
 def test_many_partitions_with_few_distinct_texts(spark: SparkSession) -> None:
     engine = tk.Engine(autocommit=False)
-    table = engine.input("t", s=tk.String)
+    table = engine.create_table("t", {"s": tk.String})
     view = engine.install("n", table.count(by="s"))
     table.load(spark.range(0, 3000, 1, 7).select(F.concat(F.lit("s"), F.col("id") % 3).alias("s")))
     assert sorted(view.rows()) == [("s0", 1000), ("s1", 1000), ("s2", 1000)]
@@ -297,7 +297,7 @@ def test_many_partitions_with_few_distinct_texts(spark: SparkSession) -> None:
 def test_columns_may_have_any_name(spark: SparkSession, tmp_path: Path, stored: bool) -> None:
     """Dots, which a header of a CSV file may have, and what quotes names."""
     with tk.Engine(spark=spark, storage=tmp_path / "store" if stored else None, autocommit=False) as engine:
-        table = engine.input("t", {"a.b": tk.Int, "c`d": tk.String})
+        table = engine.create_table("t", {"a.b": tk.Int, "c`d": tk.String})
         view = engine.install("all", table)
         frame = spark.createDataFrame([(1, "x", 0, 1)], "`a.b` int, `c``d` string, `e.f` int, `n.o` int")
         table.load(frame.select("`a.b`", "`c``d`"))
@@ -307,7 +307,7 @@ def test_columns_may_have_any_name(spark: SparkSession, tmp_path: Path, stored: 
 
 
 def test_what_spark_says_of_a_bad_value_is_passed_on(spark: SparkSession) -> None:
-    table = tk.Engine(autocommit=False).input("t", k=tk.Int)
+    table = tk.Engine(autocommit=False).create_table("t", {"k": tk.Int})
     frame = spark.createDataFrame([("x",)], "s string").selectExpr("CAST(s AS int) AS k")
     with pytest.raises(FaultError, match=r"nothing counts: \[CAST_INVALID_INPUT\] The value 'x'"):
         table.load(frame)
@@ -316,7 +316,7 @@ def test_what_spark_says_of_a_bad_value_is_passed_on(spark: SparkSession) -> Non
 def test_interrupted_load_leaves_no_job_and_no_row(spark: SparkSession, tmp_path: Path) -> None:
     """Ctrl-C while the driver waits for tasks."""
     with tk.Engine(spark=spark, storage=tmp_path / "store", shards=2, autocommit=False) as engine:
-        table = engine.input("t", k=tk.Int)
+        table = engine.create_table("t", {"k": tk.Int})
         view = engine.install("all", table)
         slow = F.udf(lambda number: (__import__("time").sleep(1), number)[1], "long")
         tracker = spark.sparkContext.statusTracker()

@@ -71,8 +71,9 @@ def test_loads_among_other_epochs_hold_what_a_dict_holds(
         return [(*row(), choose.choice("uuud" if semantics == "upsert" else "cccd"), n) for n in range(number)]
 
     def declare(engine: tk.Engine, name: str) -> tk.Table:
-        options: dict[str, Any] = {"key": ["k", "f"], "shard": "k", "semantics": semantics}
-        return engine.input(name, k=tk.String, f=tk.Float, v=tk.Int, **options)
+        key = "primary_key" if semantics == "upsert" else "order_by"
+        options: dict[str, Any] = {key: ["k", "f"], "shard_by": "k", "mode": semantics}
+        return engine.create_table(name, {"k": tk.String, "f": tk.Float, "v": tk.Int}, **options)
 
     memory = tk.Engine(autocommit=False)
     twin = declare(memory, "twin")
@@ -107,7 +108,7 @@ def test_loads_among_other_epochs_hold_what_a_dict_holds(
 
 def test_only_what_differs_is_written(spark: SparkSession, tmp_path: Path) -> None:
     with tk.Engine(spark=spark, storage=tmp_path / "store", shards=2, autocommit=False) as engine:
-        table = engine.input("t", key=["k"], semantics="upsert", k=tk.Int, v=tk.Int)
+        table = engine.create_table("t", {"k": tk.Int, "v": tk.Int}, mode="upsert", primary_key=["k"])
         changes = engine.install("all", table).changes()
         frame = spark.range(0, 3000, 1, 3).selectExpr("id AS k", "id % 7 AS v")
         assert table.load(frame) == 3000
@@ -120,8 +121,8 @@ def test_only_what_differs_is_written(spark: SparkSession, tmp_path: Path) -> No
 
 def test_unique_key_of_a_set_may_pass_from_one_row_to_another(spark: SparkSession, tmp_path: Path) -> None:
     with tk.Engine(spark=spark, storage=tmp_path / "store", shards=4, autocommit=False) as engine:
-        options: dict[str, Any] = {"key": ["k", "j"], "shard": "k", "semantics": "set", "unique": True}
-        table = engine.input("t", k=tk.Int, j=tk.Int, v=tk.Int, **options)
+        columns = {"k": tk.Int, "j": tk.Int, "v": tk.Int}
+        table = engine.create_table("t", columns, mode="set", primary_key=["k", "j"], shard_by="k")
         view = engine.install("all", table)
         rows = [(0, j, 1) for j in range(50)]
         table.load(spark.createDataFrame(rows, "k int, j int, v int"))
@@ -135,7 +136,7 @@ def test_unique_key_of_a_set_may_pass_from_one_row_to_another(spark: SparkSessio
 
 def test_load_in_the_middle_of_which_the_input_changes_looks_again(spark: SparkSession, tmp_path: Path) -> None:
     with tk.Engine(spark=spark, storage=tmp_path / "store", shards=2, autocommit=False) as engine:
-        table = engine.input("t", key=["k"], semantics="upsert", k=tk.Int, v=tk.Int)
+        table = engine.create_table("t", {"k": tk.Int, "v": tk.Int}, mode="upsert", primary_key=["k"])
         view = engine.install("all", table)
         table.insert([(1, 10), (2, 20)])
         engine.advance()
@@ -157,7 +158,7 @@ def test_load_in_the_middle_of_which_the_input_changes_looks_again(spark: SparkS
 
 def test_input_that_never_rests_is_not_loaded(spark: SparkSession, tmp_path: Path) -> None:
     with tk.Engine(spark=spark, storage=tmp_path / "store", shards=2, autocommit=False) as engine:
-        table = engine.input("t", key=["k"], semantics="upsert", k=tk.Int, v=tk.Int)
+        table = engine.create_table("t", {"k": tk.Int, "v": tk.Int}, mode="upsert", primary_key=["k"])
         view = engine.install("all", table)
         runs = []
 
@@ -178,7 +179,8 @@ def test_input_that_never_rests_is_not_loaded(spark: SparkSession, tmp_path: Pat
 @pytest.mark.parametrize("semantics", ["bag", "upsert"])
 def test_updates_that_lie_ahead_wait_for_their_epoch(spark: SparkSession, tmp_path: Path, semantics: str) -> None:
     with tk.Engine(spark=spark, storage=tmp_path / "store", shards=2, autocommit=False) as engine:
-        table = engine.input("t", key=["k"], semantics=semantics, k=tk.Int, v=tk.Int)
+        key = {"primary_key" if semantics == "upsert" else "order_by": "k"}
+        table = engine.create_table("t", {"k": tk.Int, "v": tk.Int}, mode=semantics, **key)
         view = engine.install("all", table)
         table.insert([(1, 1)])
         table.insert([(2, 2)], time=1)
@@ -207,7 +209,7 @@ def test_task_killed_while_it_writes_what_differs_leaves_one_file_a_shard(spark:
 
     store = killing()
     with tk.Engine(spark=spark, storage=tk.Storage(store), shards=2, autocommit=False) as engine:
-        table = engine.input("t", key=["k"], semantics="upsert", k=tk.Int, v=tk.Int)
+        table = engine.create_table("t", {"k": tk.Int, "v": tk.Int}, mode="upsert", primary_key=["k"])
         view = engine.install("all", table)
         table.insert([(k, 0) for k in range(100)])
         engine.advance()
@@ -223,7 +225,7 @@ def test_task_killed_while_it_writes_what_differs_leaves_one_file_a_shard(spark:
 def test_files_that_a_load_reads_stay_until_it_has_ended(spark: SparkSession, tmp_path: Path) -> None:
     where = tk.Storage(tmp_path / "store", retention=0)
     with tk.Engine(spark=spark, storage=where, shards=1, autocommit=False) as engine:
-        table = engine.input("t", key=["k"], semantics="upsert", k=tk.Int, v=tk.Int)
+        table = engine.create_table("t", {"k": tk.Int, "v": tk.Int}, mode="upsert", primary_key=["k"])
         view = engine.install("all", table)
         runs: list[Target] = []
 
@@ -252,8 +254,8 @@ def test_files_that_a_load_reads_stay_until_it_has_ended(spark: SparkSession, tm
 def test_zeros_of_both_signs_are_one_key(spark: SparkSession, tmp_path: Path) -> None:
     """In a load, in the rows that a load finds, and in what a program writes: whoever comes last replaces the others."""
     with tk.Engine(spark=spark, storage=tmp_path / "store", shards=4, autocommit=False) as engine:
-        prices = engine.input("t", key=["f"], semantics="upsert", f=tk.Float, v=tk.Int)
-        told_apart = engine.input("s", semantics="set", f=tk.Float, v=tk.Int)
+        prices = engine.create_table("t", {"f": tk.Float, "v": tk.Int}, mode="upsert", primary_key=["f"])
+        told_apart = engine.create_table("s", {"f": tk.Float, "v": tk.Int}, mode="set")
         view, pairs = engine.install("all", prices), engine.install("pairs", told_apart)
         with pytest.raises(tk.IncorrectError, match="several rows for f = 0.0 that say different things"):
             prices.load(spark.createDataFrame([(0.0, 1), (-0.0, 2)], "f double, v int"))
@@ -266,6 +268,6 @@ def test_zeros_of_both_signs_are_one_key(spark: SparkSession, tmp_path: Path) ->
         told_apart.load(spark.createDataFrame([(0.0, 1), (-0.0, 1)], "f double, v int"))
         told_apart.load(spark.createDataFrame([(-0.0, 1)], "f double, v int"))
         assert pairs.multiplicities() == {(0.0, 1): 1}
-        unique = engine.input("u", key=["f"], unique=True, f=tk.Float)
+        unique = engine.create_table("u", {"f": tk.Float}, primary_key=["f"])
         with pytest.raises(tk.ConflictError, match="two rows with the key f = 0.0"):
             unique.load(spark.createDataFrame([(0.0,), (-0.0,)], "f double"))

@@ -21,15 +21,15 @@ ROWS = 4000
 
 # how an input is declared, and columns beside its own that loads into it have
 KINDS: dict[str, tuple[dict[str, Any], dict[str, str]]] = {
-    "upsert": ({"key": ["k", "n"], "semantics": "upsert"}, {}),
-    "upsert that is sharded by less": ({"key": ["k", "n"], "shard": "k", "semantics": "upsert"}, {}),
-    "unique": ({"key": ["k", "n"], "unique": True}, {}),
-    "unique that is sharded by less": ({"key": ["k", "n"], "shard": "k", "unique": True}, {}),
-    "unique with diffs": ({"key": ["k", "n"], "unique": True}, {"diff": "1"}),
-    "unique set": ({"key": ["k", "n"], "unique": True, "semantics": "set"}, {}),
-    "required in a set": ({"semantics": "set", "required": ["k"]}, {}),
+    "upsert": ({"mode": "upsert", "primary_key": ["k", "n"]}, {}),
+    "upsert that is sharded by less": ({"mode": "upsert", "primary_key": ["k", "n"], "shard_by": "k"}, {}),
+    "unique": ({"primary_key": ["k", "n"]}, {}),
+    "unique that is sharded by less": ({"primary_key": ["k", "n"], "shard_by": "k"}, {}),
+    "unique with diffs": ({"primary_key": ["k", "n"]}, {"diff": "1"}),
+    "unique set": ({"mode": "set", "primary_key": ["k", "n"]}, {}),
+    "required in a set": ({"mode": "set", "required": ["k"]}, {}),
     "required in a bag": ({"required": ["k"]}, {}),
-    "append": ({"append": True, "required": ["k"]}, {"operation": "'insert'"}),
+    "append": ({"mode": "append", "required": ["k"]}, {"operation": "'insert'"}),
 }
 
 
@@ -73,7 +73,7 @@ def test_bad_value_in_the_last_partition_is_found_before_a_file_is_written(
     options, beside = KINDS[kind]
     store = nothing_is_written(tmp_path / "store")
     with tk.Engine(spark=spark, storage=tk.Storage(store), shards=3, autocommit=False) as engine:
-        table = engine.input("t", SCHEMA, **options)
+        table = engine.create_table("t", SCHEMA, **options)
         view = engine.install("all", table)
         columns = {name: name for name in beside}
         for held in (0, ROWS):
@@ -97,14 +97,14 @@ def test_bad_value_in_the_last_partition_is_found_before_a_file_is_written(
 
 KEY = r"two rows with the key k = 'k7', n = 7 at"
 CLASHES: dict[str, tuple[dict[str, Any], list[tuple[Any, ...]], str]] = {
-    "repeats a stored key": ({"key": ["k", "n"], "unique": True}, [("k7", 7, 1)], KEY),
-    "repeats a stored key, by operations": ({"key": ["k", "n"], "unique": True}, [("k7", 7, 1, "insert")], KEY),
-    "repeats a stored key of a set": ({"key": ["k", "n"], "unique": True, "semantics": "set"}, [("k7", 7, 1)], KEY),
-    "repeats a new key": ({"key": ["n"], "unique": True}, [("y", 200, 1), ("z", 200, 2)], "two rows with the key n = 200"),
-    "repeats a row": ({"key": ["k"], "shard": "k", "unique": True}, [("y", 200, 1)] * 2, "two rows with the key k = 'y'"),
-    "removes what is not there": ({"key": ["k"]}, [("k7", 8, 7, "delete")], r"row \('k7', 8, 7\) would be there a negative"),
+    "repeats a stored key": ({"primary_key": ["k", "n"]}, [("k7", 7, 1)], KEY),
+    "repeats a stored key, by operations": ({"primary_key": ["k", "n"]}, [("k7", 7, 1, "insert")], KEY),
+    "repeats a stored key of a set": ({"mode": "set", "primary_key": ["k", "n"]}, [("k7", 7, 1)], KEY),
+    "repeats a new key": ({"primary_key": ["n"]}, [("y", 200, 1), ("z", 200, 2)], "two rows with the key n = 200"),
+    "repeats a row": ({"primary_key": ["k"], "shard_by": "k"}, [("y", 200, 1)] * 2, "two rows with the key k = 'y'"),
+    "removes what is not there": ({"order_by": ["k"]}, [("k7", 8, 7, "delete")], r"row \('k7', 8, 7\) would be there a negative"),
     "contradicts itself": (
-        {"key": ["k"], "semantics": "upsert"}, [("k7", 1, 1), ("k7", 2, 1)], "several rows for k = 'k7' that say different",
+        {"mode": "upsert", "primary_key": ["k"]}, [("k7", 1, 1), ("k7", 2, 1)], "several rows for k = 'k7' that say different",
     ),
 }  # fmt: skip
 
@@ -117,7 +117,7 @@ def test_rows_that_clash_when_they_meet_leave_no_file(spark: SparkSession, tmp_p
     new = [(f"k{n}", n, n, *(("insert",) if told else ())) for n in range(100, 140)]
     schema = "k string, n int, v int" + (", op string" if told else "")
     with tk.Engine(spark=spark, storage=tmp_path / "store", shards=3, autocommit=False) as engine:
-        table = engine.input("t", SCHEMA, **options)
+        table = engine.create_table("t", SCHEMA, **options)
         view = engine.install("all", table)
         assert table.load(spark.range(0, 50, 1, 3).selectExpr("concat('k', id) AS k", "id AS n", "id AS v")) == 50
         engine.sync()
@@ -139,9 +139,14 @@ def test_micro_batch_with_a_null_in_its_key_stops_the_stream_and_goes_on_when_it
     files = Files(spark, tmp_path / "files", "k string, n int, v int")
     files.add([("a", 1, 1), ("b", 1, 1)])
     files.add([("a", 1, 2), (None, 1, 3), ("c", 1, 3)])
-    for options in KINDS["upsert"][0], KINDS["unique"][0] | {"checked": False}, KINDS["required in a bag"][0]:
-        with tk.Engine(spark=spark, storage=tmp_path / f"store {len(options)}", shards=2, autocommit=False) as engine:
-            table = engine.input("t", SCHEMA, **options)
+    kinds = {
+        "upsert": KINDS["upsert"][0],
+        "trusted": KINDS["unique"][0] | {"checked": False},
+        "required": KINDS["required in a bag"][0],
+    }
+    for kind, options in kinds.items():
+        with tk.Engine(spark=spark, storage=tmp_path / f"store {kind}", shards=2, autocommit=False) as engine:
+            table = engine.create_table("t", SCHEMA, **options)
             following = table.follow(files.stream(), trigger={"processingTime": "0 seconds"})
             with pytest.raises(
                 tk.IncorrectError,
@@ -150,16 +155,16 @@ def test_micro_batch_with_a_null_in_its_key_stops_the_stream_and_goes_on_when_it
                 following.await_termination(60)
             assert not following.active and following.batch == 0
             engine.sync()
-            before = files_of(tmp_path / f"store {len(options)}")
+            before = files_of(tmp_path / f"store {kind}")
             with pytest.raises(tk.IncorrectError, match="found in micro-batch 1"):
                 table.follow(files.stream(), trigger=NOW).await_termination()
-            assert files_of(tmp_path / f"store {len(options)}") == before
+            assert files_of(tmp_path / f"store {kind}") == before
     mended = Files(spark, tmp_path / "mended", files.columns)
     mended.add([("a", 1, 2), ("d", 1, 3), ("c", 1, 3)])
     (tmp_path / "mended" / "0000.parquet").rename(tmp_path / "files" / "0001.parquet")
     files.add([("e", 1, 5)])
-    with tk.Engine(spark=spark, storage=tmp_path / "store 2", shards=2, autocommit=False) as engine:
-        table = engine.input("t", SCHEMA, **KINDS["upsert"][0])
+    with tk.Engine(spark=spark, storage=tmp_path / "store upsert", shards=2, autocommit=False) as engine:
+        table = engine.create_table("t", SCHEMA, **KINDS["upsert"][0])
         view = engine.install("all", table)
         table.follow(files.stream(), trigger=NOW).await_termination()
         expected = {("a", 1, 2): 1, ("b", 1, 1): 1, ("c", 1, 3): 1, ("d", 1, 3): 1, ("e", 1, 5): 1}

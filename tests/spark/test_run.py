@@ -21,7 +21,7 @@ from pyspark.sql import SparkSession
 
 import tektite as tk
 from tektite.errors import FaultError, IncorrectError, NotFoundError
-from tektite.spark.pipeline import read_pipeline
+from tektite.pipeline import read_pipeline
 from tektite.spark.run import Metrics, run
 from tektite.spark.soundness import check_pipeline
 from tests.support.spark_cluster import wait_until
@@ -32,17 +32,17 @@ ROOT = Path(tk.__file__).parents[1]
 PIPELINE = """
 name: orders
 storage: store
-shards: 2
+workers: 2
 spark: {memory: 1g, config: {spark.ui.enabled: "false", spark.ui.showConsoleProgress: "false"}}
-inputs:
+tables:
   customers:
     columns: {c: int, name: string}
-    key: c
+    order_by: c
     load: {format: json, path: customers, schema: "c int, name string"}
   orders:
     columns: {o: int, c: int, amount: "decimal(12, 2)"}
-    key: [o]
-    semantics: upsert
+    mode: upsert
+    primary_key: [o]
     follow:
       format: parquet
       path: files
@@ -136,9 +136,9 @@ def test_pipeline_may_be_a_program(spark: SparkSession, folder: Path) -> None:
         textwrap.dedent(
             """
             import tektite as tk
-            PIPELINE = {"name": "program", "shards": 2}
+            PIPELINE = {"name": "program", "workers": 2}
             def build(engine, spark):
-                numbers = engine.input("numbers", id=tk.Int)
+                numbers = engine.create_table("numbers", {"id": tk.Int})
                 engine.install("n", numbers.count())
                 numbers.load(spark.range(100))
             """
@@ -149,40 +149,44 @@ def test_pipeline_may_be_a_program(spark: SparkSession, folder: Path) -> None:
 
 
 BAD = {
-    "unknown word": ("shrads: 2", "unknown word 'shrads': did you mean 'shards'"),
-    "no columns": ("inputs: {t: {key: k}}", "inputs.t: an input has columns"),
-    "unknown type": ("inputs: {t: {columns: {k: integer}}}", "inputs.t.columns: .*'integer'"),
-    "no rows": ("inputs: {t: {columns: {k: int}, load: {path: x}}}", "inputs.t.load: rows come from a format"),
+    "unknown word": ("wrokers: 2", "unknown word 'wrokers': did you mean 'workers'"),
+    "no columns": ("tables: {t: {primary_key: k}}", "tables.t: a table has columns"),
+    "unknown type": ("tables: {t: {columns: {k: intger}}}", "tables.t.columns: .*'intger'"),
+    "no rows": ("tables: {t: {columns: {k: int}, load: {path: x}}}", "tables.t.load: rows come from a format"),
     "word of the other kind": (
-        "inputs: {t: {columns: {k: int}, load: {format: csv, trigger: {once: true}}}}", "unknown word 'trigger'",
+        "tables: {t: {columns: {k: int}, load: {format: csv, trigger: {once: true}}}}", "unknown word 'trigger'",
     ),
     "empty view": ("views: {v: {}}", "views.v: a view is a query"),
     "sink of nothing": ("storage: s\nsinks: [{view: v, path: o}]", r"sinks\[0\]: there is no view 'v'"),
     "sink without storage": ("views: {v: {sql: SELECT 1}}\nsinks: [{view: v, path: o}]", "a sink needs a storage"),
-    "no shards": ("shards: 0", "shards: expected a positive number, found 0"),
+    "no workers": ("workers: 0", "workers: expected a positive number, found 0"),
     "no YAML": ("a: [", "is not YAML"),
     "empty": ("", "expected names and values, found None"),
-    "unknown semantics": ("inputs: {t: {columns: {k: int}, semantics: upset, key: k}}", "inputs.t: .*not 'upset'"),
-    "unknown key": ("inputs: {t: {columns: {k: int}, key: j}}", "inputs.t: .*'j'"),
-    "upsert without a key": ("inputs: {t: {columns: {k: int}, semantics: upsert}}", "inputs.t: .*needs a key"),
-    "word for a flag": ("inputs: {t: {columns: {k: int}, stream: 'no'}}", "inputs.t.stream: expected true or false"),
+    "unknown mode": ("tables: {t: {columns: {k: int}, mode: upset, primary_key: k}}", "tables.t: .*not 'upset'"),
+    "unknown key": ("tables: {t: {columns: {k: int}, primary_key: j}}", "tables.t: .*'j'"),
+    "upsert without a key": ("tables: {t: {columns: {k: int}, mode: upsert}}", "tables.t: .*same primary_key"),
+    "word for a flag": ("tables: {t: {columns: {k: int}, checked: 'no'}}", "tables.t.checked: expected true or false"),
     "diff and operation": (
-        "inputs: {t: {columns: {k: int}, load: {format: csv, diff: d, operation: o}}}", "inputs.t.load: .*not both",
+        "tables: {t: {columns: {k: int}, load: {format: csv, diff: d, operation: o}}}", "tables.t.load: .*not both",
     ),
     "diff of an upsert": (
-        "inputs: {t: {columns: {k: int}, key: k, semantics: upsert, load: {format: csv, diff: d}}}", "diffs are for bags",
+        "tables: {t: {columns: {k: int}, primary_key: k, mode: upsert, load: {format: csv, diff: d}}}", "diffs are for bags",
     ),
-    "trigger": ("inputs: {t: {columns: {k: int}, follow: {format: csv, trigger: now}}}", "inputs.t.follow.trigger: "),
-    "options": ("inputs: {t: {columns: {k: int}, load: {format: csv, options: [a]}}}", "inputs.t.load.options: "),
-    "extra": ("inputs: {t: {columns: {k: int}, load: {format: csv, extra: ingore}}}", "expected error or ignore"),
-    "upto": ("inputs: {t: {columns: {k: int}, load: {format: csv, upto: 3}}}", "say in which column it is"),
+    "trigger": ("tables: {t: {columns: {k: int}, follow: {format: csv, trigger: now}}}", "tables.t.follow.trigger: "),
+    "options": ("tables: {t: {columns: {k: int}, load: {format: csv, options: [a]}}}", "tables.t.load.options: "),
+    "extra": ("tables: {t: {columns: {k: int}, load: {format: csv, extra: ingore}}}", "expected error or ignore"),
+    "upto": ("tables: {t: {columns: {k: int}, load: {format: csv, upto: 3}}}", "say in which column it is"),
     "configuration": ("spark: {config: [a]}", "spark.config: expected names and values"),
     "storage": ("storage: [a]", "storage: expected a text"),
     "no function": ("views: {v: {python: queries}}", "views.v.python: expected module:function, found 'queries'"),
     "no SQL": ("views: {v: {sql: SELEC 1}}", "views.v.sql: "),
-    "name that is taken": ("inputs: {t: {columns: {k: int}}}\nviews: {t: {sql: SELECT 1}}", "there is an input of this"),
+    "name that is taken": ("tables: {t: {columns: {k: int}}}\nviews: {t: {sql: SELECT 1}}", "there is a table of this"),
     "sink without path": ("storage: s\nviews: {v: {sql: SELECT 1}}\nsinks: [{view: v}]", "needs a folder to write to"),
     "sinks by name": ("storage: s\nsinks: {out: {view: v}}", "sinks: expected a list of sinks"),
+    "former and new word": ("shards: 2\nworkers: 2", "'shards' is the former word for 'workers': give one"),
+    "former options that differ": (
+        "inputs: {t: {columns: {k: int}, stream: true, semantics: set}}", "tables.t: .*one of stream, set, not several",
+    ),
 }  # fmt: skip
 
 
@@ -210,9 +214,9 @@ def test_program_that_cannot_be_read_is_refused_with_its_line(tmp_path: Path, te
 
 def test_source_that_spark_cannot_read_is_named(spark: SparkSession, folder: Path) -> None:
     (folder / "p.yaml").write_text(
-        "inputs: {t: {columns: {k: int}, load: {format: parquet, path: nowhere}}}\nstorage: other\n"
+        "tables: {t: {columns: {k: int}, load: {format: parquet, path: nowhere}}}\nstorage: other\n"
     )
-    with pytest.raises(FaultError, match=r"inputs\.t\.load: \[PATH_NOT_FOUND\].*nowhere"):
+    with pytest.raises(FaultError, match=r"tables\.t\.load: \[PATH_NOT_FOUND\].*nowhere"):
         run_here(folder, "p.yaml")
 
 
@@ -228,7 +232,7 @@ def test_load_that_is_under_way_is_given_up_when_asked_to_stop(spark: SparkSessi
                 from pyspark.sql.functions import udf
                 seconds = SECONDS
                 slow = udf(lambda number: (__import__("time").sleep(seconds), number)[1], "long")
-                numbers = engine.input("numbers", k=tk.Int)
+                numbers = engine.create_table("numbers", {"k": tk.Int})
                 engine.install("n", numbers.count())
                 numbers.load(spark.range(1).select(slow("id").alias("k")), once="numbers")
             """
@@ -312,12 +316,12 @@ def described(tmp_path: Path) -> Path:
         ("FROM orders", "FROM order", "changed.yaml, views.per_customer: .*there is no table or view 'order'"),
         ("SELECT c, count", "SELECT d, count", "views.per_customer: .*'d'"),
         ("queries:totals", "queries:total", "views.totals: .*there is no 'queries:total'"),
-        ("c int, name string", "c int, nam string", "inputs.customers.load: the column 'name' is missing: did you mean 'nam'"),
-        ("c int, name string", "c int, name", "inputs.customers.load: schema: .* is none that Spark reads"),
-        ("seq int", "sequence int", "inputs.orders.follow: the order column 'seq' is missing"),
+        ("c int, name string", "c int, nam string", "tables.customers.load: the column 'name' is missing: did you mean 'nam'"),
+        ("c int, name string", "c int, name", "tables.customers.load: schema: .* is none that Spark reads"),
+        ("seq int", "sequence int", "tables.orders.follow: the order column 'seq' is missing"),
         ("availableNow: true", "available_now: true", "unknown trigger 'available_now': did you mean 'availableNow'"),
         ("availableNow: true", "processingTime: 5", "trigger processingTime is a text such as '5 seconds', not 5"),
-        ("path: customers", "path: costumers", "inputs.customers.load: there is nothing at the path .*costumers"),
+        ("path: customers", "path: costumers", "tables.customers.load: there is nothing at the path .*costumers"),
         ("operation: op", "where: oo > 1\n      operation: op", "where: 'oo > 1' reads a column 'oo': did you mean 'o'"),
         ("operation: op", "select: [o, c, amount, op, seq AS sq]\n      operation: op", "the order column 'seq' is missing"),
         ("operation: op", "select: ['*']\n      operation: op", "sound"),

@@ -128,7 +128,7 @@ import tektite.spark
 spark = SparkSession.builder.remote("local[1]").getOrCreate()
 frame, stream = spark.range(3), spark.readStream.format("rate").load().selectExpr("value AS id")
 with tk.Engine(storage="kept", autocommit=False) as engine:
-    table = engine.input("t", id=tk.Int)
+    table = engine.create_table("t", {"id": tk.Int})
     for use in (
         lambda: tk.Engine(spark=spark, storage="store", autocommit=False),
         lambda: tektite.spark.session(spark),
@@ -203,7 +203,7 @@ spark = tektite.spark.session(master="local[1,2]", config={
 spark.sparkContext.setLogLevel("OFF")
 print(tektite.spark.preflight(spark, "store").problems)
 with tk.Engine(spark=spark, storage="store", shards=2, autocommit=False) as engine:
-    table = engine.input("t", id=tk.Int)
+    table = engine.create_table("t", {"id": tk.Int})
     try:
         table.load(spark.range(3))
     except tk.TektiteError as error:
@@ -253,7 +253,7 @@ def test_preflight_takes_a_storage_as_the_engine_does(
 
 def test_engine_closes_though_what_feeds_it_fails_to_stop(tmp_path: Path) -> None:
     engine = tk.Engine(storage=tmp_path / "store", autocommit=False)
-    table = engine.input("t", k=tk.Int)
+    table = engine.create_table("t", {"k": tk.Int})
     table.insert([(1,)])
     engine.advance()
 

@@ -47,7 +47,7 @@ def people(spark: SparkSession) -> DataFrame:
 @pytest.mark.parametrize("shards", [1, 2, 3])
 def test_tasks_write_what_the_driver_would(spark: SparkSession, tmp_path: Path, people: DataFrame, shards: int) -> None:
     with tk.Engine(spark=spark, storage=tmp_path / "store", shards=shards, autocommit=False) as engine:
-        table = engine.input("t", key=["k"], k=tk.Int, s=tk.String, g=tk.Int)
+        table = engine.create_table("t", {"k": tk.Int, "s": tk.String, "g": tk.Int}, order_by=["k"])
         view = engine.install("n", table.count(by="s"))
         assert table.load(people) == 5000
         engine.sync()
@@ -69,7 +69,7 @@ def test_key_that_holds_most_rows_does_not_hold_up_one_task(spark: SparkSession,
     sizes = [sum(section.rows for section in info.sections if section.kind == "batch") for info in found.files]
     assert sum(sizes) == 40000 and max(sizes) <= 20000  # a shard of its own would have at least 36000
     with tk.Engine(spark=spark, storage=tmp_path / "store", shards=3, autocommit=False) as engine:
-        table = engine.input("t", k=tk.Int, v=tk.String)
+        table = engine.create_table("t", {"k": tk.Int, "v": tk.String})
         view = engine.install("n", table.count(by="k"))
         target = Target(core_of(engine).store, "t", (0, 1), 1, 3, 0, 0, fair=100)
         loaded = write(feed, skewed, target)
@@ -85,7 +85,7 @@ def test_key_that_holds_most_rows_does_not_hold_up_one_task(spark: SparkSession,
 def test_loads_and_updates_alternate(spark: SparkSession, tmp_path: Path) -> None:
     expected: Counter[tuple[Any, ...]] = Counter()
     with tk.Engine(spark=spark, storage=tmp_path / "store", shards=2, autocommit=False) as engine:
-        table = engine.input("t", k=tk.Int, s=tk.String)
+        table = engine.create_table("t", {"k": tk.Int, "s": tk.String})
         view = engine.install("all", table)
         for number in range(3):
             table.insert([(number, "mine"), (number, f"s{number}")])
@@ -105,7 +105,7 @@ def test_loads_and_updates_alternate(spark: SparkSession, tmp_path: Path) -> Non
 
 def test_load_that_removes_what_is_not_there_leaves_the_storage_as_it_was(spark: SparkSession, tmp_path: Path) -> None:
     with tk.Engine(spark=spark, storage=tmp_path / "store", shards=2, autocommit=False) as engine:
-        table = engine.input("t", k=tk.Int, s=tk.String)
+        table = engine.create_table("t", {"k": tk.Int, "s": tk.String})
         table.load(spark.createDataFrame([(1, "a")], "k int, s string"))
         before = engine.epoch
         with pytest.raises(IncorrectError, match=r"row \(2, 'new text'\) would be there a negative number of times"):
@@ -120,7 +120,7 @@ def test_load_that_removes_what_is_not_there_leaves_the_storage_as_it_was(spark:
 def test_upserts_are_loaded_by_tasks_into_an_empty_input_only(spark: SparkSession, tmp_path: Path) -> None:
     columns = "k int, v string, seq int, op string"
     with tk.Engine(spark=spark, storage=tmp_path / "store", shards=2, autocommit=False) as engine:
-        table = engine.input("t", key=["k"], semantics="upsert", k=tk.Int, v=tk.String)
+        table = engine.create_table("t", {"k": tk.Int, "v": tk.String}, mode="upsert", primary_key=["k"])
         view = engine.install("all", table)
         history = [(k % 10, f"v{k}", k, "u") for k in range(40)] + [(3, None, 99, "d")]
         table.load(spark.createDataFrame(history, columns), order="seq", operation="op")
@@ -134,7 +134,7 @@ def test_upserts_are_loaded_by_tasks_into_an_empty_input_only(spark: SparkSessio
 def test_bad_row_in_one_partition_leaves_nothing_behind(spark: SparkSession, tmp_path: Path) -> None:
     frame = spark.range(0, 100, 1, 4).select(F.when(F.col("id") != 77, F.col("id")).alias("k"), F.lit("x").alias("v"))
     with tk.Engine(spark=spark, storage=tmp_path / "store", shards=2, autocommit=False) as engine:
-        table = engine.input("t", key=["k"], semantics="upsert", k=tk.Int, v=tk.String)
+        table = engine.create_table("t", {"k": tk.Int, "v": tk.String}, mode="upsert", primary_key=["k"])
         with pytest.raises(IncorrectError, match="key column 'k' holds a NULL .*partition 3"):
             table.load(frame)
         engine.sync()
@@ -147,7 +147,7 @@ def test_loads_and_positions_outlive_the_engine(spark: SparkSession, tmp_path: P
     counts = []
     for _ in range(3):
         with tk.Engine(spark=spark, storage=tmp_path / "store", autocommit=False) as engine:
-            table = engine.input("t", k=tk.Int)
+            table = engine.create_table("t", {"k": tk.Int})
             counts.append((table.load(frame.drop("p"), once="dimension"), table.load(frame, position="p", upto=4)))
     assert counts == [(10, 5), (0, 0), (0, 0)]
 
@@ -157,7 +157,7 @@ def test_stream_is_followed_across_engines(spark: SparkSession, tmp_path: Path) 
     for number in range(4):
         files.add([(number, f"v{number}")])
         with tk.Engine(spark=spark, storage=tmp_path / "store", shards=2, autocommit=False) as engine:
-            table = engine.input("t", k=tk.Int, v=tk.String)
+            table = engine.create_table("t", {"k": tk.Int, "v": tk.String})
             view = engine.install("all", table)
             following = table.follow(files.stream(), trigger=NOW)
             following.await_termination()
@@ -170,10 +170,10 @@ def test_lost_checkpoint_is_noticed(spark: SparkSession, tmp_path: Path) -> None
     files = Files(spark, tmp_path / "files", "k int, v string")
     files.add([(1, "x")])
     with tk.Engine(spark=spark, storage=tmp_path / "store", autocommit=False) as engine:
-        engine.input("t", k=tk.Int, v=tk.String).follow(files.stream(), trigger=NOW).await_termination()
+        engine.create_table("t", {"k": tk.Int, "v": tk.String}).follow(files.stream(), trigger=NOW).await_termination()
     (tmp_path / "store" / "checkpoints").rename(tmp_path / "elsewhere")
     with tk.Engine(spark=spark, storage=tmp_path / "store", autocommit=False) as engine:
-        table = engine.input("t", k=tk.Int, v=tk.String)
+        table = engine.create_table("t", {"k": tk.Int, "v": tk.String})
         with pytest.raises(ConflictError, match="is new: it would begin again and count rows twice"):
             table.follow(files.stream(), trigger=NOW)
         table.follow(files.stream(), trigger=NOW, reset=True).await_termination()
@@ -185,7 +185,7 @@ def test_lost_checkpoint_is_noticed(spark: SparkSession, tmp_path: Path) -> None
 
 def test_published_view_is_a_data_source(spark: SparkSession, tmp_path: Path, people: DataFrame) -> None:
     with tk.Engine(spark=spark, storage=tmp_path / "store", shards=2, autocommit=False) as engine:
-        table = engine.input("t", key=["k"], k=tk.Int, s=tk.String, g=tk.Int)
+        table = engine.create_table("t", {"k": tk.Int, "s": tk.String, "g": tk.Int}, order_by=["k"])
         view = engine.install("n", table.count(by="s"))
         view.publish()
         twice = engine.install("twice", table.select("g").concat(table.select("g")))
@@ -212,8 +212,17 @@ def test_every_type_is_read_back_as_spark_wrote_it(spark: SparkSession, tmp_path
         "CAST(12.34 AS decimal(12,2)) AS m, 'Bäume' AS s UNION ALL SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL"
     )
     with tk.Engine(spark=spark, storage=tmp_path / "store", autocommit=False) as engine:
-        table = engine.input(
-            "t", i=tk.Int, f=tk.Float, b=tk.Bool, d=tk.Date, t=tk.Timestamp, m=tk.Decimal(12, 2), s=tk.String
+        table = engine.create_table(
+            "t",
+            {
+                "i": tk.Int,
+                "f": tk.Float,
+                "b": tk.Bool,
+                "d": tk.Date,
+                "t": tk.Timestamp,
+                "m": tk.Decimal(12, 2),
+                "s": tk.String,
+            },
         )
         view = engine.install("all", table)
         view.publish()
@@ -233,7 +242,7 @@ def test_changes_are_a_stream_that_adds_up_at_every_version(spark: SparkSession,
         return spark.read.parquet(str(out)).collect() if list(out.glob("*.parquet")) else []
 
     with tk.Engine(spark=spark, storage=store, shards=2, autocommit=False) as engine:
-        table = engine.input("t", k=tk.Int, v=tk.String)
+        table = engine.create_table("t", {"k": tk.Int, "v": tk.String})
         view = engine.install("n", table.count(by="v"))
         view.publish()
         for number in range(12):
@@ -252,7 +261,7 @@ def test_changes_are_a_stream_that_adds_up_at_every_version(spark: SparkSession,
 
 def test_changes_have_the_times_at_which_they_happened(spark: SparkSession, tmp_path: Path) -> None:
     with tk.Engine(storage=tmp_path / "store", shards=2, autocommit=False) as engine:
-        table = engine.input("t", k=tk.Int, v=tk.String)
+        table = engine.create_table("t", {"k": tk.Int, "v": tk.String})
         engine.advance()
         view = engine.install("n", table.count(by="v"))
         view.publish()
@@ -274,7 +283,7 @@ def test_input_gains_a_column(spark: SparkSession, tmp_path: Path, people: DataF
     files = Files(spark, tmp_path / "files", "k bigint, s string, g bigint")
     files.add([(9000, "early", 1)])
     with tk.Engine(spark=spark, storage=tmp_path / "store", shards=2, autocommit=False) as engine:
-        table = engine.input("t", key=["k"], k=tk.Int, s=tk.String, g=tk.Int)
+        table = engine.create_table("t", {"k": tk.Int, "s": tk.String, "g": tk.Int}, order_by=["k"])
         table.load(people, once="people")
         table.follow(files.stream(), trigger=NOW).await_termination()
     files.columns += ", w double"
@@ -283,7 +292,7 @@ def test_input_gains_a_column(spark: SparkSession, tmp_path: Path, people: DataF
     expected.update([(9000, "early", 1, None), (9001, "late", 2, 0.5)])
     for _ in range(2):
         with tk.Engine(spark=spark, storage=tmp_path / "store", shards=2, autocommit=False) as engine:
-            table = engine.input("t", key=["k"], k=tk.Int, s=tk.String, g=tk.Int, w=tk.Float)
+            table = engine.create_table("t", {"k": tk.Int, "s": tk.String, "g": tk.Int, "w": tk.Float}, order_by=["k"])
             view = engine.install("all", table)
             table.load(people.selectExpr("*", "0.0D AS w"), once="people")
             table.follow(files.stream(), trigger=NOW).await_termination()
@@ -297,14 +306,14 @@ def test_input_gains_a_column(spark: SparkSession, tmp_path: Path, people: DataF
         tk.Engine(storage=tmp_path / "store", autocommit=False) as engine,
         pytest.raises(ConflictError, match="declare it as it is stored"),
     ):
-        engine.input("t", key=["k"], k=tk.Int, s=tk.String, g=tk.Float)
+        engine.create_table("t", {"k": tk.Int, "s": tk.String, "g": tk.Float}, order_by=["k"])
 
 
 def test_published_view_goes_on_after_a_restart(spark: SparkSession, tmp_path: Path) -> None:
     versions = []
     for number in range(3):
         with tk.Engine(spark=spark, storage=tmp_path / "store", shards=2, autocommit=False) as engine:
-            table = engine.input("t", k=tk.Int, v=tk.String)
+            table = engine.create_table("t", {"k": tk.Int, "v": tk.String})
             view = engine.install("n", table.count(by="v"))
             view.publish()
             table.insert([(number, "x"), (number, f"y{number}")])
@@ -318,7 +327,7 @@ def test_published_view_goes_on_after_a_restart(spark: SparkSession, tmp_path: P
 
 def test_view_that_is_defined_anew_tells_the_difference(spark: SparkSession, tmp_path: Path) -> None:
     with tk.Engine(spark=spark, storage=tmp_path / "store", shards=2, autocommit=False) as engine:
-        table = engine.input("t", k=tk.Int, v=tk.Int)
+        table = engine.create_table("t", {"k": tk.Int, "v": tk.Int})
         table.insert([(k, k * k) for k in range(6)])
         engine.advance()
         engine.install("some", table.filter(tk.col("k") < 4)).publish()
@@ -341,9 +350,9 @@ def test_spark_changes_the_number_of_shards(spark: SparkSession, tmp_path: Path,
     for number, shards in enumerate((2, 5, 3)):
         before = len(tracker.getJobIdsForGroup("tektite shards"))
         with tk.Engine(spark=spark, storage=store, shards=shards, autocommit=False) as engine:
-            table = engine.input("t", key=["k"], k=tk.Int, s=tk.String, g=tk.Int)
-            other = engine.input("u", semantics="set", s=tk.String)
-            engine.input("empty", k=tk.Int)
+            table = engine.create_table("t", {"k": tk.Int, "s": tk.String, "g": tk.Int}, order_by=["k"])
+            other = engine.create_table("u", {"s": tk.String}, mode="set")
+            engine.create_table("empty", {"k": tk.Int})
             view = engine.install("n", table.count(by="s"))
             view.publish()
             table.load(people, once="people")
@@ -397,7 +406,7 @@ def test_tasks_that_find_the_disk_full_leave_the_storage_as_it_was(
     said = os.strerror(errno.ENOSPC)
 
     def declare(engine: tk.Engine) -> tk.Table:
-        return engine.input("t", key=["k"], k=tk.Int, s=tk.String, g=tk.Int)
+        return engine.create_table("t", {"k": tk.Int, "s": tk.String, "g": tk.Int}, order_by=["k"])
 
     with tk.Engine(spark=spark, storage=full, shards=2, autocommit=False) as engine:
         with pytest.raises(FaultError, match=f"table 't': Spark's job failed, and nothing counts: .*{said}"):
@@ -420,10 +429,10 @@ def test_changes_of_one_engine_are_followed_by_another(spark: SparkSession, tmp_
         tk.Engine(spark=spark, storage=tmp_path / "first", shards=2, autocommit=False) as first,
         tk.Engine(spark=spark, storage=tmp_path / "second", autocommit=False) as second,
     ):
-        numbers = first.input("numbers", k=tk.Int)
+        numbers = first.create_table("numbers", {"k": tk.Int})
         counts = first.install("counts", numbers.count(by="k"))
         counts.publish()
-        table = second.input("t", k=tk.Int, count=tk.Int)
+        table = second.create_table("t", {"k": tk.Int, "count": tk.Int})
         view = second.install("all", table)
         reader = spark.readStream.format("tektite").option("path", str(tmp_path / "first")).option("view", "counts")
         for number in range(3):
@@ -438,14 +447,14 @@ def test_changes_of_one_engine_are_followed_by_another(spark: SparkSession, tmp_
 def test_text_files_are_loaded_as_spark_reads_them(spark: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "rows.csv").write_text('k,v\n1,"a, b"\n2,\n')
     with tk.Engine(spark=spark, storage=tmp_path / "store", autocommit=False) as engine:
-        table = engine.input("t", k=tk.Int, v=tk.String)
+        table = engine.create_table("t", {"k": tk.Int, "v": tk.String})
         table.load(spark.read.csv(str(tmp_path / "rows.csv"), schema="k int, v string", header=True))
         assert sorted(engine.install("all", table).rows()) == [(1, "a, b"), (2, None)]
 
 
 def test_dropped_view_is_gone(spark: SparkSession, tmp_path: Path) -> None:
     with tk.Engine(spark=spark, storage=tmp_path / "store", autocommit=False) as engine:
-        table = engine.input("t", k=tk.Int)
+        table = engine.create_table("t", {"k": tk.Int})
         view = engine.install("all", table)
         view.publish()
         engine.advance()
@@ -482,7 +491,7 @@ def test_options_of_the_data_source_are_checked(
     spark: SparkSession, tmp_path: Path, options: dict[str, str], message: str
 ) -> None:
     with tk.Engine(storage=tmp_path / "store", autocommit=False) as engine:
-        engine.input("t", k=tk.Int)
+        engine.create_table("t", {"k": tk.Int})
         engine.advance()
     reader = spark.read.format("tektite")
     for name, value in options.items():
@@ -493,7 +502,7 @@ def test_options_of_the_data_source_are_checked(
 
 def test_stream_without_changes_says_what_to_add(spark: SparkSession, tmp_path: Path) -> None:
     with tk.Engine(storage=tmp_path / "store", autocommit=False) as engine:
-        engine.input("t", k=tk.Int)
+        engine.create_table("t", {"k": tk.Int})
         engine.advance()
     stream = spark.readStream.format("tektite").option("path", str(tmp_path / "store")).option("view", "t").load()
     query = stream.writeStream.format("memory").queryName("none").trigger(**NOW).start()
@@ -503,14 +512,14 @@ def test_stream_without_changes_says_what_to_add(spark: SparkSession, tmp_path: 
 
 def test_view_is_published_in_a_storage_only(tmp_path: Path) -> None:
     engine = tk.Engine(autocommit=False)
-    view = engine.install("all", engine.input("t", k=tk.Int))
+    view = engine.install("all", engine.create_table("t", {"k": tk.Int}))
     with pytest.raises(IncorrectError, match="this engine has no storage"):
         view.publish()
 
 
 def test_synchronising_brings_published_views_up_to_date(tmp_path: Path) -> None:
     with tk.Engine(storage=tmp_path, turn=0.0, autocommit=False) as engine:  # no view gets to its end in its turn
-        table = engine.input("t", k=tk.Int)
+        table = engine.create_table("t", {"k": tk.Int})
         for name in ("first", "second", "third"):
             engine.install(name, table.concat(table).join(table, on="k")).publish()
         table.insert([(k,) for k in range(2000)])
@@ -522,7 +531,7 @@ def test_synchronising_brings_published_views_up_to_date(tmp_path: Path) -> None
 
 def test_columns_that_a_reader_asks_for_are_those_that_are_there(spark: SparkSession, tmp_path: Path) -> None:
     with tk.Engine(storage=tmp_path / "store", autocommit=False) as engine:
-        table = engine.input("t", k=tk.Int, s=tk.String)
+        table = engine.create_table("t", {"k": tk.Int, "s": tk.String})
         table.insert([(1, "a")])
         engine.advance()
     reader = spark.read.format("tektite").option("path", str(tmp_path / "store")).option("view", "t")
@@ -534,7 +543,7 @@ def test_columns_that_a_reader_asks_for_are_those_that_are_there(spark: SparkSes
 
 def test_stored_view_is_a_view_of_sparks_sql(spark: SparkSession, tmp_path: Path) -> None:
     with tk.Engine(storage=tmp_path / "store", autocommit=False) as engine:
-        table = engine.input("t", k=tk.Int)
+        table = engine.create_table("t", {"k": tk.Int})
         table.insert([(1,), (2,)])
         engine.advance()
     spark.sql(f"CREATE TEMPORARY VIEW stored_t USING tektite OPTIONS (path '{tmp_path / 'store'}', view 't')")
@@ -547,7 +556,7 @@ def test_stored_view_is_a_view_of_sparks_sql(spark: SparkSession, tmp_path: Path
 def test_lasting_table_is_refused_with_the_reason(spark: SparkSession, tmp_path: Path) -> None:
     """Spark gives a data source in Python no options when it reads a table of its catalog."""
     with tk.Engine(spark=spark, storage=tmp_path / "store", autocommit=False) as engine:
-        engine.input("t", k=tk.Int)
+        engine.create_table("t", {"k": tk.Int})
         engine.sync()
     with pytest.raises(Exception, match=r"CREATE TABLE \.\.\. USING tektite cannot be.*CREATE TEMPORARY VIEW"):
         spark.sql(f"CREATE TABLE lasting USING tektite OPTIONS (path '{tmp_path / 'store'}', view 't')")
@@ -556,7 +565,7 @@ def test_lasting_table_is_refused_with_the_reason(spark: SparkSession, tmp_path:
 
 def test_changes_of_a_view_with_columns_of_their_names_are_refused(spark: SparkSession, tmp_path: Path) -> None:
     with tk.Engine(spark=spark, storage=tmp_path / "store", autocommit=False) as engine:
-        table = engine.input("t", time=tk.Int)
+        table = engine.create_table("t", {"time": tk.Int})
         view = engine.install("all", table)
         table.insert([(1,)])
         engine.advance()
@@ -578,7 +587,7 @@ def test_sink_that_cannot_start_is_named(
     spark: SparkSession, tmp_path: Path, form: str, path: str | None, message: str
 ) -> None:
     with tk.Engine(spark=spark, storage=tmp_path / "store", autocommit=False) as engine:
-        view = engine.install("all", engine.input("t", k=tk.Int))
+        view = engine.install("all", engine.create_table("t", {"k": tk.Int}))
         engine.advance()
         with pytest.raises(FaultError, match=message):
             view.write_changes(form, None if path is None else str(tmp_path / path))
@@ -587,8 +596,8 @@ def test_sink_that_cannot_start_is_named(
 def test_texts_that_come_while_a_load_is_taken_over_are_stored(spark: SparkSession, tmp_path: Path) -> None:
     """A stream encodes its rows beside a load of another input: the load's files do not have its texts."""
     with tk.Engine(spark=spark, storage=tmp_path / "store", shards=2, autocommit=False) as engine:
-        table = engine.input("t", s=tk.String)
-        other = engine.input("o", s=tk.String)
+        table = engine.create_table("t", {"s": tk.String})
+        other = engine.create_table("o", {"s": tk.String})
         storage = core_of(engine).storage
         assert storage is not None
         files = storage.writer.files

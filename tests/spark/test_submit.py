@@ -24,8 +24,8 @@ PROGRAM = "from tektite.__main__ import main\nmain()\n"
 PIPELINE = """
 name: orders
 storage: store
-shards: 2
-inputs:
+workers: 2
+tables:
   customers:
     columns: {c: int, name: string}
     load: {format: json, path: customers, schema: "c int, name string"}
@@ -93,9 +93,9 @@ def test_program_is_submitted_on_this_machine(folder: Path) -> None:
         textwrap.dedent(
             """
             import tektite as tk
-            PIPELINE = {"name": "program", "storage": "store", "shards": 2, "spark": {"master": "local[7]"}}
+            PIPELINE = {"name": "program", "storage": "store", "workers": 2, "spark": {"master": "local[7]"}}
             def build(engine, spark):
-                numbers = engine.input("numbers", id=tk.Int)
+                numbers = engine.create_table("numbers", {"id": tk.Int})
                 engine.install("n", numbers.count())
                 assert spark.sparkContext.master == "local[2,4]", spark.sparkContext.master
                 numbers.load(spark.range(100), once="all")
@@ -143,7 +143,7 @@ def test_pipeline_survives_a_lost_worker(spark: SparkSession, cluster: Standalon
             import os, time
             from pathlib import Path
             import tektite as tk
-            PIPELINE = {"name": "slow", "storage": "store", "shards": 2}
+            PIPELINE = {"name": "slow", "storage": "store", "workers": 2}
             def build(engine, spark):
                 begun = str(Path(__file__).with_name("begun"))
                 def slowly(batches):
@@ -151,7 +151,7 @@ def test_pipeline_survives_a_lost_worker(spark: SparkSession, cluster: Standalon
                         os.close(os.open(begun, os.O_CREAT))
                         time.sleep(1)
                         yield batch
-                numbers = engine.input("numbers", id=tk.Int)
+                numbers = engine.create_table("numbers", {"id": tk.Int})
                 frame = spark.range(0, 3000, 1, 6)
                 numbers.load(frame.repartition(5).mapInArrow(slowly, frame.schema), once="all")
             """

@@ -19,7 +19,7 @@ def deadly(place, columns):
 
 
 with tk.Engine(spark=spark, storage=folder / "store", shards=2, job_rows=0, autocommit=False) as engine:
-    table = engine.input("t", a=tk.Int, b=tk.Int)
+    table = engine.create_table("t", {"a": tk.Int, "b": tk.Int})
     table.insert([(i % 97, i % 31) for i in range(3000)])
     engine.advance()
     first = table.map_batches(deadly("first", ["a", "b"]), a=tk.Int, b=tk.Int).count(by=["a", "b"], name="n")

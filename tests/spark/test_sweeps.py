@@ -35,8 +35,8 @@ def shipped_functions() -> Iterator[None]:
 
 def shop(engine: tk.Engine) -> tuple[tk.Table, tk.Table]:
     """Orders and their lines, 300 of them, with texts."""
-    orders = engine.input("orders", key=["id"], id=tk.Int, customer=tk.String)
-    lines = engine.input("lines", key=["order"], order=tk.Int, part=tk.String, price=tk.Int)
+    orders = engine.create_table("orders", {"id": tk.Int, "customer": tk.String}, order_by=["id"])
+    lines = engine.create_table("lines", {"order": tk.Int, "part": tk.String, "price": tk.Int}, order_by=["order"])
     orders.insert([(i, f"customer {i % 7}") for i in range(60)])
     lines.insert([(i % 60, f"part {i % 11}", i) for i in range(300)])
     engine.advance()
@@ -156,7 +156,7 @@ def test_many_rows_go_from_task_to_task_by_files_which_end_with_their_job(spark:
     """One of them is damaged: its job fails for good, and another one takes its place."""
     store = spoiling()(tmp_path)
     with tk.Engine(spark=spark, storage=tk.Storage(store), shards=2, job_rows=1000, autocommit=False) as engine:
-        table = engine.input("t", k=tk.Int, v=tk.Int)
+        table = engine.create_table("t", {"k": tk.Int, "v": tk.Int})
         view = engine.install("n", table.group_by("v").agg(total=tk.sum("k")))
         groups = watched(engine)
         for epoch in range(2):
@@ -324,7 +324,7 @@ def test_jobs_say_what_they_are_for(spark: SparkSession, tmp_path: Path) -> None
             return run(shipment, group, description)
 
         sweeps.run = noted
-        edges = engine.input("edges", src=tk.Int, dst=tk.Int)
+        edges = engine.create_table("edges", {"src": tk.Int, "dst": tk.Int})
         edges.insert([(i, i + 1) for i in range(6)])
         engine.advance()
         reach = edges.distinct().iterate(

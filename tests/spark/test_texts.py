@@ -36,8 +36,8 @@ def test_loaded_texts_are_there_though_others_are_collected_meanwhile(
 ) -> None:
     apply = loading.apply
     with tk.Engine(spark=spark, storage=tmp_path / "store" if stored else None, shards=2) as engine:
-        table = engine.input("t", key=["k"], semantics="upsert", k=tk.Int, s=tk.String)
-        other = engine.input("other", s=tk.String)
+        table = engine.create_table("t", {"k": tk.Int, "s": tk.String}, mode="upsert", primary_key=["k"])
+        other = engine.create_table("other", {"s": tk.String})
         view = engine.install("upper", table.select("k", u=tk.col("s").upper()))
 
         def collected_before(*args: Any) -> None:
@@ -63,7 +63,7 @@ def test_published_changes_have_texts_that_are_gone_from_the_last_version(
     path = tmp_path / "store"
     with tk.Engine(storage=path, shards=2) as engine:
         core_of(engine).texts.be_eager()
-        table = engine.input("t", key=["k"], semantics="upsert", k=tk.Int, s=tk.String)
+        table = engine.create_table("t", {"k": tk.Int, "s": tk.String}, mode="upsert", primary_key=["k"])
         view = engine.install("all", table)
         table.insert([(0, "first")])
         view.publish()
@@ -91,7 +91,7 @@ def test_a_reader_forgets_texts_that_no_version_has(tmp_path: Path, monkeypatch:
     monkeypatch.setattr(known_texts, "FEWEST", 16)
     with tk.Engine(storage=tmp_path) as engine:
         core_of(engine).texts.be_eager()
-        table = engine.input("t", key=["k"], semantics="upsert", k=tk.Int, s=tk.String)
+        table = engine.create_table("t", {"k": tk.Int, "s": tk.String}, mode="upsert", primary_key=["k"])
         for epoch in range(60):
             table.insert([(k, f"row {k} of epoch {epoch}") for k in range(20)])
             engine.sync()

@@ -12,7 +12,7 @@ pytestmark = pytest.mark.executors
 
 def test_a_query_answers_before_the_first_epoch() -> None:
     with make_engine() as engine:
-        engine.input("t", a=tk.Int).insert([(1,)])
+        engine.create_table("t", {"a": tk.Int}).insert([(1,)])
         assert engine.sql("SELECT now() IS NULL").rows() == [(False,)]
         assert engine.sql("SELECT count(*) FROM t").rows() == [(0,)]
         engine.advance()
@@ -24,7 +24,7 @@ def test_sums_over_large_multiplicities_are_exact() -> None:
     with make_engine() as engine:
         rows = [(3, 1.5), (-4, 2.5), (1, 0.5)]
         times = [2**31 + 5, 2**33, 2**40]
-        engine.input("t", a=tk.Int, f=tk.Float).update(rows, diffs=times)
+        engine.create_table("t", {"a": tk.Int, "f": tk.Float}).update(rows, diffs=times)
         engine.advance()
         total = sum(a * m for (a, _), m in zip(rows, times, strict=True))
         floats = sum(f * m for (_, f), m in zip(rows, times, strict=True))
@@ -36,7 +36,7 @@ def test_sums_over_large_multiplicities_are_exact() -> None:
 
 def test_a_sum_that_does_not_fit_is_refused() -> None:
     with make_engine() as engine:
-        engine.input("t", a=tk.Int).update([(2**40,)], diffs=[2**40])
+        engine.create_table("t", {"a": tk.Int}).update([(2**40,)], diffs=[2**40])
         engine.advance()
         with pytest.raises(tk.TektiteError, match="does not fit|overflow"):
             engine.sql("SELECT sum(a) FROM t")

@@ -66,7 +66,7 @@ def test_definition_that_was_replaced_is_read_as_it_is(engine: tk.Engine) -> Non
 def test_name_that_is_written_otherwise_may_come_to_mean_something_else(engine: tk.Engine) -> None:
     query = 'SELECT count(*) FROM "Sales"'
     assert engine.sql(query).rows() == [(2,)]
-    engine.input("Sales", town=tk.String)
+    engine.create_table("Sales", {"town": tk.String})
     engine.advance()
     assert engine.sql(query).rows() == [(0,)]
 

@@ -173,7 +173,7 @@ def test_repair_makes_a_merged_file_again(path: Path, twin: Twin) -> None:
 def test_damage_to_what_is_dead_is_no_damage(tmp_path: Path) -> None:
     with tk.Engine(storage=tmp_path, autocommit=False) as engine:
         for name in ("dead", "live"):
-            engine.input(name, n=tk.Int).insert([(1,), (2,)])
+            engine.create_table(name, {"n": tk.Int}).insert([(1,), (2,)])
         engine.advance()
         engine.drop("dead")
     [(name, [place])] = state_of(tmp_path).dead.items()

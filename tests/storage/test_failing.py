@@ -62,7 +62,7 @@ def test_disk_that_is_full_at_any_step_is_only_a_delay(tmp_path: Path, step: int
 def test_epochs_that_cannot_be_written_are_bounded(tmp_path: Path) -> None:
     store = Full(tmp_path)
     engine = tk.Engine(storage=tk.Storage(store, waiting_bytes=10_000), autocommit=False)
-    numbers = engine.input("numbers", n=tk.Int)
+    numbers = engine.create_table("numbers", {"n": tk.Int})
     engine.sync()
     store.full = True
     with pytest.raises(tk.FaultError, match="epochs wait in memory"):
@@ -83,7 +83,7 @@ def test_epochs_that_cannot_be_written_are_bounded(tmp_path: Path) -> None:
 def test_closing_on_a_full_disk_says_so_and_loses_nothing(tmp_path: Path) -> None:
     store = Full(tmp_path)
     engine = tk.Engine(storage=tk.Storage(store), autocommit=False)
-    numbers = engine.input("numbers", n=tk.Int)
+    numbers = engine.create_table("numbers", {"n": tk.Int})
     engine.sync()
     store.full = True
     numbers.insert([(1,)])
@@ -101,7 +101,7 @@ def test_closing_on_a_full_disk_says_so_and_loses_nothing(tmp_path: Path) -> Non
 def test_closing_on_a_full_disk_can_give_up_what_is_not_durable(tmp_path: Path) -> None:
     store = Full(tmp_path)
     engine = tk.Engine(storage=tk.Storage(store), autocommit=False)
-    numbers = engine.input("numbers", n=tk.Int)
+    numbers = engine.create_table("numbers", {"n": tk.Int})
     engine.sync()
     store.full = True
     numbers.insert([(1,)])
@@ -157,7 +157,7 @@ def test_small_file_system_that_fills_up_delays_durability(tmp_path: Path) -> No
         pytest.skip("only root may mount a small file system")
     try:
         engine = tk.Engine(storage=place / "engine", autocommit=False)
-        numbers = engine.input("numbers", n=tk.Int)
+        numbers = engine.create_table("numbers", {"n": tk.Int})
         numbers.insert([(n,) for n in range(1000)])
         engine.advance()
         engine.sync()

@@ -26,7 +26,7 @@ def test_files_stay_few_while_epochs_go_on(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr(epoch_writer, "_CLEAN_EVERY", 16)
     counts: Counter[Any] = Counter()
     with tk.Engine(storage=tk.Storage(tmp_path, retention=0.0), autocommit=False) as engine:
-        numbers = engine.input("numbers", n=tk.Int, label=tk.String)
+        numbers = engine.create_table("numbers", {"n": tk.Int, "label": tk.String})
         for n in range(600):
             rows = [(n * 10 + i, f"{WORDS[i % 7]}{n}") for i in range(10)]
             counts.update(rows)
@@ -49,7 +49,7 @@ def test_large_batches_are_merged_beside_the_epochs(tmp_path: Path) -> None:
 
     expected = set()
     with tk.Engine(storage=tmp_path, autocommit=False) as engine:
-        numbers = engine.input("numbers", n=tk.Int)
+        numbers = engine.create_table("numbers", {"n": tk.Int})
         for n in range(10):
             rows = np.arange(n * 20_000, (n + 1) * 20_000)
             expected.update(rows.tolist())
@@ -76,7 +76,7 @@ class NoMerges(PosixStore):
 def test_epochs_go_on_while_merges_fail(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = NoMerges(tmp_path)
     with tk.Engine(storage=tk.Storage(store), autocommit=False) as engine:
-        numbers = engine.input("numbers", n=tk.Int)
+        numbers = engine.create_table("numbers", {"n": tk.Int})
         for n in range(40):
             numbers.insert([(n,)])
             engine.advance()
@@ -126,7 +126,7 @@ def test_leased_version_keeps_its_files(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr(epoch_writer, "_CLEAN_EVERY", 4)
     store = PosixStore(tmp_path)
     with tk.Engine(storage=tk.Storage(tmp_path, retention=0.0), autocommit=False) as engine:
-        numbers = engine.input("numbers", n=tk.Int)
+        numbers = engine.create_table("numbers", {"n": tk.Int})
         for n in range(5):
             numbers.insert([(n,)])
             engine.advance()

@@ -78,7 +78,7 @@ def test_engine_without_storage_has_nothing_to_sync() -> None:
 
 def test_engine_that_nobody_closes_lets_go_of_its_storage(tmp_path: Path) -> None:
     engine = tk.Engine(storage=tmp_path, autocommit=False)
-    engine.input("a", n=tk.Int).insert([(1,)])
+    engine.create_table("a", {"n": tk.Int}).insert([(1,)])
     engine.advance()
     del engine
     gc.collect()
@@ -97,7 +97,7 @@ class Collecting(PosixStore):
 def test_engine_that_is_collected_by_its_own_writer_loses_nothing(tmp_path: Path) -> None:
     for n in range(3):
         engine = tk.Engine(storage=tk.Storage(Collecting(tmp_path)), autocommit=False)
-        table = engine.input("a", n=tk.Int)
+        table = engine.create_table("a", {"n": tk.Int})
         table.insert([(n,)])
         engine.advance()
         del engine, table

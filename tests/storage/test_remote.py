@@ -125,7 +125,7 @@ def test_files_come_from_the_cache_which_stays_small(tmp_path: Path) -> None:
     bucket = Bucket(tmp_path / "bucket")
     cache = tmp_path / "cache"
     with tk.Engine(storage=storage(bucket, cache), autocommit=False) as engine:
-        numbers = engine.input("numbers", n=tk.Int)
+        numbers = engine.create_table("numbers", {"n": tk.Int})
         for n in range(6):
             numbers.insert([(i,) for i in range(n * 1000, n * 1000 + 1000)])
             engine.advance()
@@ -148,7 +148,7 @@ def test_files_come_from_the_cache_which_stays_small(tmp_path: Path) -> None:
 def test_object_that_changed_is_not_taken_into_the_cache(tmp_path: Path) -> None:
     bucket = Bucket(tmp_path / "bucket")
     with tk.Engine(storage=storage(bucket, tmp_path / "cache"), autocommit=False) as engine:
-        engine.input("numbers", n=tk.Int).insert([(i,) for i in range(100)])
+        engine.create_table("numbers", {"n": tk.Int}).insert([(i,) for i in range(100)])
         engine.advance()
     [batch] = (tmp_path / "bucket" / "engine" / "batches").iterdir()
     batch.write_bytes(batch.read_bytes()[:-30])

@@ -37,7 +37,7 @@ def test_number_of_workers_may_change(tmp_path: Path) -> None:
 
 def test_epoch_is_visible_at_once_and_durable_after_sync(tmp_path: Path) -> None:
     with tk.Engine(storage=tmp_path, autocommit=False) as engine:
-        numbers = engine.input("numbers", n=tk.Int)
+        numbers = engine.create_table("numbers", {"n": tk.Int})
         assert (engine.visible, engine.durable) == (0, 0)
         numbers.insert([(1,)])
         engine.advance()
@@ -48,7 +48,7 @@ def test_epoch_is_visible_at_once_and_durable_after_sync(tmp_path: Path) -> None
 
 def test_open_epoch_is_not_durable(tmp_path: Path) -> None:
     with tk.Engine(storage=tmp_path, autocommit=False) as engine:
-        numbers = engine.input("numbers", n=tk.Int)
+        numbers = engine.create_table("numbers", {"n": tk.Int})
         numbers.insert([(1,)])
         engine.advance()
         numbers.insert([(2,)])
@@ -60,7 +60,7 @@ def test_open_epoch_is_not_durable(tmp_path: Path) -> None:
 
 def test_inputs_closed_one_by_one_keep_their_own_epochs(tmp_path: Path) -> None:
     with tk.Engine(storage=tmp_path, autocommit=False) as engine:
-        fast, slow, done = (engine.input(name, n=tk.Int) for name in ("fast", "slow", "done"))
+        fast, slow, done = (engine.create_table(name, {"n": tk.Int}) for name in ("fast", "slow", "done"))
         for table in (fast, slow, done):
             table.insert([(1,)])
         fast.advance(5)
@@ -87,21 +87,21 @@ def test_every_type_comes_back(tmp_path: Path) -> None:
     row = (-(2**40), -0.5, True, dt.date(2024, 2, 29), dt.datetime(2024, 2, 29, 12, 30, 1), "tea", Decimal("3.25"))
     nulls = (None,) * len(columns)
     with tk.Engine(storage=tmp_path, autocommit=False) as engine:
-        engine.input("wide", columns).insert([row, nulls])
+        engine.create_table("wide", columns).insert([row, nulls])
         engine.advance()
     with tk.Engine(storage=tmp_path, autocommit=False) as engine:
-        table = engine.input("wide", columns)
+        table = engine.create_table("wide", columns)
         assert set(engine.install("all", table).rows()) == {row, nulls}
 
 
 def test_streams_come_back_empty_with_their_epoch(tmp_path: Path) -> None:
     with tk.Engine(storage=tmp_path, autocommit=False) as engine:
-        clicks = engine.input("clicks", stream=True, n=tk.Int)
+        clicks = engine.create_table("clicks", {"n": tk.Int}, mode="stream")
         clicks.insert([(1,)])
         engine.advance()
     assert not list(state_of(tmp_path).sections("batch"))
     with tk.Engine(storage=tmp_path, autocommit=False) as engine:
-        clicks = engine.input("clicks", stream=True, n=tk.Int)
+        clicks = engine.create_table("clicks", {"n": tk.Int}, mode="stream")
         seen = engine.install("seen", clicks)
         clicks.insert([(2,)])
         engine.advance()
@@ -114,30 +114,30 @@ def test_streams_come_back_empty_with_their_epoch(tmp_path: Path) -> None:
         ({}, {"src": tk.Int}),
         ({}, {"src": tk.Int, "dst": tk.Float}),
         ({}, {"src": tk.Int, "to": tk.Int}),
-        ({"key": "dst"}, {"src": tk.Int, "dst": tk.Int}),
-        ({"semantics": "set"}, {"src": tk.Int, "dst": tk.Int}),
-        ({"stream": True}, {"src": tk.Int, "dst": tk.Int}),
+        ({"order_by": "dst"}, {"src": tk.Int, "dst": tk.Int}),
+        ({"mode": "set"}, {"src": tk.Int, "dst": tk.Int}),
+        ({"mode": "stream"}, {"src": tk.Int, "dst": tk.Int}),
     ],
 )
 def test_another_declaration_is_an_error_that_names_both(tmp_path: Path, options: Any, columns: Any) -> None:
     with tk.Engine(storage=tmp_path, autocommit=False) as engine:
-        engine.input("edges", src=tk.Int, dst=tk.Int)
+        engine.create_table("edges", {"src": tk.Int, "dst": tk.Int})
     with tk.Engine(storage=tmp_path, autocommit=False) as engine:
         with pytest.raises(
             tk.ConflictError, match=r"stored in .* as Schema\(src=int, dst=int\), bag, but declared as "
         ):
-            engine.input("edges", columns, **options)
-        engine.input("edges", src=tk.Int, dst=tk.Int)  # which changed nothing
+            engine.create_table("edges", columns, **options)
+        engine.create_table("edges", {"src": tk.Int, "dst": tk.Int})  # which changed nothing
         with pytest.raises(tk.ConflictError, match="there is an input named"):
-            engine.input("edges", src=tk.Int, dst=tk.Int)
+            engine.create_table("edges", {"src": tk.Int, "dst": tk.Int})
 
 
 def test_dropped_input_is_gone_and_its_name_is_free(tmp_path: Path) -> None:
     with tk.Engine(storage=tmp_path, autocommit=False) as engine:
-        engine.input("a", n=tk.Int).insert([(1,)])
+        engine.create_table("a", {"n": tk.Int}).insert([(1,)])
         engine.advance()
         engine.drop("a")
-        engine.input("a", s=tk.String).insert([("x",)])
+        engine.create_table("a", {"s": tk.String}).insert([("x",)])
         engine.advance()
     with tk.Engine(storage=tmp_path, autocommit=False) as engine:
         assert engine.install("all", engine.table("a")).rows() == [("x",)]
@@ -150,7 +150,7 @@ def test_dropped_input_is_gone_and_its_name_is_free(tmp_path: Path) -> None:
 
 def test_positions_are_the_last_ones_given(tmp_path: Path) -> None:
     with tk.Engine(storage=tmp_path, autocommit=False) as engine:
-        engine.input("a", n=tk.Int)
+        engine.create_table("a", {"n": tk.Int})
         engine.advance(positions={"orders": {"query": "q", "batch": 3}, "gone": {"batch": 1}})
         engine.advance()
         engine.advance(positions={"orders": {"query": "q", "batch": 4}, "gone": None})
@@ -169,10 +169,10 @@ def test_positions_are_the_last_ones_given(tmp_path: Path) -> None:
 
 def test_errors_of_rows_are_found_again_after_a_restart(tmp_path: Path) -> None:
     with tk.Engine(storage=tmp_path, autocommit=False) as engine:
-        engine.input("s", x=tk.String).insert([("1",), ("bad",)])
+        engine.create_table("s", {"x": tk.String}).insert([("1",), ("bad",)])
         engine.advance()
     with tk.Engine(storage=tmp_path, autocommit=False) as engine:
-        source = engine.input("s", x=tk.String)
+        source = engine.create_table("s", {"x": tk.String})
         view = engine.install("v", source.select(y=tk.col("x").cast(tk.Int)))
         with pytest.raises(tk.IncorrectError, match="found 'bad'"):
             view.rows()
@@ -183,7 +183,7 @@ def test_errors_of_rows_are_found_again_after_a_restart(tmp_path: Path) -> None:
 
 def test_what_is_published_stays_as_it_is_while_a_row_fails(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     with tk.Engine(storage=tmp_path, autocommit=False) as engine:
-        source = engine.input("s", x=tk.String)
+        source = engine.create_table("s", {"x": tk.String})
         first = engine.install("first", source.select(y=tk.col("x").cast(tk.Int)))
         view = engine.install("v", first.select("y"))
         view.publish()

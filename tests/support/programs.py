@@ -77,11 +77,11 @@ class Program:
         self.rng = random.Random(seed)
         self.lines: list[str] = []
         self.names: dict[int, str] = {}
-        self.inputs = {name: engine.input(name, columns) for name, columns in INPUTS.items()}
+        self.inputs = {name: engine.create_table(name, columns) for name, columns in INPUTS.items()}
         for name, (semantics, key, columns) in KEYED.items():
-            self.inputs[name] = engine.input(name, columns, key=key, semantics=semantics)
+            self.inputs[name] = engine.create_table(name, columns, mode=semantics, primary_key=key)
         self.pool: list[tuple[tk.Collection, int]] = [(source, 8) for source in self.inputs.values()]
-        self.inputs["one"] = engine.input("one", n=tk.Int)
+        self.inputs["one"] = engine.create_table("one", {"n": tk.Int})
         for name, collection in self.inputs.items():
             self.names[id(collection)] = name
         self.kept: list[Any] = []

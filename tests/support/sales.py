@@ -24,11 +24,14 @@ class World:
 
     def __init__(self) -> None:
         self.engine = make_engine()
-        self.sales = self.engine.input(
-            "sales", shop=tk.String, item=tk.String, amount=tk.Int, price=tk.Float, cost=tk.Decimal(8, 2), day=tk.Date,
-            at=tk.Timestamp, paid=tk.Bool,
+        self.sales = self.engine.create_table(
+            "sales",
+            {
+                "shop": tk.String, "item": tk.String, "amount": tk.Int, "price": tk.Float, "cost": tk.Decimal(8, 2),
+                "day": tk.Date, "at": tk.Timestamp, "paid": tk.Bool,
+            },
         )  # fmt: skip
-        self.shops = self.engine.input("shops", shop=tk.String, town=tk.String, rent=tk.Int)
+        self.shops = self.engine.create_table("shops", {"shop": tk.String, "town": tk.String, "rent": tk.Int})
         self.chance = random.Random(20)
         self.rows: dict[str, list[Row]] = {"sales": [], "shops": []}
 

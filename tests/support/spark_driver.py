@@ -48,7 +48,7 @@ def main(folder: Path, when: str = "after", number: str = "0") -> None:
     )
     spark.sparkContext.setLogLevel("OFF")
     with tk.Engine(spark=spark, storage=tk.Storage(store), shards=2, autocommit=False) as engine:
-        table = engine.input("t", k=tk.Int, v=tk.String)
+        table = engine.create_table("t", {"k": tk.Int, "v": tk.String})
         view = engine.install("n", table.count(by="v"), on_change=lambda _: print("epoch", engine.epoch, flush=True))
         view.publish()
         print("ready", flush=True)

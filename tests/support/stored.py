@@ -24,7 +24,7 @@ PROGRAM = """
 import sys
 import tektite as tk
 engine = tk.Engine(storage=sys.argv[1], autocommit=False)
-numbers = engine.input("numbers", n=tk.Int)
+numbers = engine.create_table("numbers", {"n": tk.Int})
 for n in range(100):
     numbers.insert([(i,) for i in range(100 * n, 100 * n + 100)])
     engine.advance()
@@ -78,9 +78,9 @@ class Twin:
 
 
 def declare(engine: tk.Engine) -> None:
-    engine.input("edges", src=tk.Int, dst=tk.Int)
-    engine.input("prices", key="item", semantics="upsert", item=tk.Int, label=tk.String)
-    engine.input("members", semantics="set", name=tk.String, rank=tk.Int)
+    engine.create_table("edges", {"src": tk.Int, "dst": tk.Int})
+    engine.create_table("prices", {"item": tk.Int, "label": tk.String}, mode="upsert", primary_key="item")
+    engine.create_table("members", {"name": tk.String, "rank": tk.Int}, mode="set")
 
 
 def play(engine: tk.Engine, twin: Twin, epoch: int) -> None:

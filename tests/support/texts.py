@@ -50,8 +50,8 @@ def collected(engine: tk.Engine) -> int:
 
 def declare(engine: tk.Engine) -> tuple[tk.Table, tk.Table]:
     """Two inputs, and views of them in SQL and Datalog."""
-    a = engine.input("a", k=tk.Int, s=tk.String)
-    b = engine.input("b", k=tk.Int, s=tk.String, t=tk.String)
+    a = engine.create_table("a", {"k": tk.Int, "s": tk.String})
+    b = engine.create_table("b", {"k": tk.Int, "s": tk.String, "t": tk.String})
     for name, query in VIEWS.items():
         engine.sql(f"CREATE MATERIALIZED VIEW {name} AS {query}")
     engine.datalog(RULES)

@@ -11,9 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tektite.dataflow.arrange import consolidate
-from tektite.storage.compaction import FAN, due_run, level, merged_batch
+from tektite.storage.compaction import FAN, due_run, level
 from tektite.trace.batch import Batch
 from tektite.trace.chunk import Chunk
+from tektite.trace.merge import merge_all
 
 SHAPE = (2, 1, 1)
 
@@ -69,7 +70,7 @@ def test_merged_batch_holds_the_same_rows_at_their_representatives(seed: int) ->
         batch_of(rng, int(rng.choice([0, 1, 30])), low, high) for low, high in zip(bounds, bounds[1:], strict=False)
     ]
     since = int(rng.integers(0, bounds[-1]))
-    whole = merged_batch(batches, SHAPE, ((since,),))
+    whole = merge_all(batches, SHAPE, ((since,),))
     expected: dict[tuple[int, ...], int] = {}
     for batch in batches:
         for *data, time, diff in Chunk(batch.head, batch.memory).to_array().T.tolist():
@@ -83,4 +84,4 @@ def test_merged_batch_holds_the_same_rows_at_their_representatives(seed: int) ->
 
 def test_single_batch_is_merged_with_nothing() -> None:
     batch = batch_of(np.random.default_rng(0), 30, 0, 4)
-    assert merged_batch([batch], SHAPE, ((0,),)).n == batch.n
+    assert merge_all([batch], SHAPE, ((0,),)).n == batch.n

@@ -69,7 +69,7 @@ class ClauseContext:
         """The outputs of SELECT that a name may mean where there is no column of that name."""
         self.pending: list[Pending] = []
         self.sets = SetFunctions(self)
-        self.scalars = Scalars(binder.source, self, binder.columns)
+        self.scalars = Scalars(binder.source, self, binder.columns, binder.meanings)
 
     # ------------------------------------------------------------------ what expressions refer to
 

@@ -90,6 +90,8 @@ class Binder:
         self._declared_literals: dict[int, tuple[Expr, str]] = {}
         self.placeholders: dict[str, Expr] | None = None
         """The columns that stand for a prepared statement's parameters, by number or name."""
+        self.meanings: dict[int, Any] | None = None
+        """What each tree of an expression means, by its id, if that is to be noted."""
 
     def name(self, wish: str, type: Type) -> str:
         """A new column."""

@@ -68,10 +68,18 @@ class Context(Protocol):
 class Scalars:
     """Binds expressions in one context. `columns` types every column of the statement, by its unique name."""
 
-    def __init__(self, source: StatementText, context: Context, columns: dict[str, tuple[int, Type]]) -> None:
+    def __init__(
+        self,
+        source: StatementText,
+        context: Context,
+        columns: dict[str, tuple[int, Type]],
+        meanings: dict[int, Expr | Interval] | None = None,
+    ) -> None:
         self.source = source
         self.context = context
         self.columns = columns
+        self.meanings = meanings
+        """Where to note what each tree means, by its id; for who infers the types of parameters."""
 
     # ------------------------------------------------------------------ entrances
 
@@ -110,6 +118,12 @@ class Scalars:
 
     def any(self, node: exp.Expr) -> Expr | Interval:
         """What a tree means: an expression or an interval."""
+        found = self._any(node)
+        if self.meanings is not None:
+            self.meanings[id(node)] = found
+        return found
+
+    def _any(self, node: exp.Expr) -> Expr | Interval:
         kind = type(node)
         if kind in COMPARISONS:
             return self.comparison(node, COMPARISONS[kind])

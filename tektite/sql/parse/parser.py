@@ -17,7 +17,7 @@ from tektite.sql.parse.dialect import Dialect
 from tektite.sql.parse.places import StatementText
 from tektite.sql.parse.postgres_spelling import arrays_spelt, spelt
 from tektite.sql.parse.read_arguments import noting
-from tektite.sql.parse.tokens import checked, unclosed
+from tektite.sql.parse.tokens import checked, tokenized, unclosed
 
 
 @dataclass(frozen=True)
@@ -114,7 +114,7 @@ def parse(text: str) -> Iterator[Statement]:
     source = StatementText(text)
     dialect = Dialect()
     try:
-        tokens = dialect.tokenize(text)
+        tokens = tokenized(text, dialect)
     except TokenError as error:
         place, opening = unclosed(text)
         message = f"{opening} is not closed" if opening else str(error)

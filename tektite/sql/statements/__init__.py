@@ -2,6 +2,7 @@
 
 copy              COPY: files to tables, and results to files; CSV and Parquet
 create            CREATE: tables, views and indexes
+describe          the parameters and columns of a statement, before it is run
 drop              DROP, with and without CASCADE
 insert            INSERT, and what happens to rows whose key exists
 prepared          PREPARE and EXECUTE: one dataflow for all bindings

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
@@ -39,7 +40,7 @@ from tektite.sql.lower.row_order import ordered
 from tektite.sql.parse import parser
 from tektite.sql.parse.depth_limit import deep_calls
 from tektite.sql.parse.places import StatementText
-from tektite.sql.parse.read_arguments import refuse_unread
+from tektite.sql.parse.read_arguments import copied, refuse_unread
 from tektite.sql.rules.decorrelate import decorrelate
 from tektite.sql.statements import (
     copy,
@@ -54,7 +55,7 @@ from tektite.sql.statements import (
     update,
 )
 from tektite.sql.statements.result import Result
-from tektite.sql.statements.statement_cache import Planned, Remembered
+from tektite.sql.statements.statement_cache import Planned, Remembered, carries_data
 from tektite.values import types
 from tektite.values.schema import Schema
 
@@ -78,7 +79,7 @@ class StatementRunner:
         """The queries of materialised views, as they are written."""
         self.schemas: set[str] = set()
         """The schemas that were created."""
-        self.savepoints: WeakKeyDictionary[Transaction, dict[str, transactions.SavedWrites]] = WeakKeyDictionary()
+        self.savepoints: WeakKeyDictionary[Transaction, dict[str, Any]] = WeakKeyDictionary()
         """What transactions had written at their savepoints, by name, the latest last."""
         self._settings: WeakKeyDictionary[Session, SessionSettings] = WeakKeyDictionary()
         self.clock: Callable[[], datetime.datetime] = utc_now
@@ -96,7 +97,10 @@ class StatementRunner:
     @property
     def settings(self) -> SessionSettings:
         """The settings of the caller's session."""
-        session = core_of(self.engine).sessions.current()
+        return self.settings_of(core_of(self.engine).sessions.current())
+
+    def settings_of(self, session: Session) -> SessionSettings:
+        """The settings of a session."""
         found = self._settings.get(session)
         if found is None:
             found = self._settings[session] = SessionSettings()
@@ -119,6 +123,14 @@ class StatementRunner:
                 self.transaction.rollback()
             raise
         return result
+
+    def run_kept(self, statement: parser.Statement, parameters: Mapping[str, Any]) -> Result:
+        """Run a statement that the caller has parsed, and may run again with other values."""
+        with deep_calls():
+            if isinstance(statement, parser.Plain) and carries_data(statement):
+                return self.statement(replace(statement, tree=copied(statement.tree)), parameters)
+            self.remembered.begin(statement)
+            return self.statement(statement, parameters)
 
     def statement(self, statement: parser.Statement, parameters: Mapping[str, Any]) -> Result:
         """Run one statement."""

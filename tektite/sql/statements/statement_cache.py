@@ -155,6 +155,10 @@ class Remembered:
             oldest, _ = self._statements.popitem(last=False)
             self._characters -= len(oldest)
 
+    def begin(self, statement: parser.Statement) -> None:
+        """Remember the plan of a statement that the caller keeps, and is about to run."""
+        self._running = statement
+
     def plan(self, tree: exp.Expr, make: Callable[[], Planned]) -> Planned:
         """The plan of a query's tree: one that was made for it and stands still, or a new one."""
         running = self._running

@@ -7,14 +7,12 @@ tables hold by then, none.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from sqlglot import exp
 
 from tektite.engine.core import core_of
-from tektite.engine.pending_updates import PendingUpdates
 from tektite.engine.write_set import WriteSet
 from tektite.errors import ConflictError, NotFoundError
 from tektite.sql.bind.scope import folded
@@ -24,7 +22,6 @@ from tektite.sql.parse.read_arguments import refuse_unread
 from tektite.sql.statements.result import Result
 
 if TYPE_CHECKING:
-    from tektite.engine.input_core import InputCore
     from tektite.engine.session import Transaction
     from tektite.engine.table import Table
     from tektite.sql.statements.runner import StatementRunner
@@ -37,14 +34,6 @@ def writes_of(new: pa.Table | None, old: pa.Table | None) -> list[Write]:
     """Taking rows away and then adding others."""
     both = (("remove", old), ("insert", new))
     return [(verb, rows) for verb, rows in both if rows is not None and rows.num_rows]
-
-
-@dataclass(frozen=True)
-class SavedWrites:
-    """What a transaction had written, and how far that covers sources."""
-
-    updates: dict[InputCore, list[Any]]
-    positions: dict[str, Any]
 
 
 class Overtaken(Exception):  # noqa: N818 # nobody but the runner sees it
@@ -117,8 +106,7 @@ def savepoint(runner: StatementRunner, statement: Savepoint) -> Result:
             del known[later]
         return Result("RELEASE")
     known.pop(statement.name, None)
-    updates = {source: list(found) for source, found in transaction.writes.updates.items()}
-    known[statement.name] = SavedWrites(updates, dict(transaction.positions))
+    known[statement.name] = transaction.mark()
     return Result("SAVEPOINT")
 
 
@@ -127,12 +115,7 @@ def back_to(runner: StatementRunner, transaction: Transaction, source: Statement
     known = runner.savepoints.setdefault(transaction, {})
     for later in list(known)[place_of(known, source, name, at) + 1 :]:
         del known[later]
-    saved = known[name]
-    writes = transaction.writes
-    writes.updates.clear()
-    writes.updates.update({source: PendingUpdates(source.update_shape, kept) for source, kept in saved.updates.items()})
-    transaction.positions.clear()
-    transaction.positions.update(saved.positions)
+    transaction.return_to(known[name])
 
 
 def place_of(known: Mapping[str, Any], source: StatementText, name: str, at: exp.Expr | int) -> int:

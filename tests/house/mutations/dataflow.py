@@ -17,7 +17,7 @@ from tests.query.test_random_programs import run_at_random, world
 
 def both_sides_change_at_once() -> None:
     with tk.Engine(autocommit=False) as engine:
-        a, b = engine.input("a", x=tk.Int), engine.input("b", x=tk.Int)
+        a, b = engine.create_table("a", {"x": tk.Int}), engine.create_table("b", {"x": tk.Int})
         view = engine.install("view", a.join(b, on="x"))
         a.insert([(1,)])
         b.insert([(1,)])
@@ -27,7 +27,7 @@ def both_sides_change_at_once() -> None:
 
 def three_clauses_change_at_once() -> None:
     with tk.Engine(autocommit=False) as engine:
-        edges = engine.input("edges", src=tk.Int, dst=tk.Int)
+        edges = engine.create_table("edges", {"src": tk.Int, "dst": tk.Int})
         hops = [(edges, ("a", "b")), (edges, ("b", "c")), (edges, ("c", "d"))]
         view = engine.install("view", tk.match(*hops, strategy="delta"))
         edges.insert([(1, 2), (2, 3)])
@@ -39,7 +39,7 @@ def three_clauses_change_at_once() -> None:
 
 def one_side_is_ahead() -> None:
     with tk.Engine(autocommit=False) as engine:
-        a, b = engine.input("a", x=tk.Int), engine.input("b", x=tk.Int)
+        a, b = engine.create_table("a", {"x": tk.Int}), engine.create_table("b", {"x": tk.Int})
         view = engine.install("view", a.concat(b))
         a.insert([(1,)], time=0)
         a.insert([(2,)], time=1)
@@ -75,7 +75,7 @@ def joins_leave_at_later_rounds() -> None:
 def joins_meet_at_the_right_epoch() -> None:
     """Two epochs in one sweep, on an arrangement of the view's own that is merged while the sweep runs."""
     with tk.Engine(merging="eager", autocommit=False) as engine:
-        a, b = engine.input("a", x=tk.Int), engine.input("b", x=tk.Int)
+        a, b = engine.create_table("a", {"x": tk.Int}), engine.create_table("b", {"x": tk.Int})
         view = engine.install("view", a.select(x=tk.col("x") + 1).join(b.select(x=tk.col("x") + 1), on="x"))
         changes = view.changes()
         a.insert([(1,)])
@@ -88,8 +88,8 @@ def joins_meet_at_the_right_epoch() -> None:
 
 def an_entered_arrangement_grows() -> None:
     with tk.Engine(autocommit=False) as engine:
-        edges = engine.input("edges", src=tk.Int, dst=tk.Int)
-        roots = engine.input("roots", node=tk.Int)
+        edges = engine.create_table("edges", {"src": tk.Int, "dst": tk.Int})
+        roots = engine.create_table("roots", {"node": tk.Int})
 
         def step(found: tk.Collection) -> tk.Collection:
             return found.join(edges, left_on="node", right_on="src").select(node="dst").concat(roots).distinct()
@@ -104,7 +104,7 @@ def an_entered_arrangement_grows() -> None:
 
 def an_install_answers_at_once() -> None:
     with tk.Engine(autocommit=False) as engine:
-        a = engine.input("a", x=tk.Int)
+        a = engine.create_table("a", {"x": tk.Int})
         a.insert([(1,)])
         engine.advance(5)
         assert engine.install("view", a.count()).rows() == [(1,)]
@@ -113,7 +113,7 @@ def an_install_answers_at_once() -> None:
 def an_install_finds_its_time() -> None:
     """A view of two inputs, one of which is behind, speaks from the last epoch that the other one has closed."""
     with tk.Engine(merging="eager", autocommit=False) as engine:
-        a, b = engine.input("a", x=tk.Int), engine.input("b", x=tk.Int)
+        a, b = engine.create_table("a", {"x": tk.Int}), engine.create_table("b", {"x": tk.Int})
         engine.hold(a)
         for epoch in range(3):
             a.insert([(epoch,)])
@@ -128,7 +128,7 @@ def a_loop_comes_to_rest_on_two_workers() -> None:
     """Its body adds each row where one column sends it and takes it away where the other does."""
     with tk.Engine(workers=2, autocommit=False) as engine:
         rows = [(i, 7 * i) for i in range(20)]
-        a = engine.input("a", x=tk.Int, y=tk.Int)
+        a = engine.create_table("a", {"x": tk.Int, "y": tk.Int})
 
         def step(found: tk.Collection) -> tk.Collection:
             return found.concat(found.arrange(by="y"), found.arrange(by="x").negate())
@@ -147,7 +147,7 @@ def random_programs() -> None:
 
 def workers_exchange_by_key() -> None:
     with tk.Engine(workers=3, autocommit=False) as engine:
-        a = engine.input("a", x=tk.Int, y=tk.Int)
+        a = engine.create_table("a", {"x": tk.Int, "y": tk.Int})
         view = engine.install("n", a.select(y=tk.col("y") % 5).count(by="y"))
         for n in range(4):
             a.insert([(10 * n + i, i) for i in range(10)])
@@ -157,7 +157,7 @@ def workers_exchange_by_key() -> None:
 
 def what_is_taken_away_is_gone() -> None:
     with tk.Engine(autocommit=False) as engine:
-        a, b = engine.input("a", x=tk.Int), engine.input("b", x=tk.Int)
+        a, b = engine.create_table("a", {"x": tk.Int}), engine.create_table("b", {"x": tk.Int})
         view = engine.install("view", a.concat(b.negate()))
         a.insert([(1,), (2,)])
         b.insert([(2,)])
@@ -167,7 +167,7 @@ def what_is_taken_away_is_gone() -> None:
 
 def null_joins_nothing() -> None:
     with tk.Engine(autocommit=False) as engine:
-        a, b = engine.input("a", x=tk.Int), engine.input("b", x=tk.Int)
+        a, b = engine.create_table("a", {"x": tk.Int}), engine.create_table("b", {"x": tk.Int})
         view = engine.install("view", a.join(b, on="x"))
         a.insert([(None,), (1,)])
         b.insert([(None,), (1,)])
@@ -184,7 +184,7 @@ def null_is_null_to_set_operations() -> None:
 
 def each_epoch_of_a_sweep_has_its_groups() -> None:
     with tk.Engine(autocommit=False) as engine:
-        a = engine.input("a", x=tk.Int)
+        a = engine.create_table("a", {"x": tk.Int})
         changes = engine.install("n", a.count(by="x")).changes()
         for epoch in range(3):
             a.insert([(1,)], time=epoch)
@@ -197,7 +197,7 @@ def each_epoch_of_a_sweep_has_its_groups() -> None:
 
 def a_threshold_counts_as_often_as_said() -> None:
     with tk.Engine(autocommit=False) as engine:
-        a = engine.input("a", x=tk.Int)
+        a = engine.create_table("a", {"x": tk.Int})
         view = engine.install("view", a.threshold(2))
         a.insert([(1,), (2,), (2,)])
         engine.advance()
@@ -206,7 +206,7 @@ def a_threshold_counts_as_often_as_said() -> None:
 
 def least_and_greatest_are_told_apart() -> None:
     with tk.Engine(autocommit=False) as engine:
-        a = engine.input("a", x=tk.Int)
+        a = engine.create_table("a", {"x": tk.Int})
         least, most = engine.install("least", a.min("x")), engine.install("most", a.max("x"))
         a.insert([(1,), (3,), (2,)])
         engine.advance()
@@ -225,7 +225,7 @@ def a_group_is_given_whole() -> None:
 
 def bounds_are_themselves_within() -> None:
     with tk.Engine(autocommit=False) as engine:
-        rows, bounds = engine.input("rows", v=tk.Int), engine.input("bounds", b=tk.Int)
+        rows, bounds = engine.create_table("rows", {"v": tk.Int}), engine.create_table("bounds", {"b": tk.Int})
         view = engine.install("view", rows.filter_by_bound("v", "<=", bounds, "b", by=[]))
         rows.insert([(1,), (2,), (3,)])
         bounds.insert([(2,)])
@@ -235,7 +235,10 @@ def bounds_are_themselves_within() -> None:
 
 def an_arrangement_serves_those_it_is_sharded_for() -> None:
     with tk.Engine(workers=3, autocommit=False) as engine:
-        a, b = engine.input("a", x=tk.Int, y=tk.Int, key=["x", "y"]), engine.input("b", x=tk.Int)
+        a, b = (
+            engine.create_table("a", {"x": tk.Int, "y": tk.Int}, order_by=["x", "y"]),
+            engine.create_table("b", {"x": tk.Int}),
+        )
         view = engine.install("view", a.join(b, on="x"))
         a.insert([(x, y) for x in range(8) for y in range(4)])
         b.insert([(x,) for x in range(8)])
@@ -245,7 +248,7 @@ def an_arrangement_serves_those_it_is_sharded_for() -> None:
 
 def sums_of_floats_are_exact() -> None:
     with tk.Engine(autocommit=False) as engine:
-        a = engine.input("a", x=tk.Float)
+        a = engine.create_table("a", {"x": tk.Float})
         view = engine.install("sum", a.group_by().agg(s=tk.sum("x")))
         a.insert([(1e16,), (1.0,), (0.5,)])
         engine.advance()

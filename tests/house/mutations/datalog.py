@@ -28,7 +28,7 @@ PROGRAM = """
 
 def graph(text: str) -> tk.Engine:
     engine = tk.Engine(autocommit=False)
-    engine.input("edge", x=tk.Int, y=tk.Int, semantics="set").insert(EDGES)
+    engine.create_table("edge", {"x": tk.Int, "y": tk.Int}, mode="set").insert(EDGES)
     engine.advance()
     engine.datalog(text)
     return engine
@@ -72,21 +72,21 @@ def equal_variables_are_one() -> None:
 
 def a_negation_of_itself_is_refused() -> None:
     with tk.Engine(autocommit=False) as engine:
-        engine.input("node", x=tk.Int)
+        engine.create_table("node", {"x": tk.Int})
         with pytest.raises(tk.IncorrectError, match="depends on"):
             engine.datalog("win(x) :- node(x), !win(x).")
 
 
 def a_variable_without_values_is_refused() -> None:
     with tk.Engine(autocommit=False) as engine:
-        engine.input("node", x=tk.Int)
+        engine.create_table("node", {"x": tk.Int})
         with pytest.raises(tk.IncorrectError, match="not bound"):
             engine.datalog("p(x, y) :- node(x), !node(y).").view("p")
 
 
 def a_least_value_cannot_get_worse() -> None:
     with tk.Engine(autocommit=False) as engine:
-        engine.input("edge", x=tk.Int, y=tk.Int, c=tk.Int)
+        engine.create_table("edge", {"x": tk.Int, "y": tk.Int, "c": tk.Int})
         with pytest.raises(tk.UnsupportedError):
             engine.datalog("d(y, min(c)) :- edge(1, y, c). d(y, min(c)) :- d(x, e), edge(x, y, f), c = f - e.").view(
                 "d"
@@ -95,7 +95,9 @@ def a_least_value_cannot_get_worse() -> None:
 
 def shortest_paths() -> None:
     with tk.Engine(autocommit=False) as engine:
-        engine.input("edge", x=tk.Int, y=tk.Int, c=tk.Int, semantics="set").insert([(1, 2, 5), (2, 3, 1), (1, 3, 9)])
+        engine.create_table("edge", {"x": tk.Int, "y": tk.Int, "c": tk.Int}, mode="set").insert(
+            [(1, 2, 5), (2, 3, 1), (1, 3, 9)]
+        )
         engine.advance()
         program = engine.datalog("d(y, min(c)) :- edge(1, y, c). d(y, min(c)) :- d(x, e), edge(x, y, f), c = e + f.")
         assert sorted(program.view("d").rows()) == [(2, 5), (3, 6)]
@@ -103,7 +105,7 @@ def shortest_paths() -> None:
 
 def facts_are_counted_once() -> None:
     with tk.Engine(autocommit=False) as engine:
-        engine.input("edge", x=tk.Int, y=tk.Int).insert([(1, 2), (1, 2), (1, 3)])
+        engine.create_table("edge", {"x": tk.Int, "y": tk.Int}).insert([(1, 2), (1, 2), (1, 3)])
         engine.advance()
         assert engine.datalog("start(x) :- edge(x, y).").view("start").multiplicities() == {(1,): 1}
 

@@ -28,7 +28,7 @@ def a_key_is_there_once() -> None:
 
 def what_is_not_there_cannot_be_removed() -> None:
     with tk.Engine(autocommit=False) as engine:
-        a = engine.input("a", x=tk.Int)
+        a = engine.create_table("a", {"x": tk.Int})
         a.insert([(1,)])
         engine.advance()
         a.remove([(2,)])
@@ -38,7 +38,7 @@ def what_is_not_there_cannot_be_removed() -> None:
 
 def an_upsert_replaces() -> None:
     with tk.Engine(autocommit=False) as engine:
-        a = engine.input("a", x=tk.Int, y=tk.Int, key=["x"], semantics="upsert")
+        a = engine.create_table("a", {"x": tk.Int, "y": tk.Int}, mode="upsert", primary_key=["x"])
         view = engine.install("all", a)
         for y in (1, 2):
             a.insert([(1, y)])
@@ -48,7 +48,7 @@ def an_upsert_replaces() -> None:
 
 def the_future_counts_when_it_comes() -> None:
     with tk.Engine(autocommit=False) as engine:
-        a = engine.input("a", x=tk.Int)
+        a = engine.create_table("a", {"x": tk.Int})
         view = engine.install("all", a)
         a.insert([(1,)], time=0)
         a.insert([(2,)], time=2)
@@ -60,7 +60,7 @@ def the_future_counts_when_it_comes() -> None:
 
 def queries_share_an_arrangement_while_they_are_there() -> None:
     with tk.Engine(autocommit=False) as engine:
-        a, b = engine.input("a", x=tk.Int, y=tk.Int), engine.input("b", y=tk.Int)
+        a, b = engine.create_table("a", {"x": tk.Int, "y": tk.Int}), engine.create_table("b", {"y": tk.Int})
         before = len(engine.arrangements())
         views = [engine.install(name, a.join(b, on="y")) for name in ("one", "two")]
         assert len(engine.arrangements(a)) == 2
@@ -71,7 +71,10 @@ def queries_share_an_arrangement_while_they_are_there() -> None:
 
 def a_graph_is_not_used_again_beside_another_arrangement() -> None:
     with tk.Engine(autocommit=False) as engine:
-        stream, table = engine.input("s", x=tk.Int, stream=True), engine.input("t", x=tk.Int, y=tk.Int, key=["x"])
+        stream, table = (
+            engine.create_table("s", {"x": tk.Int}, mode="stream"),
+            engine.create_table("t", {"x": tk.Int, "y": tk.Int}, order_by=["x"]),
+        )
         query = stream.join(table, on="x")
         flows = []
         for _ in range(3):
@@ -85,7 +88,7 @@ def a_graph_is_not_used_again_beside_another_arrangement() -> None:
 
 def the_past_is_read_as_it_was() -> None:
     with tk.Engine(autocommit=False) as engine:
-        a = engine.input("a", x=tk.Int)
+        a = engine.create_table("a", {"x": tk.Int})
         view = engine.install("all", a)
         a.insert([(1,)])
         engine.advance()
@@ -97,7 +100,7 @@ def the_past_is_read_as_it_was() -> None:
 
 def a_change_is_told_once() -> None:
     with tk.Engine(autocommit=False) as engine:
-        a = engine.input("a", x=tk.Int)
+        a = engine.create_table("a", {"x": tk.Int})
         changes = engine.install("all", a).changes()
         told: list[Any] = []
         for n in range(3):
@@ -109,7 +112,7 @@ def a_change_is_told_once() -> None:
 
 def a_listener_is_called() -> None:
     with tk.Engine(autocommit=False) as engine:
-        a = engine.input("a", x=tk.Int)
+        a = engine.create_table("a", {"x": tk.Int})
         told: list[int] = []
         engine.install("all", a).subscribe(lambda delta: told.append(delta.time))
         for n in range(3):
@@ -120,7 +123,7 @@ def a_listener_is_called() -> None:
 
 def the_first_rows_are_all_there() -> None:
     with tk.Engine(autocommit=False) as engine:
-        a = engine.input("a", x=tk.Int)
+        a = engine.create_table("a", {"x": tk.Int})
         for n in range(3):
             a.insert([(3 * x + n,) for x in range(300)])
             engine.advance()
@@ -129,7 +132,7 @@ def the_first_rows_are_all_there() -> None:
 
 def a_failed_view_fails_alone() -> None:
     with tk.Engine(autocommit=False) as engine:
-        a = engine.input("a", x=tk.Int)
+        a = engine.create_table("a", {"x": tk.Int})
         bad = engine.install("bad", a.iterate(lambda rows: rows.select(x=tk.col("x") + 1), limit=5))
         good = engine.install("good", a.count())
         a.insert([(1,)])
@@ -141,7 +144,7 @@ def a_failed_view_fails_alone() -> None:
 
 def a_row_fails_while_it_is_there() -> None:
     with tk.Engine(autocommit=False) as engine:
-        a = engine.input("a", x=tk.String)
+        a = engine.create_table("a", {"x": tk.String})
         view = engine.install("numbers", a.filter(tk.col("x") != "*").select(y=tk.col("x").cast(tk.Int)))
         reader = engine.install("reader", view.count())
         a.insert([("1",), ("bad",), ("*",)])
@@ -156,7 +159,7 @@ def a_row_fails_while_it_is_there() -> None:
 
 def pending_rows_are_forgotten_by_a_rollback() -> None:
     with tk.Engine(autocommit=False) as engine:
-        a = engine.input("a", x=tk.Int)
+        a = engine.create_table("a", {"x": tk.Int})
         a.insert([(1,)])
         a.rollback()
         a.insert([(2,)])
@@ -167,7 +170,7 @@ def pending_rows_are_forgotten_by_a_rollback() -> None:
 def texts_stay_while_somebody_has_them() -> None:
     with tk.Engine(autocommit=False) as engine:
         core_of(engine).texts.be_eager()
-        a = engine.input("a", k=tk.Int, s=tk.String)
+        a = engine.create_table("a", {"k": tk.Int, "s": tk.String})
         engine.sql(
             "CREATE MATERIALIZED VIEW v AS SELECT CASE WHEN k > 1 THEN upper(s) ELSE 'const' || 'ant' END AS s FROM a"
         )
@@ -183,7 +186,7 @@ def texts_stay_while_somebody_has_them() -> None:
 
 def a_text_that_is_gone_is_made_again() -> None:
     with tk.Engine(autocommit=False) as engine:
-        a = engine.input("a", s=tk.String)
+        a = engine.create_table("a", {"s": tk.String})
         view = engine.install("upper", a.select(u=tk.col("s").upper()))
         for write in (a.insert, a.remove, a.insert):
             write([("up",)])
@@ -196,7 +199,7 @@ def a_text_that_is_gone_is_made_again() -> None:
 def texts_go_with_their_rows() -> None:
     with tk.Engine(autocommit=False) as engine:
         core_of(engine).texts.be_eager()
-        a = engine.input("a", s=tk.String)
+        a = engine.create_table("a", {"s": tk.String})
         for write in (a.insert, a.remove):
             write([("text",)])
             engine.advance()

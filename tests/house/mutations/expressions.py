@@ -15,7 +15,7 @@ LARGEST = 2**63 - 1
 def computed(rows: list[Any], columns: dict[str, tk.Type], **outputs: Any) -> list[Any]:
     """The rows of a projection."""
     with tk.Engine(autocommit=False) as engine:
-        table = engine.input("t", columns)
+        table = engine.create_table("t", columns)
         table.insert(rows)
         engine.advance()
         return sorted(engine.install("v", table.select(**outputs)).rows())

@@ -11,7 +11,7 @@ from tests.house.mutations.fault import Fault, altered, being, returning
 def conjunction(strategy: str, **options: Any) -> tuple[tk.Engine, tk.Table, tk.View]:
     """A triangle of edges, and one that is not closed."""
     engine = tk.Engine(autocommit=False)
-    edges = engine.input("edges", src=tk.Int, dst=tk.Int)
+    edges = engine.create_table("edges", {"src": tk.Int, "dst": tk.Int})
     clauses = [(edges, ("a", "b")), (edges, ("b", "c")), (edges, ("c", "a"))]
     view = engine.install("view", tk.match(*clauses, strategy=strategy, **options))
     edges.insert([(1, 2), (2, 3), (3, 1), (3, 4)])
@@ -21,14 +21,14 @@ def conjunction(strategy: str, **options: Any) -> tuple[tk.Engine, tk.Table, tk.
 
 def a_clause_that_shares_nothing_waits() -> None:
     with tk.Engine(autocommit=False) as engine:
-        a, b, c = (engine.input(name, x=tk.Int, y=tk.Int) for name in "abc")
+        a, b, c = (engine.create_table(name, {"x": tk.Int, "y": tk.Int}) for name in "abc")
         plan = tk.match((a, ("p", "q")), (b, ("r", "s")), (c, ("q", "r")), strategy="binary").explain()
         assert "join a(p, q), c(q, r), b(r, s)" in plan, plan
 
 
 def a_cycle_is_followed_variable_by_variable() -> None:
     with tk.Engine(autocommit=False) as engine:
-        edges = engine.input("edges", src=tk.Int, dst=tk.Int)
+        edges = engine.create_table("edges", {"src": tk.Int, "dst": tk.Int})
         plan = tk.match((edges, ("a", "b")), (edges, ("b", "c")), (edges, ("c", "a"))).explain()
         assert "hector" in plan, plan
 
@@ -42,7 +42,7 @@ def conditions_hold_in_every_strategy() -> None:
 
 def constants_select_rows() -> None:
     with tk.Engine(autocommit=False) as engine:
-        edges = engine.input("edges", src=tk.Int, dst=tk.Int)
+        edges = engine.create_table("edges", {"src": tk.Int, "dst": tk.Int})
         view = engine.install("view", tk.match((edges, (1, "b")), (edges, ("b", "c"))))
         edges.insert([(1, 2), (2, 3), (3, 1)])
         engine.advance()
@@ -51,7 +51,7 @@ def constants_select_rows() -> None:
 
 def a_negated_clause_takes_away_once() -> None:
     with tk.Engine(autocommit=False) as engine:
-        a, b = engine.input("a", x=tk.Int), engine.input("b", x=tk.Int, y=tk.Int)
+        a, b = engine.create_table("a", {"x": tk.Int}), engine.create_table("b", {"x": tk.Int, "y": tk.Int})
         view = engine.install("view", tk.match((a, ("x",)), without=[(b, ("x", None))]))
         a.insert([(1,), (2,)])
         b.insert([(1, 1), (1, 2)])
@@ -61,7 +61,7 @@ def a_negated_clause_takes_away_once() -> None:
 
 def a_bag_takes_away_once() -> None:
     with tk.Engine(autocommit=False) as engine:
-        a, b = engine.input("a", x=tk.Int), engine.input("b", x=tk.Int)
+        a, b = engine.create_table("a", {"x": tk.Int}), engine.create_table("b", {"x": tk.Int})
         view = engine.install("view", tk.match((a, ("x",)), without=[(b, ("x",))], strategy="binary"))
         a.insert([(1,), (2,)])
         b.insert([(1,), (1,)])
@@ -71,7 +71,7 @@ def a_bag_takes_away_once() -> None:
 
 def projections_that_differ_are_not_shared() -> None:
     with tk.Engine(autocommit=False) as engine:
-        a = engine.input("a", x=tk.Int, y=tk.Int)
+        a = engine.create_table("a", {"x": tk.Int, "y": tk.Int})
         one = engine.install("one", a.select(n="x").arrange(by="n").count(by="n"))
         two = engine.install("two", a.select(n="y").arrange(by="n").count(by="n"))
         a.insert([(1, 2)])
@@ -81,7 +81,7 @@ def projections_that_differ_are_not_shared() -> None:
 
 def a_filter_over_an_arrangement_filters() -> None:
     with tk.Engine(autocommit=False) as engine:
-        a, b = engine.input("a", x=tk.Int, y=tk.Int), engine.input("b", x=tk.Int)
+        a, b = engine.create_table("a", {"x": tk.Int, "y": tk.Int}), engine.create_table("b", {"x": tk.Int})
         kept = a.arrange(by="x").filter(tk.col("y") > 1)
         view = engine.install("view", tk.match((kept, ("x", "y")), (b, ("x",)), (b, ("y",)), order=[0, 1, 2]))
         a.insert([(1, 1), (1, 2)])

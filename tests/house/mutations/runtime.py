@@ -17,7 +17,7 @@ from tests.support.stages import staged
 def a_reader_waits_until_its_view_is_current() -> None:
     """A turn of no time ends before anything is done: who asks for rows has the rest done."""
     with tk.Engine(turn=0.0, autocommit=False) as engine:
-        a = engine.input("a", x=tk.Int)
+        a = engine.create_table("a", {"x": tk.Int})
         first = engine.install("first", a.count(by="x"))
         second = engine.install("second", first.count(by="count", name="n"))
         for n in range(3):
@@ -28,7 +28,7 @@ def a_reader_waits_until_its_view_is_current() -> None:
 
 def sources_run_before_their_readers() -> None:
     with tk.Engine(autocommit=False) as engine:
-        a = engine.input("a", x=tk.Int)
+        a = engine.create_table("a", {"x": tk.Int})
         first = engine.install("first", a.count(by="x"))
         second = engine.install("second", first.count())
         a.insert([(1,)])
@@ -38,7 +38,7 @@ def sources_run_before_their_readers() -> None:
 
 def a_view_that_is_dropped_is_dropped() -> None:
     with tk.Engine(autocommit=False) as engine:
-        a = engine.input("a", x=tk.Int)
+        a = engine.create_table("a", {"x": tk.Int})
         seen: list[Any] = []
         view = engine.install("n", a.inspect(lambda table: seen.append(table.num_rows)).count())
         a.insert([(1,)])
@@ -52,7 +52,7 @@ def a_view_that_is_dropped_is_dropped() -> None:
 
 def every_shard_of_much_work_is_done() -> None:
     with tk.Engine(workers=2, autocommit=False) as engine:
-        a = engine.input("a", x=tk.Int)
+        a = engine.create_table("a", {"x": tk.Int})
         view = engine.install("n", a.select(x=tk.col("x") % 7).count(by="x"))
         a.insert([(n,) for n in range(21_000)])
         engine.advance()
@@ -64,7 +64,7 @@ def loops_in_stages_are_right() -> None:
     pick = random.Random(1)
     rows = [(pick.randrange(9), pick.randrange(9)) for _ in range(14)]
     with tempfile.TemporaryDirectory() as folder, staged(Path(folder), workers=2, turn=60.0) as engine:
-        edges = engine.input("edges", src=tk.Int, dst=tk.Int)
+        edges = engine.create_table("edges", {"src": tk.Int, "dst": tk.Int})
         start = edges.select(node="src", far=0).filter(tk.col("node") == 0).distinct()
 
         def step(found: tk.Collection) -> tk.Collection:

@@ -101,7 +101,7 @@ def sweeps_in_stages_are_right() -> None:
     that a task has made, and along a conjunction.
     """
     with tempfile.TemporaryDirectory() as folder, staged(Path(folder), workers=3, turn=60.0) as engine:
-        edges = engine.input("edges", src=tk.Int, dst=tk.Int, label=tk.String)
+        edges = engine.create_table("edges", {"src": tk.Int, "dst": tk.Int, "label": tk.String})
         degrees = edges.count(by="src", name="n")
         many = degrees.count(by="n", name="src").select("src", twice=tk.col("n") * 2)
         joined = engine.install("joined", degrees.join(many, on="src"))

@@ -41,7 +41,7 @@ def in_a_folder(of: Callable[[Path], None]) -> Check:
 def kept(folder: Path, **options: Any) -> Iterator[tuple[tk.Engine, tk.Table]]:
     """An engine on a storage with a table."""
     with tk.Engine(storage=folder, **options, autocommit=False) as engine:
-        yield engine, engine.input("t", k=tk.Int, s=tk.String)
+        yield engine, engine.create_table("t", {"k": tk.Int, "s": tk.String})
 
 
 ROWS = [(1, "ash"), (300, "beech"), (70_000, "cedar"), (2**40, "elm"), (None, None)]
@@ -79,7 +79,7 @@ def a_dropped_table_is_empty_when_it_is_made_again(folder: Path) -> None:
         table.insert(ROWS)
         engine.advance()
         engine.drop("t")
-        engine.input("t", k=tk.Int, s=tk.String)
+        engine.create_table("t", {"k": tk.Int, "s": tk.String})
         engine.advance()
     with kept(folder) as (engine, table):
         assert engine.install("all", table).rows() == []
@@ -88,11 +88,11 @@ def a_dropped_table_is_empty_when_it_is_made_again(folder: Path) -> None:
 @in_a_folder
 def of_two_engines_one_is_fenced(folder: Path) -> None:
     first = tk.Engine(storage=tk.Storage(Unlocked(folder)), autocommit=False)
-    lost = first.input("t", k=tk.Int)
+    lost = first.create_table("t", {"k": tk.Int})
     first.advance()
     first.sync()
     with tk.Engine(storage=tk.Storage(Unlocked(folder)), autocommit=False) as second:
-        second.input("t", k=tk.Int).insert([(1,)])
+        second.create_table("t", {"k": tk.Int}).insert([(1,)])
         second.advance()
         second.sync()
         lost.insert([(2,)])
@@ -135,7 +135,7 @@ def what_sync_waits_for_is_durable(folder: Path) -> None:
             return super().create(name, content)
 
     with tk.Engine(storage=tk.Storage(Slow(folder)), autocommit=False) as engine:
-        table = engine.input("t", k=tk.Int)
+        table = engine.create_table("t", {"k": tk.Int})
         table.insert([(1,)])
         engine.advance()
         engine.sync()
@@ -149,7 +149,7 @@ def a_lease_is_honoured(folder: Path) -> None:
         patch.setattr(epoch_writer, "_CLEAN_EVERY", 2)
         patch.setattr(manifest, "CHECKPOINT_EVERY", 2)
         with tk.Engine(storage=tk.Storage(store, retention=0.0), autocommit=False) as engine:
-            table = engine.input("t", k=tk.Int)
+            table = engine.create_table("t", {"k": tk.Int})
             engine.advance()
             engine.sync()
             version = Manifest.open(store).state.version
@@ -177,10 +177,10 @@ def rows_move_with_the_number_of_shards(folder: Path) -> None:
 @in_a_folder
 def a_column_that_is_gained_is_null(folder: Path) -> None:
     with tk.Engine(storage=folder, autocommit=False) as engine:
-        engine.input("t", k=tk.Int).insert([(1,)])
+        engine.create_table("t", {"k": tk.Int}).insert([(1,)])
         engine.advance()
     with tk.Engine(storage=folder, autocommit=False) as engine:
-        table = engine.input("t", k=tk.Int, v=tk.Int)
+        table = engine.create_table("t", {"k": tk.Int, "v": tk.Int})
         assert engine.install("all", table).rows() == [(1, None)]
 
 
@@ -205,8 +205,8 @@ FAULTS = [
     Fault("texts are not written", f"{STORAGE}.epoch_writer EpochWriter._write_sections",
           misled(lambda self, sections, epoch: (self, [s for s in sections if not isinstance(s, TextSection)], epoch)),
           everything_is_found_again),
-    Fault("files are merged without their last part", f"{STORAGE}.compaction merged_batch",
-          misled(lambda batches, shape, since: (batches[:-1], shape, since)), a_random_history_is_found_again),
+    Fault("files are merged without their last part", f"{STORAGE}.compaction merge_all",
+          misled(lambda batches, shape, since, memory: (batches[:-1], shape, since, memory)), a_random_history_is_found_again),
     Fault("what was merged counts twice", f"{STORAGE}.manifest ManifestState._remove", nothing, a_random_history_is_found_again),
     Fault("what was dropped stays", f"{STORAGE}.manifest ManifestState._remove", nothing,
           a_dropped_table_is_empty_when_it_is_made_again),

@@ -26,7 +26,7 @@ def memory_is_steady() -> None:
 
 def batches_stay_few() -> None:
     with tk.Engine(autocommit=False) as engine:
-        table = engine.input("t", x=tk.Int)
+        table = engine.create_table("t", {"x": tk.Int})
         engine.install("n", table.count())
         for n in range(200):
             table.insert([(n,)])
@@ -38,7 +38,7 @@ def a_reader_far_behind_sees_everything() -> None:
     """It goes on from versions of its own, whose batches are joined as they get many."""
     with pytest.MonkeyPatch.context() as patch, tk.Engine(autocommit=False) as engine:
         patch.setattr(trace, "MANY", 2)
-        a, b = engine.input("a", x=tk.Int), engine.input("b", x=tk.Int)
+        a, b = engine.create_table("a", {"x": tk.Int}), engine.create_table("b", {"x": tk.Int})
         view = engine.install("view", a.join(b, on="x"))
         for n in range(20):
             a.insert([(n,)], time=n)
@@ -51,7 +51,7 @@ def a_reader_far_behind_sees_everything() -> None:
 
 def a_hold_keeps_the_past_readable() -> None:
     with tk.Engine(merging="eager", autocommit=False) as engine:
-        table = engine.input("t", x=tk.Int)
+        table = engine.create_table("t", {"x": tk.Int})
         view = engine.install("all", table)
         table.insert([(1,)])
         engine.advance()
@@ -64,7 +64,7 @@ def a_hold_keeps_the_past_readable() -> None:
 
 def a_released_hold_lets_the_past_go() -> None:
     with tk.Engine(merging="eager", autocommit=False) as engine:
-        table = engine.input("t", x=tk.Int, key=["x"], semantics="upsert")
+        table = engine.create_table("t", {"x": tk.Int}, mode="upsert", primary_key=["x"])
         with engine.hold(engine.install("all", table), at=0):
             pass
         for n in range(60):

@@ -18,7 +18,7 @@ from tests.house.mutations.fault import Fault, misled, nothing
 def read_back(rows: list[Any], **columns: tk.Type) -> list[Any]:
     """The rows of an input that was given these."""
     with tk.Engine(autocommit=False) as engine:
-        table = engine.input("t", columns)
+        table = engine.create_table("t", columns)
         table.insert(rows)
         engine.advance()
         return engine.install("all", table).rows()
@@ -26,7 +26,7 @@ def read_back(rows: list[Any], **columns: tk.Type) -> list[Any]:
 
 def the_least_float_is_negative() -> None:
     with tk.Engine(autocommit=False) as engine:
-        table = engine.input("t", x=tk.Float)
+        table = engine.create_table("t", {"x": tk.Float})
         table.insert([(-1.5,), (2.0,), (-7.25,)])
         engine.advance()
         assert engine.install("least", table.min("x")).rows() == [(-7.25,)]
@@ -34,7 +34,7 @@ def the_least_float_is_negative() -> None:
 
 def both_zeros_are_one_key() -> None:
     with tk.Engine(autocommit=False) as engine:
-        table = engine.input("t", x=tk.Float, y=tk.Int, key=["x"], semantics="upsert")
+        table = engine.create_table("t", {"x": tk.Float, "y": tk.Int}, mode="upsert", primary_key=["x"])
         table.insert([(0.0, 1), (-0.0, 2)])
         engine.advance()
         assert engine.install("all", table).rows() == [(0.0, 2)]
@@ -53,7 +53,7 @@ def the_word_of_null_is_no_number() -> None:
 
 def a_date_has_no_time_of_day() -> None:
     with tk.Engine(autocommit=False) as engine, pytest.raises(tk.IncorrectError):
-        engine.input("t", d=tk.Date).insert(pa.table({"d": pa.array([1_000_000], pa.timestamp("us"))}))
+        engine.create_table("t", {"d": tk.Date}).insert(pa.table({"d": pa.array([1_000_000], pa.timestamp("us"))}))
 
 
 def decimals_keep_their_sign() -> None:
@@ -88,7 +88,7 @@ def a_schema_selects_in_the_order_asked_for() -> None:
 
 def columns_are_found_by_name() -> None:
     with tk.Engine(autocommit=False) as engine:
-        table = engine.input("t", a=tk.Int, b=tk.Int)
+        table = engine.create_table("t", {"a": tk.Int, "b": tk.Int})
         table.insert({"b": [1], "a": [2]})
         engine.advance()
         assert engine.install("all", table).rows() == [(2, 1)]
@@ -96,7 +96,7 @@ def columns_are_found_by_name() -> None:
 
 def whole_arrays_are_checked_too() -> None:
     with tk.Engine(autocommit=False) as engine, pytest.raises(tk.IncorrectError):
-        engine.input("t", n=tk.Int, m=tk.Int).insert(np.full((200, 2), -(2**63)))
+        engine.create_table("t", {"n": tk.Int, "m": tk.Int}).insert(np.full((200, 2), -(2**63)))
 
 
 WORDS = "tektite.values.words"

@@ -15,10 +15,10 @@ from typing import Any, Final
 
 import yaml
 
-from tektite.engine.constraints import input_description
+from tektite.engine.declarations import table_description
+from tektite.engine.former_names import TABLE_OPTIONS, table_options
 from tektite.errors import IncorrectError, NotFoundError, TektiteError
 from tektite.sql.parse.parser import parse
-from tektite.storage.description import type_from_text
 from tektite.values import columns
 from tektite.values.schema import Schema
 
@@ -46,15 +46,12 @@ class SparkSource:
 
 
 @dataclass(frozen=True)
-class InputPlan:
-    """An input, what to load into it, and what it follows afterwards."""
+class TablePlan:
+    """A table, what to load into it, and what it follows afterwards."""
 
     schema: Schema
-    key: tuple[str, ...] = ()
-    semantics: str = "bag"
-    stream: bool = False
-    checked: bool = True
-    shard: tuple[str, ...] = ()
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """What `Engine.create_table` is given beside the columns."""
     load: SparkSource | None = None
     follow: SparkSource | None = None
 
@@ -65,8 +62,8 @@ class ViewPlan:
 
     sql: str | None = None
     python: str | None = None
-    key: tuple[str, ...] = ()
-    publish: bool = True
+    order_by: tuple[str, ...] = ()
+    persist: bool = True
 
     def statement(self, name: str) -> str:
         """The statement that creates the view, if it is an SQL query."""
@@ -91,11 +88,11 @@ class PipelinePlan:
     name: str
     folder: Path
     storage: str | None = None
-    shards: int = 1
+    workers: int = 1
     master: str | None = None
     memory: str = "1g"
     config: Mapping[str, Any] = field(default_factory=dict)
-    inputs: Mapping[str, InputPlan] = field(default_factory=dict)
+    tables: Mapping[str, TablePlan] = field(default_factory=dict)
     views: Mapping[str, ViewPlan] = field(default_factory=dict)
     sinks: tuple[Sink, ...] = ()
     file: Path = Path("pipeline")
@@ -120,10 +117,12 @@ def read_pipeline(path: str | Path) -> PipelinePlan:
 
 def from_plain(plain: Any, path: Path) -> PipelinePlan:
     """The pipeline that plain values describe. Paths are relative to the folder of `path`."""
-    reader = _Reader(path)
-    top = reader.mapping(plain, "", ("name", "spark", "storage", "shards", "inputs", "views", "sinks"))
+    reader = PlainReader(path)
+    # `server` says how `tektite serve` offers the same pipeline to others; it is checked there.
+    known = ("name", "spark", "storage", "workers", "tables", "views", "sinks", "server", *FORMER_WORDS)
+    top = reader.renamed(reader.mapping(plain, "", known), "", FORMER_WORDS)
     spark = reader.mapping(top.get("spark") or {}, "spark", ("master", "memory", "config"))
-    inputs = reader.named(top.get("inputs"), "inputs", reader.input)
+    tables = reader.named(top.get("tables"), "tables", reader.table)
     views = reader.named(top.get("views"), "views", reader.view)
     listed = top.get("sinks") or []
     if not isinstance(listed, list):
@@ -135,15 +134,15 @@ def from_plain(plain: Any, path: Path) -> PipelinePlan:
                 f"sinks[{number}]", f"there is no view {sink.view!r}: {columns.hint(sink.view, views, 'views')}"
             )
     for name in views:
-        if name in inputs:
-            raise reader.wrong(f"views.{name}", "there is an input of this name already")
+        if name in tables:
+            raise reader.wrong(f"views.{name}", "there is a table of this name already")
     storage = reader.text(top.get("storage"), "storage")
     if sinks and storage is None:
         raise reader.wrong("sinks", "a sink needs a storage, which the changes are read from: add storage: <path>")
     return PipelinePlan(
         str(top.get("name") or path.stem), path.parent, None if storage is None else reader.path(storage),
-        reader.positive(top.get("shards", 1), "shards"), reader.text(spark.get("master"), "spark.master"),
-        str(spark.get("memory", "1g")), reader.any_mapping(spark.get("config"), "spark.config"), inputs, views, sinks, path,
+        reader.positive(top.get("workers", 1), "workers"), reader.text(spark.get("master"), "spark.master"),
+        str(spark.get("memory", "1g")), reader.any_mapping(spark.get("config"), "spark.config"), tables, views, sinks, path,
     )  # fmt: skip
 
 
@@ -182,8 +181,18 @@ def option_text(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-class _Reader:
-    """Reads plain values and knows their places."""
+FORMER_WORDS: Final = {"inputs": "tables", "shards": "workers"}
+FORMER_VIEW_WORDS: Final = {"publish": "persist", "key": "order_by"}
+"""Former words, and those of today."""
+DEFAULTS: Final[dict[str, Any]] = {
+    "mode": "bag", "primary_key": (), "order_by": (), "required": (), "shard_by": (), "checked": True,
+}  # fmt: skip
+"""The options of a table, as `Engine.create_table` has them."""
+OPTIONS: Final = tuple(DEFAULTS)
+
+
+class PlainReader:
+    """Reads plain values, as YAML has them, and knows their places."""
 
     def __init__(self, path: Path) -> None:
         self.file = path
@@ -198,6 +207,13 @@ class _Reader:
             if name not in known:
                 raise self.wrong(where, f"unknown word {name!r}: {columns.hint(name, known, 'words')}")
         return plain
+
+    def renamed(self, plain: dict[str, Any], where: str, former_words: Mapping[str, str]) -> dict[str, Any]:
+        """The same with today's words for former ones."""
+        for former, word in former_words.items():
+            if former in plain and word in plain:
+                raise self.wrong(where, f"{former!r} is the former word for {word!r}: give one")
+        return {former_words.get(name, name): value for name, value in plain.items()}
 
     def named(self, plain: Any, where: str, read: Callable[[Any, str], Any]) -> dict[str, Any]:
         if plain is None:
@@ -241,37 +257,35 @@ class _Reader:
             raise self.wrong(where, f"expected a name or a list of names, found {value!r}")
         return tuple(listed)
 
-    def input(self, plain: Any, where: str) -> InputPlan:
-        found = self.mapping(
-            plain, where, ("columns", "key", "shard", "semantics", "stream", "checked", "load", "follow")
-        )
+    def table(self, plain: Any, where: str) -> TablePlan:
+        found = self.mapping(plain, where, ("columns", *OPTIONS, "load", "follow", *TABLE_OPTIONS))
         types = found.get("columns")
         if not isinstance(types, dict) or not types:
-            raise self.wrong(where, "an input has columns, such as columns: {id: int, name: string}")
+            raise self.wrong(where, "a table has columns, such as columns: {id: int, name: string}")
         try:
-            schema = Schema({str(name): type_from_text(str(text)) for name, text in types.items()})
-        except Exception as error:
+            schema = Schema({str(name): text for name, text in types.items()})
+        except TektiteError as error:
             raise self.wrong(f"{where}.columns", str(error)) from None
-        plan = InputPlan(
-            schema, self.names(found.get("key", []), f"{where}.key"), str(found.get("semantics", "bag")),
-            self.flag(found.get("stream", False), f"{where}.stream"),
-            self.flag(found.get("checked", True), f"{where}.checked"),
-            self.names(found.get("shard", []), f"{where}.shard"),
+        for option in ("primary_key", "order_by", "shard_by", "required", "key", "shard"):
+            self.names(found.get(option, []), f"{where}.{option}")
+        for option in ("checked", "stream", "unique", "append"):
+            self.flag(found.get(option, False), f"{where}.{option}")
+        name = where.rpartition(".")[2]
+        try:
+            options = table_options(name, {one: found[one] for one in (*OPTIONS, *TABLE_OPTIONS) if one in found})
+            declared = table_description(name, schema, **(DEFAULTS | options))
+        except TektiteError as error:
+            raise self.wrong(where, str(error)) from None
+        plan = TablePlan(
+            schema, options,
             None if found.get("load") is None else self.source(found["load"], f"{where}.load", False),
             None if found.get("follow") is None else self.source(found["follow"], f"{where}.follow", True),
         )  # fmt: skip
-        try:
-            input_description(
-                where.removeprefix("inputs."), schema, {}, key=plan.key, semantics=plan.semantics, stream=plan.stream,
-                checked=plan.checked, unique=False, required=(), append=False, shard=plan.shard,
-            )  # fmt: skip
-        except TektiteError as error:
-            raise self.wrong(where, str(error)) from None
         for what, source in (("load", plan.load), ("follow", plan.follow)):
-            if source is not None and source.diff is not None and plan.semantics != "bag":
+            if source is not None and source.diff is not None and declared.semantics != "bag":
                 raise self.wrong(
                     f"{where}.{what}",
-                    f"diffs are for bags, and this is of {plan.semantics} semantics: name an operation",
+                    f"diffs are for bags, and this is of mode {declared.semantics}: name an operation",
                 )
         return plan
 
@@ -301,15 +315,16 @@ class _Reader:
         return SparkSource(**found)
 
     def view(self, plain: Any, where: str) -> ViewPlan:
-        found = dict(self.mapping(plain, where, ("sql", "python", "key", "publish")))
+        known = ("sql", "python", "order_by", "persist", *FORMER_VIEW_WORDS)
+        found = self.renamed(self.mapping(plain, where, known), where, FORMER_VIEW_WORDS)
         if (found.get("sql") is None) == (found.get("python") is None):
             raise self.wrong(where, "a view is a query, sql: SELECT ..., or a function, python: module:function")
         for name in ("sql", "python"):
             self.text(found.get(name), f"{where}.{name}")
         if found.get("python") is not None and not all(found["python"].partition(":")):
             raise self.wrong(f"{where}.python", f"expected module:function, found {found['python']!r}")
-        self.flag(found.get("publish", True), f"{where}.publish")
-        found["key"] = self.names(found.get("key", []), f"{where}.key")
+        self.flag(found.get("persist", True), f"{where}.persist")
+        found["order_by"] = self.names(found.get("order_by", []), f"{where}.order_by")
         plan = ViewPlan(**found)
         if plan.sql is not None:
             try:

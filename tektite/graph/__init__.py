@@ -1,0 +1,65 @@
+"""Graphs: algorithms, pattern queries and questions with arguments that are kept up to date while nodes and edges come and go.
+
+Written in the public interface of `tektite` alone, as any program could be. A function of this package takes a `Graph` and
+returns a collection: install it, join it, or write SQL over its view. All of them look edges up in the same two indexes, by
+source and by target.
+
+graph          Graph: edges and nodes as collections, the indexes of them, and steps along edges
+checks         edges and nodes that are refused: dangling ends, negative weights, loops, NULL
+rows           rows in whatever form a program has them, as Arrow tables
+sources        graphs from data frames, NetworkX, Parquet, edge lists and Spark
+neighbours     neighbours, degrees, neighbourhoods of k hops
+paths          reachability, breadth-first search, shortest paths
+components     weakly and strongly connected components
+levels         topological levels, and whether a graph has a cycle
+ranks          PageRank, for the whole graph and for each of some sources
+cores          k-cores
+triangles      triangles and clustering coefficients
+communities    label propagation
+questions      ArgumentQuery: one dataflow that answers any number of arguments; walks and short paths for it
+greedy         colouring, matching: what takes one node or edge after the other
+"""
+
+from tektite.graph.communities import label_propagation
+from tektite.graph.components import scc, wcc
+from tektite.graph.cores import k_core
+from tektite.graph.graph import Graph
+from tektite.graph.greedy import colouring, maximal_matching
+from tektite.graph.levels import acyclic, levels
+from tektite.graph.neighbours import degree, k_hop, neighbours
+from tektite.graph.paths import bfs, reach, sssp
+from tektite.graph.questions import ArgumentQuery, look_up, short_paths, walks
+from tektite.graph.ranks import pagerank, personalised_pagerank
+from tektite.graph.sources import from_edge_list, from_frame, from_networkx, from_parquet, from_spark
+from tektite.graph.triangles import clustering, triangles
+
+__all__ = [
+    "ArgumentQuery",
+    "Graph",
+    "acyclic",
+    "bfs",
+    "clustering",
+    "colouring",
+    "degree",
+    "from_edge_list",
+    "from_frame",
+    "from_networkx",
+    "from_parquet",
+    "from_spark",
+    "k_core",
+    "k_hop",
+    "label_propagation",
+    "levels",
+    "look_up",
+    "maximal_matching",
+    "neighbours",
+    "pagerank",
+    "personalised_pagerank",
+    "reach",
+    "scc",
+    "short_paths",
+    "sssp",
+    "triangles",
+    "walks",
+    "wcc",
+]

@@ -1,0 +1,69 @@
+"""Connections: who is connected, by whatever front end, and how many may be.
+
+Each connection has a number and a secret. Whoever knows both may cancel what it runs.
+"""
+
+from __future__ import annotations
+
+import hmac
+import secrets
+from typing import Protocol
+
+from tektite.errors import ConflictError
+
+
+class TooManyConnections(ConflictError):
+    """There are as many connections as there may be."""
+
+    code = "too-many-connections"
+    retryable = True
+
+
+class Connection(Protocol):
+    """What every front end's connection offers the server."""
+
+    def cancel(self) -> None:
+        """End the statement that runs, if one does."""
+
+    def end(self, reason: str) -> None:
+        """Tell the client that the server stops, and close when what runs has ended."""
+
+    def abort(self) -> None:
+        """Close at once."""
+
+
+class Connections:
+    """All connections of a server."""
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self._numbers = 0
+        self._open: dict[int, tuple[Connection, int]] = {}
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    def add(self, connection: Connection) -> tuple[int, int]:
+        """Take a connection in; its number and its secret."""
+        if len(self._open) >= self.limit:
+            raise TooManyConnections(
+                f"there are {self.limit} connections, which is as many as there may be: try again later"
+            )
+        self._numbers = self._numbers % 0x7FFF_FFFF + 1
+        secret = secrets.randbits(32)
+        self._open[self._numbers] = connection, secret
+        return self._numbers, secret
+
+    def remove(self, number: int) -> None:
+        """A connection has ended. May be repeated."""
+        self._open.pop(number, None)
+
+    def cancel(self, number: int, secret: int) -> None:
+        """Cancel what a connection runs; nothing happens where the secret is wrong."""
+        connection, known = self._open.get(number, (None, 0))
+        if connection is not None and hmac.compare_digest(known.to_bytes(4, "big"), secret.to_bytes(4, "big")):
+            connection.cancel()
+
+    def all(self) -> list[Connection]:
+        """Every connection."""
+        return [connection for connection, _ in self._open.values()]

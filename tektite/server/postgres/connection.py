@@ -1,0 +1,233 @@
+"""PostgresConnection: one client that speaks PostgreSQL's protocol, from its first byte to its last.
+
+Messages are handled one after the other. One that needs the engine makes the connection busy: what arrives meanwhile waits, and
+beyond a bound is not read from the socket. After an error in the extended protocol everything up to the next Sync is passed over.
+Whatever fails is reported to this client alone, without our insides.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any, cast
+
+from tektite.errors import TektiteError
+from tektite.server.postgres import messages
+from tektite.server.postgres.extended import ExtendedQueries
+from tektite.server.postgres.messages import FrameReader, ProtocolError
+from tektite.server.postgres.sqlstates import error_fields
+from tektite.server.postgres.startup import Startup
+
+if TYPE_CHECKING:
+    from tektite.server.server import Server
+
+READ_AHEAD = 1 << 20
+"""Bytes that may wait while the connection is busy before the socket is not read any more."""
+
+
+class PostgresConnection(asyncio.Protocol):
+    """A client. Made by the server's listener."""
+
+    def __init__(self, server: Server) -> None:
+        self.server = server
+        self.reader = FrameReader(server.plan.limits.message_bytes)
+        self.transport: asyncio.Transport | None = None
+        self.queries: ExtendedQueries | None = None
+        """What handles messages, once the client is known."""
+        self.number = 0
+        self.peer = ""
+        self._startup: Startup | None = Startup(self)
+        self._out: list[bytes] = []
+        self._out_bytes = 0
+        self._task: asyncio.Task[None] | None = None
+        self._is_reading = True
+        self._can_write = asyncio.Event()
+        self._can_write.set()
+        self._ending = ""
+        self._is_closed = False
+        self._timer: asyncio.TimerHandle | None = None
+
+    # ------------------------------------------------------------------ the socket
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """A client has connected."""
+        self.transport = cast(asyncio.Transport, transport)
+        self.transport.set_write_buffer_limits(self.server.plan.limits.buffered_bytes)
+        self.peer = str(self.transport.get_extra_info("peername"))
+        self.limit_time(self.server.plan.limits.startup_seconds, "it took too long to say who it is")
+
+    def data_received(self, data: bytes) -> None:
+        """Bytes have arrived."""
+        self.reader.feed(data)
+        if self._task is None:
+            self._pump()
+        elif self.reader.waiting > READ_AHEAD and self._is_reading and self.transport is not None:
+            self._is_reading = False
+            self.transport.pause_reading()
+
+    def eof_received(self) -> bool:
+        """The client sends no more: it is not answered any more either."""
+        return False
+
+    def connection_lost(self, error: Exception | None) -> None:
+        """The client has gone."""
+        self._is_closed = True
+        self._can_write.set()
+        self.limit_time(0, "")
+        if self.queries is not None:
+            self.queries.close()
+        if self._task is not None:
+            self._task.cancel()
+        self.server.connections.remove(self.number)
+
+    def pause_writing(self) -> None:
+        """The client does not keep up."""
+        self._can_write.clear()
+
+    def resume_writing(self) -> None:
+        """The client keeps up again."""
+        self._can_write.set()
+
+    def limit_time(self, seconds: float, reason: str) -> None:
+        """Close the connection after some seconds, unless this is called again before; 0 is never."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if seconds:
+            self._timer = asyncio.get_running_loop().call_later(seconds, self._is_late, reason)
+
+    def _is_late(self, reason: str) -> None:
+        self.server.log.warning("connection closed", peer=self.peer, reason=reason)
+        self.abort()
+
+    # ------------------------------------------------------------------ what goes out
+
+    def send(self, data: bytes) -> None:
+        """Have bytes sent with the next `flush`."""
+        self._out.append(data)
+        self._out_bytes += len(data)
+
+    def flush(self) -> None:
+        """Send what waits."""
+        if self._out and self.transport is not None and not self._is_closed:
+            self.transport.write(b"".join(self._out))
+        self._out.clear()
+        self._out_bytes = 0
+
+    async def drain(self) -> None:
+        """Send what waits if that is much, and wait while the client does not keep up."""
+        if self._out_bytes > 1 << 16:
+            self.flush()
+        if not self._can_write.is_set():
+            await self._can_write.wait()
+        if self._is_closed:
+            raise asyncio.CancelledError
+
+    def close(self) -> None:
+        """Send what waits, and close."""
+        self.flush()
+        if self.transport is not None:
+            self.transport.close()
+
+    # ------------------------------------------------------------------ what the server asks for
+
+    def cancel(self) -> None:
+        """End the statement that runs, if one does."""
+        if self.queries is not None:
+            self.queries.session.cancel()
+
+    def end(self, reason: str) -> None:
+        """Tell the client that the server stops, and close when what runs has ended."""
+        self._ending = reason
+        if self._task is None or (self.queries is not None and self.queries.is_streaming):
+            self._say_end()
+
+    def _say_end(self) -> None:
+        fields = {"S": "FATAL", "V": "FATAL", "C": "57P01", "M": self._ending}
+        self.send(messages.fields_of(b"E", fields))
+        self.close()
+
+    def abort(self) -> None:
+        """Close at once."""
+        self._is_closed = True
+        if self.transport is not None:
+            self.transport.abort()
+
+    # ------------------------------------------------------------------ what comes in
+
+    def _pump(self) -> None:
+        """Handle what has arrived, until something has to be waited for."""
+        while not self._is_closed:
+            try:
+                waiting = self._next()
+            except BaseException as error:
+                if not self._failed(error):
+                    return
+                continue
+            if waiting is None:
+                break
+            if waiting is not HANDLED:
+                self._task = asyncio.get_running_loop().create_task(self._wait(cast("Awaitable[None]", waiting)))
+                return
+        if self._out and self.reader.waiting == 0 and self.queries is not None and not self.queries.is_pipelining:
+            self.flush()
+
+    async def _wait(self, awaited: Awaitable[None]) -> None:
+        """Wait for a handler, and go on with what has arrived meanwhile."""
+        try:
+            try:
+                await awaited
+            except asyncio.CancelledError:
+                raise
+            except BaseException as error:
+                if not self._failed(error):
+                    return
+        finally:
+            self._task = None
+        if self._is_closed:
+            return
+        if self._ending:
+            self._say_end()
+            return
+        if not self._is_reading and self.transport is not None:
+            self._is_reading = True
+            self.transport.resume_reading()
+        self._pump()
+
+    def _next(self) -> Awaitable[None] | object | None:
+        """Handle one frame: what to wait for, `HANDLED`, or None if no frame is complete."""
+        if self._startup is not None:
+            return self._startup.next()
+        frame = self.reader.next()
+        if frame is None:
+            return None
+        assert self.queries is not None
+        return self.queries.handle(*frame) or HANDLED
+
+    def begun(self, queries: ExtendedQueries | None, number: int) -> None:
+        """The client is known; its messages are handled from here on."""
+        self.limit_time(0, "")
+        self._startup = None
+        self.queries = queries
+        self.number = number
+
+    def _failed(self, error: BaseException) -> bool:
+        """Report what failed; whether the connection goes on."""
+        if isinstance(error, asyncio.CancelledError | KeyboardInterrupt | SystemExit):
+            raise error
+        if not isinstance(error, TektiteError):
+            self.server.log.error("internal error", peer=self.peer, error=repr(error))
+        queries = self.queries
+        if queries is None or isinstance(error, ProtocolError):
+            self.send(messages.fields_of(b"E", error_fields(error, severity="FATAL")))
+            self.close()
+            self._is_closed = True
+            return False
+        queries.failed(error)
+        return True
+
+
+HANDLED: object = object()
+"""Stands for a frame that was handled at once."""
+
+Handler = Callable[[Any], Awaitable[None] | None]

@@ -1,0 +1,250 @@
+"""Runs the commands of `commands`: what each of them does to the session, and what it sends back."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+import pyarrow as pa
+
+from tektite.engine.core import core_of
+from tektite.errors import ConflictError, NotFoundError, TektiteError
+from tektite.server.postgres import messages
+from tektite.server.postgres.commands import SessionCommand, folded_name, unquoted
+from tektite.server.postgres.rows import columns_of, data_rows, described
+from tektite.server.postgres.settings import REPORTED
+from tektite.server.subscriptions import ChangeStream
+from tektite.sql import Result, runner
+from tektite.values import types
+from tektite.values.types import Type
+
+if TYPE_CHECKING:
+    from tektite.server.postgres.extended import ExtendedQueries
+
+
+class Copying(Protocol):
+    """A COPY under way, which gets all messages until it ends."""
+
+    def handle(self, kind: int, body: bytes) -> Awaitable[None] | None:
+        """Handle one message."""
+
+
+class CommandRunner:
+    """The commands of one connection, and what they leave open: cursors, savepoints, a COPY."""
+
+    def __init__(self, queries: ExtendedQueries) -> None:
+        self.queries = queries
+        self.copying: Copying | None = None
+        self._savepoints: list[tuple[str, Any]] = []
+
+    async def run(self, command: SessionCommand, text: str, is_simple: bool = True) -> None:
+        """Run a command and send what it gives."""
+        queries = self.queries
+        if queries.session.has_failed and command.kind not in ("rollback", "commit", "rollback_to"):
+            queries.session.check_not_failed()
+        await getattr(self, f"_{command.kind}")(command, is_simple)
+
+    def columns(self, command: SessionCommand) -> list[tuple[str, Type]] | None:
+        """The columns of what a command gives; None if it gives no rows."""
+        if command.kind != "show":
+            return None
+        if command.name == "all":
+            return [("name", types.String), ("setting", types.String)]
+        return [(" ".join(command.part("name").lower().split()), types.String)]
+
+    def done(self, tag: str) -> None:
+        self.queries.connection.send(messages.command_complete(tag))
+
+    def notice(self, state: str, message: str, severity: str = "WARNING") -> None:
+        fields = {"S": severity, "V": severity, "C": state, "M": message}
+        self.queries.connection.send(messages.fields_of(b"N", fields))
+
+    def close(self) -> None:
+        """The client has gone."""
+
+    # ------------------------------------------------------------------ transactions
+
+    async def _begin(self, command: SessionCommand, is_simple: bool) -> None:
+        session = self.queries.session
+        if session.is_in_transaction:
+            self.notice("25001", "there is a transaction in progress already")
+        else:
+            await session.call(session.begin)
+            self._savepoints.clear()
+        self.done("BEGIN")
+
+    async def _commit(self, command: SessionCommand, is_simple: bool) -> None:
+        session = self.queries.session
+        if not session.is_in_transaction:
+            self.notice("25P01", "there is no transaction in progress")
+            self.done("COMMIT")
+            return
+        self.done("COMMIT" if await session.commit() else "ROLLBACK")
+
+    async def _rollback(self, command: SessionCommand, is_simple: bool) -> None:
+        session = self.queries.session
+        if not session.is_in_transaction:
+            self.notice("25P01", "there is no transaction in progress")
+        await session.rollback()
+        self.done("ROLLBACK")
+
+    async def _savepoint(self, command: SessionCommand, is_simple: bool) -> None:
+        transaction = self._block("SAVEPOINT")
+        self._savepoints.append((command.name, await self.queries.session.call(transaction.mark)))
+        self.done("SAVEPOINT")
+
+    async def _release(self, command: SessionCommand, is_simple: bool) -> None:
+        self._block("RELEASE SAVEPOINT")
+        del self._savepoints[self._place(command.name) :]
+        self.done("RELEASE")
+
+    async def _rollback_to(self, command: SessionCommand, is_simple: bool) -> None:
+        transaction = self._block("ROLLBACK TO SAVEPOINT")
+        at = self._place(command.name)
+        mark = self._savepoints[at][1]
+        await self.queries.session.call(lambda: transaction.return_to(mark))
+        del self._savepoints[at + 1 :]
+        self.queries.session.has_failed = False
+        self.done("ROLLBACK")
+
+    def _block(self, what: str) -> Any:
+        transaction = self.queries.session.engine_session.open_transaction
+        if transaction is None:
+            raise _with_state(ConflictError(f"{what} can only be used in transaction blocks"), "25P01")
+        return transaction
+
+    def _place(self, name: str) -> int:
+        places = [at for at, (known, _) in enumerate(self._savepoints) if known == name]
+        if not places:
+            raise _with_state(NotFoundError(f"there is no savepoint {name!r}"), "3B001")
+        return places[-1]
+
+    async def _mode(self, command: SessionCommand, is_simple: bool) -> None:
+        self.done("SET")  # every transaction is serializable
+
+    # ------------------------------------------------------------------ parameters
+
+    async def _set(self, command: SessionCommand, is_simple: bool) -> None:
+        zone = command.part("zone")
+        name = "TimeZone" if zone else folded_name(command.part("name"))
+        if "." in command.part("name"):
+            name = command.part("name")
+        name = "client_encoding" if name == "names" else name
+        value = unquoted(zone or command.part("value"))
+        self._give(name, None if value.lower() == "default" else value)
+        self.done("SET")
+
+    async def _reset(self, command: SessionCommand, is_simple: bool) -> None:
+        if command.name == "all":
+            self._reset_all()
+        else:
+            self._give(command.name, None)
+        self.done("RESET")
+
+    def _reset_all(self) -> None:
+        self.queries.settings.reset()
+        self._apply()
+        for name in REPORTED:
+            self.queries.connection.send(messages.parameter_status(name, self.queries.settings.show(name)))
+
+    def _give(self, name: str, value: str | None) -> None:
+        settings = self.queries.settings
+        known = settings.set(name, value)
+        self._apply()
+        if known in REPORTED:
+            self.queries.connection.send(messages.parameter_status(known, settings.show(known)))
+
+    def _apply(self) -> None:
+        """Let the parameters with an effect have it."""
+        session, settings = self.queries.session, self.queries.settings
+        session.waits_for_storage = settings.waits_for_storage
+        most = session.server.plan.limits.statement_seconds
+        wanted = settings.statement_seconds
+        session.statement_seconds = min(wanted, most) if wanted and most else wanted or most
+        path = [part.strip().strip('"') for part in settings.show("search_path").split(",")]
+        runner(session.server.engine).settings_of(session.engine_session).set("search_path", path)
+
+    async def _show(self, command: SessionCommand, is_simple: bool) -> None:
+        settings = self.queries.settings
+        columns = self.columns(command) or []
+        if command.name == "all":
+            found = settings.all()
+            table = pa.table({"name": list(found), "setting": list(found.values())})
+        else:
+            named = {"transaction isolation level": "transaction_isolation", "time zone": "TimeZone"}
+            value = settings.show(named.get(columns[0][0], columns[0][0]))
+            table = pa.table({columns[0][0]: [value]})
+        await self._send_table(table, "SHOW", is_simple)
+
+    async def _send_table(self, table: pa.Table, tag: str, is_simple: bool, formats: Sequence[int] = ()) -> None:
+        columns = columns_of(table)
+        if is_simple:
+            self.queries.connection.send(described(columns, formats))
+        for piece in data_rows(table, [type for _, type in columns], formats):
+            self.queries.connection.send(piece)
+            await self.queries.connection.drain()
+        self.done(tag)
+
+    async def _discard(self, command: SessionCommand, is_simple: bool) -> None:
+        if command.name == "all":
+            if self.queries.session.is_in_transaction:
+                raise _with_state(ConflictError("DISCARD ALL cannot run inside a transaction block"), "25001")
+            self.queries.statements.clear()
+            self.queries.portals.clear()
+            self._reset_all()
+        self.done(f"DISCARD {command.name.upper()}")
+
+    async def _unlisten(self, command: SessionCommand, is_simple: bool) -> None:
+        self.done("UNLISTEN")  # nobody listens
+
+    # ------------------------------------------------------------------ prepared statements and epochs
+
+    async def _deallocate(self, command: SessionCommand, is_simple: bool) -> None:
+        statements = self.queries.statements
+        if command.name == "all":
+            statements.clear()
+            self.done("DEALLOCATE ALL")
+            return
+        if command.name in statements:
+            del statements[command.name]
+            self.done("DEALLOCATE")
+            return
+        session = self.queries.session
+        known = await session.prepare(f"DEALLOCATE {command.part('name')}", {}, described=False)
+        await self.queries.send_result(await session.run(known, {}))
+
+    async def _advance(self, command: SessionCommand, is_simple: bool) -> None:
+        session = self.queries.session
+        to = int(command.part("value")) if command.part("value") else None
+        await session.call(lambda: session.server.engine.advance(to))
+        await session.until_durable()
+        self.done(f"ADVANCE {core_of(session.server.engine).epoch - 1}")
+
+    # ------------------------------------------------------------------ subscriptions
+
+    async def stream_rows(self, result: Result, formats: Sequence[int] = (), with_columns: bool = True) -> None:
+        """Send the changes of a subscription as rows, as they happen, until it ends or is cancelled."""
+        connection = self.queries.connection
+        stream = await ChangeStream.begin(self.queries.session, result)
+        columns = columns_of(stream.schema.empty_table())
+        kinds = [type for _, type in columns]
+        sent = 0
+        self.queries.is_streaming = True
+        try:
+            if with_columns:
+                connection.send(described(columns, formats))
+            while (table := await stream.next()) is not None:
+                for piece in data_rows(table, kinds, formats):
+                    connection.send(piece)
+                    await connection.drain()
+                sent += table.num_rows
+                connection.flush()
+        finally:
+            self.queries.is_streaming = False
+            stream.close()
+        self.done(f"SUBSCRIBE {sent}")
+
+
+def _with_state(error: TektiteError, state: str) -> TektiteError:
+    error.details["sqlstate"] = state
+    return error

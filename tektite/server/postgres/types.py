@@ -1,0 +1,232 @@
+"""Our types as PostgreSQL's: their numbers, and values as text and as binary, both ways.
+
+Every whole number is an int8, since that is what a word holds. A client may send a parameter as any type of PostgreSQL that holds
+values of ours.
+"""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+import struct
+from collections.abc import Callable
+from typing import Any, Final
+
+from tektite.errors import IncorrectError, UnsupportedError
+from tektite.values import types
+from tektite.values.types import DecimalType, Type
+
+TEXT, BINARY = 0, 1
+
+BOOL, INT8, INT2, INT4, TEXT_OID, OID = 16, 20, 21, 23, 25, 26
+FLOAT4, FLOAT8, BPCHAR, VARCHAR, DATE, TIMESTAMP, TIMESTAMPTZ, NUMERIC = 700, 701, 1042, 1043, 1082, 1114, 1184, 1700
+NAME, CHAR, UNKNOWN, JSON, UUID, REGCLASS = 19, 18, 705, 114, 2950, 2205
+
+EPOCH_DATE: Final = datetime.date(2000, 1, 1)
+EPOCH_TIME: Final = datetime.datetime(2000, 1, 1)
+MICROSECOND: Final = datetime.timedelta(microseconds=1)
+
+OIDS: Final = {
+    "int": INT8, "float": FLOAT8, "bool": BOOL, "string": TEXT_OID, "date": DATE, "timestamp": TIMESTAMP, "decimal": NUMERIC,
+}  # fmt: skip
+SIZES: Final = {INT8: 8, FLOAT8: 8, BOOL: 1, TEXT_OID: -1, DATE: 4, TIMESTAMP: 8, NUMERIC: -1}
+
+KINDS: Final[dict[int, Type]] = {
+    BOOL: types.Bool, INT8: types.Int, INT2: types.Int, INT4: types.Int, OID: types.Int, REGCLASS: types.Int,
+    FLOAT4: types.Float, FLOAT8: types.Float, TEXT_OID: types.String, VARCHAR: types.String, BPCHAR: types.String,
+    NAME: types.String, CHAR: types.String, JSON: types.String, UUID: types.String, DATE: types.Date,
+    TIMESTAMP: types.Timestamp, TIMESTAMPTZ: types.Timestamp, NUMERIC: types.Decimal(18, 6),
+}  # fmt: skip
+"""The type of ours that a parameter of a type of PostgreSQL's has."""
+
+
+def oid_of(type: Type) -> int:
+    """The number of a type."""
+    return OIDS.get(type.kind, TEXT_OID)
+
+
+def modifier_of(type: Type) -> int:
+    """What PostgreSQL says beside the type of a column: digits of a decimal.
+
+    >>> modifier_of(types.Decimal(10, 2)), modifier_of(types.Int)
+    (655366, -1)
+    """
+    return (type.precision << 16 | type.scale) + 4 if isinstance(type, DecimalType) else -1
+
+
+# ---------------------------------------------------------------------- out, as text
+
+
+def float_text(value: float) -> str:
+    """A float as PostgreSQL writes it.
+
+    >>> float_text(1.0), float_text(1e300), float_text(float("-inf")), float_text(float("nan"))
+    ('1', '1e+300', '-Infinity', 'NaN')
+    """
+    text = repr(value)
+    if text[-1] in "fn":
+        return {"inf": "Infinity", "-inf": "-Infinity"}.get(text, "NaN")
+    return text.removesuffix(".0")
+
+
+def timestamp_text(value: datetime.datetime) -> str:
+    """A timestamp; what lies behind the second is written if there is something."""
+    text = value.isoformat(" ")
+    return text.rstrip("0") if value.microsecond else text
+
+
+WRITE_TEXT: Final[dict[str, Callable[[Any], bytes]]] = {
+    "int": lambda value: b"%d" % value,
+    "float": lambda value: float_text(value).encode(),
+    "bool": lambda value: b"t" if value else b"f",
+    "string": str.encode,
+    "date": lambda value: value.isoformat().encode(),
+    "timestamp": lambda value: timestamp_text(value).encode(),
+    "decimal": lambda value: format(value, "f").encode(),
+}
+
+# ---------------------------------------------------------------------- out, as binary
+
+
+def numeric_binary(value: decimal.Decimal) -> bytes:
+    """A decimal: groups of four digits, the power of 10,000 of the first one, the sign, and the number of decimal places.
+
+    >>> numeric_binary(decimal.Decimal("-12345.60")).hex()
+    '0003000140000002000109291770'
+    """
+    sign, digits, exponent = value.as_tuple()
+    assert isinstance(exponent, int)
+    scale = max(-exponent, 0)
+    text = "".join(map(str, digits)) + "0" * max(exponent, 0)
+    whole, fraction = text[: len(text) - scale], text[len(text) - scale :].rjust(scale, "0")
+    whole = whole.rjust(-(-len(whole) // 4) * 4, "0")
+    fraction = fraction.ljust(-(-len(fraction) // 4) * 4, "0")
+    groups = [int((whole + fraction)[at : at + 4]) for at in range(0, len(whole) + len(fraction), 4)]
+    weight = len(whole) // 4 - 1
+    while groups and not groups[0]:
+        del groups[0]
+        weight -= 1
+    while groups and not groups[-1]:
+        del groups[-1]
+    return struct.pack(
+        f"!hhHh{len(groups)}h", len(groups), weight if groups else 0, 0x4000 if sign else 0, scale, *groups
+    )
+
+
+def timestamp_binary(value: datetime.datetime) -> bytes:
+    return struct.pack("!q", (value - EPOCH_TIME) // MICROSECOND)
+
+
+WRITE_BINARY: Final[dict[str, Callable[[Any], bytes]]] = {
+    "int": struct.Struct("!q").pack,
+    "float": struct.Struct("!d").pack,
+    "bool": lambda value: b"\1" if value else b"\0",
+    "string": str.encode,
+    "date": lambda value: struct.pack("!i", (value - EPOCH_DATE).days),
+    "timestamp": timestamp_binary,
+    "decimal": numeric_binary,
+}
+
+
+def writer(type: Type, form: int) -> Callable[[Any], bytes]:
+    """What writes values of a type in a format."""
+    return (WRITE_BINARY if form == BINARY else WRITE_TEXT).get(type.kind, lambda value: str(value).encode())
+
+
+# ---------------------------------------------------------------------- in
+
+
+def bool_from_text(text: str) -> bool:
+    """A truth value, by any beginning of a word that PostgreSQL knows."""
+    word = text.strip().lower()
+    if word and any(name.startswith(word) for name in ("true", "yes")) or word in ("on", "1"):
+        return True
+    if word and any(name.startswith(word) for name in ("false", "no")) or word in ("off", "of", "0"):
+        return False
+    raise ValueError
+
+
+def timestamp_from_text(text: str) -> datetime.datetime:
+    """A timestamp; one with a zone is told in UTC."""
+    found = datetime.datetime.fromisoformat(text.strip())
+    return found if found.tzinfo is None else found.astimezone(datetime.UTC).replace(tzinfo=None)
+
+
+def date_from_text(text: str) -> datetime.date:
+    return datetime.date.fromisoformat(text.strip()[:10])
+
+
+READ_TEXT: Final[dict[str, Callable[[str], Any]]] = {
+    "int": int,
+    "float": float,
+    "bool": bool_from_text,
+    "string": str,
+    "date": date_from_text,
+    "timestamp": timestamp_from_text,
+    "decimal": decimal.Decimal,
+}
+
+
+def numeric_from_binary(data: bytes) -> decimal.Decimal:
+    """The inverse of `numeric_binary`.
+
+    >>> numeric_from_binary(numeric_binary(decimal.Decimal("0.00012")))
+    Decimal('0.00012')
+    """
+    many, weight, sign, scale = struct.unpack_from("!hhHh", data)
+    if sign not in (0, 0x4000) or len(data) != 8 + 2 * many:
+        raise ValueError
+    groups = struct.unpack_from(f"!{many}h", data, 8)
+    total = 0
+    for group in groups:
+        total = total * 10_000 + group
+    exact = decimal.Decimal(total).scaleb(4 * (weight - many + 1), decimal.Context(prec=200))
+    value = exact.quantize(decimal.Decimal(1).scaleb(-scale), context=decimal.Context(prec=200))
+    return -value if sign else value
+
+
+def number(form: str) -> Callable[[bytes], Any]:
+    """What reads a number of a fixed size."""
+    layout = struct.Struct(form)
+    return lambda data: layout.unpack(data)[0]
+
+
+def timestamp_from_binary(data: bytes) -> datetime.datetime:
+    return EPOCH_TIME + datetime.timedelta(microseconds=number("!q")(data))
+
+
+READ_BINARY: Final[dict[int, Callable[[bytes], Any]]] = {
+    BOOL: number("!?"),
+    INT8: number("!q"),
+    INT2: number("!h"),
+    INT4: number("!i"),
+    OID: number("!I"),
+    REGCLASS: number("!I"),
+    FLOAT4: number("!f"),
+    FLOAT8: number("!d"),
+    DATE: lambda data: EPOCH_DATE + datetime.timedelta(days=number("!i")(data)),
+    TIMESTAMP: timestamp_from_binary,
+    TIMESTAMPTZ: timestamp_from_binary,
+    NUMERIC: numeric_from_binary,
+    **{oid: bytes.decode for oid in (TEXT_OID, VARCHAR, BPCHAR, NAME, CHAR, UNKNOWN, JSON, 0)},
+}
+
+
+def read_value(data: bytes | None, oid: int, type: Type, form: int, label: str) -> Any:
+    """A parameter's value, which came as the type `oid` of PostgreSQL's and is to be of a type of ours."""
+    if data is None:
+        return None
+    try:
+        if form == BINARY:
+            read = READ_BINARY.get(oid)
+            if read is None:
+                raise UnsupportedError(
+                    f"parameter ${label}: values of PostgreSQL's type {oid} are not supported in binary"
+                )
+            return read(data)
+        return READ_TEXT.get(type.kind, str)(data.decode())
+    except (ValueError, struct.error, decimal.InvalidOperation, OverflowError):
+        shown = data[:40].decode(errors="replace") if form == TEXT else data[:20].hex()
+        error = IncorrectError(f"parameter ${label}: invalid input for type {type}: {shown!r}")
+        error.details["sqlstate"] = "22P02" if form == TEXT else "22P03"
+        raise error from None

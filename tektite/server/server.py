@@ -1,0 +1,130 @@
+"""Server: one engine, the front ends that listen for it, and everything that they share.
+
+The event loop runs in one thread; the engine is called by workers. Whatever a front end needs of others is here: the engine, the
+connections, the users, the epochs, the limits. `stop` lets no new client in, tells all clients, waits for what they run, makes
+what was committed durable, and closes the engine.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+import time
+from collections.abc import Callable
+from typing import Any
+
+from tektite.engine.core import core_of
+from tektite.engine.engine import Engine
+from tektite.errors import ConflictError, FaultError, IncorrectError, TektiteError
+from tektite.server.connections import Connections
+from tektite.server.epochs import Epochs
+from tektite.server.health import HealthServer
+from tektite.server.logs import Log
+from tektite.server.plan import ServerPlan
+from tektite.server.postgres.connection import PostgresConnection
+from tektite.server.users import Users
+from tektite.server.work import CancellableCall, WorkerThreads
+
+STOPPING = "the server stops: it was asked to end"
+
+
+class Server:
+    """A running server. `start` and `stop` are called in the event loop that it runs in."""
+
+    def __init__(self, plan: ServerPlan, engine: Engine, log: Log) -> None:
+        plan.check()
+        self.plan = plan
+        self.engine = engine
+        self.log = log
+        self.began = time.time()
+        self.users = Users(plan.users)
+        self.connections = Connections(plan.limits.connections)
+        self.workers = WorkerThreads(plan.limits.threads)
+        self.epochs = Epochs(engine, plan.epochs)
+        self.is_stopping = False
+        self.port = plan.port
+        """Where PostgreSQL's clients connect; known once it has started."""
+        self.http_port = plan.http_port
+        self.tls = _tls(plan)
+        self._postgres: asyncio.Server | None = None
+        self._health: HealthServer | None = None
+
+    async def start(self) -> None:
+        """Listen."""
+        loop = asyncio.get_running_loop()
+        try:
+            self._health = HealthServer(self)
+            self.http_port = await self._health.start(self.plan.address, self.plan.http_port)
+            self._postgres = await loop.create_server(
+                lambda: PostgresConnection(self), self.plan.address, self.plan.port, backlog=1024
+            )
+        except OSError as error:
+            raise FaultError(f"cannot listen on {self.plan.address}: {error}") from error
+        self.port = self._postgres.sockets[0].getsockname()[1]
+        self.log.info(
+            "listening", address=self.plan.address, port=self.port, http_port=self.http_port, tls=self.tls is not None,
+            users=len(self.plan.users), epochs=self.plan.epochs.kind, storage=self.plan.pipeline.storage or "none",
+        )  # fmt: skip
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether statements are answered."""
+        core = core_of(self.engine)
+        return self._postgres is not None and not self.is_stopping and not core.is_closed and core.lock.is_usable
+
+    def check_accepts_writes(self) -> None:
+        """Refuse what would change something while the server stops."""
+        if self.is_stopping:
+            raise ConflictError(STOPPING)
+
+    def release(self, function: Callable[[], Any]) -> None:
+        """Have a worker call a function that frees something; nobody waits for it."""
+        if not core_of(self.engine).is_closed:
+            future = self.workers.start(CancellableCall(function))
+            future.add_done_callback(lambda done: done.cancelled() or done.exception())
+
+    async def stop(self) -> None:
+        """Stop listening, tell the clients, finish what runs, and close the engine."""
+        if self.is_stopping:
+            return
+        self.is_stopping = True
+        self.log.info("stopping", connections=len(self.connections))
+        if self._postgres is not None:
+            self._postgres.close()
+        for connection in self.connections.all():
+            connection.end(STOPPING)
+        deadline = time.monotonic() + self.plan.limits.stop_seconds
+        while len(self.connections) and time.monotonic() < deadline:
+            await asyncio.sleep(0.01)
+        for connection in self.connections.all():
+            connection.cancel()
+            connection.abort()
+        loop = asyncio.get_running_loop()
+        await loop.run_in_executor(None, self._close)
+        if self._health is not None:
+            await self._health.stop()
+        self.log.info("stopped", epoch=core_of(self.engine).epoch)
+
+    def _close(self) -> None:
+        self.workers.close()
+        try:
+            self.engine.close()
+        except TektiteError as error:
+            self.log.error("the engine could not be closed", error=error)
+            raise
+        finally:
+            self.epochs.close()
+
+
+def _tls(plan: ServerPlan) -> ssl.SSLContext | None:
+    if plan.certificate is None or plan.private_key is None:
+        return None
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    try:
+        context.load_cert_chain(plan.certificate, plan.private_key)
+    except (ssl.SSLError, OSError) as error:
+        raise IncorrectError(
+            f"TLS: {plan.certificate} and {plan.private_key} are no certificate and key: {error}"
+        ) from None
+    return context

@@ -1,0 +1,209 @@
+"""ClientSession: one client's way to the engine, whatever protocol it speaks: statements, a transaction, time limits, cancelling.
+
+A session runs one statement at a time. Outside of a transaction block a statement is a transaction of its own. Once a statement
+of a block has failed, the block takes nothing but its end, as in PostgreSQL. A write is acknowledged when it can be read by
+everybody and, with a storage, survives the process.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from tektite.engine.core import core_of
+from tektite.errors import ConflictError, TektiteError
+from tektite.server.work import CallCancelled, CancellableCall
+from tektite.sql import Result, runner
+from tektite.sql.parse import parser
+from tektite.sql.statements.describe import Description, describe
+
+if TYPE_CHECKING:
+    from tektite.server.server import Server
+    from tektite.values.types import Type
+
+T = TypeVar("T")
+
+READS = (parser.Explain, parser.Show)
+
+
+class StatementCancelled(TektiteError):
+    """A statement was ended before it was done: by its user, by a time limit, or because the server stops."""
+
+    code = "cancelled"
+
+
+class FailedTransaction(ConflictError):
+    """A statement of the transaction block has failed, and the block has not been ended."""
+
+    code = "failed-transaction"
+
+
+@dataclass
+class KnownStatement:
+    """A statement that was parsed, and may be run with several values."""
+
+    text: str
+    statement: parser.Statement | None
+    """None for a text without any."""
+    description: Description = field(default_factory=lambda: Description({}, None))
+
+    @property
+    def is_read(self) -> bool:
+        """Whether running it changes nothing, so that it may be run before it is asked for."""
+        from sqlglot import exp
+
+        found = self.statement
+        if isinstance(found, parser.Plain):
+            return isinstance(found.tree, exp.Query | exp.Values)
+        return isinstance(found, READS)
+
+
+class ClientSession:
+    """One client's session."""
+
+    def __init__(self, server: Server, user: str) -> None:
+        self.server = server
+        self.user = user
+        self.engine_session = server.engine.session()
+        runner(server.engine).settings_of(self.engine_session).user = user
+        self.statement_seconds = server.plan.limits.statement_seconds
+        """After how many seconds a statement is ended; 0 is never."""
+        self.waits_for_storage = True
+        """Whether a write is acknowledged only when it is durable."""
+        self.has_failed = False
+        self._running: CancellableCall[Any] | None = None
+        self._waiting: asyncio.Future[Any] | None = None
+        self._cancelled_by = ""
+
+    # ------------------------------------------------------------------ transactions
+
+    @property
+    def is_in_transaction(self) -> bool:
+        """Whether a transaction block is open, failed or not."""
+        return self.has_failed or self.engine_session.open_transaction is not None
+
+    def begin(self) -> None:
+        """Open a transaction block."""
+        self.check_not_failed()
+        self.engine_session.begin()
+
+    def check_not_failed(self) -> None:
+        """Refuse whatever is not the end of a block that has failed."""
+        if self.has_failed:
+            raise FailedTransaction("a statement of this transaction has failed: end it by ROLLBACK")
+
+    def fail(self) -> None:
+        """A statement has failed: an open block with it."""
+        if self.engine_session.open_transaction is not None:
+            self.has_failed = True
+
+    async def commit(self) -> bool:
+        """End the block; whether what it wrote counts. That of one that has failed does not."""
+        transaction = self.engine_session.open_transaction
+        if self.has_failed or transaction is None:
+            await self.rollback()
+            return False
+        await self.call(transaction.commit)
+        await self.until_durable()
+        return True
+
+    async def rollback(self) -> None:
+        """End the block and forget what it wrote."""
+        self.has_failed = False
+        transaction = self.engine_session.open_transaction
+        if transaction is not None:
+            await self.call(transaction.rollback)
+
+    # ------------------------------------------------------------------ statements
+
+    async def prepare(self, text: str, declared: Mapping[str, Type], described: bool) -> KnownStatement:
+        """Parse a text of at most one statement and, if asked for, find out what it takes and gives."""
+        found = list(parser.parse(text))
+        if len(found) > 1:
+            raise found[1].source.error("a prepared statement is one statement: these are several", found[1].start)
+        if not found:
+            return KnownStatement(text, None)
+        if not described:
+            return KnownStatement(text, found[0])
+        known = await self.call(lambda: describe(runner(self.server.engine), found[0], declared))
+        return KnownStatement(text, found[0], known)
+
+    async def run(self, known: KnownStatement, values: Mapping[str, Any]) -> Result:
+        """Run a statement with values for its parameters."""
+        self.check_not_failed()
+        statement = known.statement
+        assert statement is not None
+        if not known.is_read:
+            self.server.check_accepts_writes()
+        try:
+            result = await self.call(lambda: runner(self.server.engine).run_kept(statement, values))
+            if not known.is_read and self.engine_session.open_transaction is None:
+                await self.until_durable()
+        except BaseException:
+            self.fail()
+            raise
+        return result
+
+    async def call(self, function: Callable[[], T]) -> T:
+        """Call a function in a worker, in this session, with the engine's lock held; until it is cancelled or takes too long."""
+        core = core_of(self.server.engine)
+
+        def work() -> T:
+            with self.engine_session, core.lock.held:
+                core.lock.roll_forward()
+                return function()
+
+        return await self.call_unlocked(work)
+
+    async def call_unlocked(self, function: Callable[[], T]) -> T:
+        """Call a function in a worker, until it is cancelled or takes too long."""
+        running = self._running = CancellableCall(function)
+        self._cancelled_by = ""
+        timer = None
+        if self.statement_seconds:
+            reason = f"it took longer than the limit of {self.statement_seconds:g} seconds"
+            timer = asyncio.get_running_loop().call_later(self.statement_seconds, self.cancel, reason)
+        try:
+            return await self.server.workers.start(running)
+        except CallCancelled:
+            raise StatementCancelled(f"the statement was cancelled: {self._cancelled_by}") from None
+        finally:
+            self._running = None
+            if timer is not None:
+                timer.cancel()
+
+    async def wait(self, awaited: Awaitable[T]) -> T:
+        """Wait for something that takes no worker, until it is cancelled."""
+        task: asyncio.Future[T] = asyncio.ensure_future(awaited)
+        self._waiting = task
+        self._cancelled_by = ""
+        try:
+            return await task
+        except asyncio.CancelledError:
+            if not self._cancelled_by:
+                task.cancel()
+                raise
+            raise StatementCancelled(f"the statement was cancelled: {self._cancelled_by}") from None
+        finally:
+            self._waiting = None
+
+    def cancel(self, reason: str = "its user asked for that") -> None:
+        """End the statement that runs, if one does."""
+        if self._running is not None:
+            self._cancelled_by = reason
+            self._running.cancel()
+        elif self._waiting is not None:
+            self._cancelled_by = reason
+            self._waiting.cancel()
+
+    async def until_durable(self) -> None:
+        """Wait until all that was written before is durable, if there is a storage and the session wants that."""
+        if self.waits_for_storage:
+            await self.server.epochs.until_durable()
+
+    def close(self) -> None:
+        """End the session, and what it runs; what its transaction wrote is forgotten."""
+        self.cancel("its client has gone")
+        self.server.release(self.engine_session.close)

@@ -1,0 +1,58 @@
+"""ChangeStream: what SUBSCRIBE gives a client: a snapshot, then the changes of each time, as they happen.
+
+Each table has the view's columns, then `time` and `diff`. A view that was installed for the subscription alone goes when it ends.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from tektite.sql import Result
+
+if TYPE_CHECKING:
+    from tektite.server.sessions import ClientSession
+
+
+class ChangeStream:
+    """The changes of a subscription, for one session."""
+
+    def __init__(self, session: ClientSession, result: Result) -> None:
+        assert result.view is not None
+        self._session = session
+        self._view = result.view
+        self._is_temporary = result.is_temporary
+        if result.changes is not None:
+            result.changes.close()
+        self._subscription = result.view.subscribe(snapshot=True)
+        schema = result.view.schema.arrow
+        self.schema = schema.append(pa.field("time", pa.int64())).append(pa.field("diff", pa.int64()))
+
+    @staticmethod
+    async def begin(session: ClientSession, result: Result) -> ChangeStream:
+        """The stream of a statement's result."""
+        return await session.call(lambda: ChangeStream(session, result))
+
+    async def next(self) -> pa.Table | None:
+        """The changes of the next time, when they are there; None at the end."""
+        delta = await self._session.wait(anext(self._subscription, None))
+        if delta is None:
+            return None
+        times = pa.array([delta.time], pa.int64()).take(pa.array([0] * delta.table.num_rows, pa.int64()))
+        return delta.table.add_column(delta.table.num_columns - 1, "time", times).cast(self.schema)
+
+    async def waiting(self) -> pa.Table:
+        """All changes that are there, without waiting for others."""
+        table = await self._session.call(self._subscription.table)
+        return table.rename_columns(self.schema.names)
+
+    def close(self) -> None:
+        """End the subscription."""
+
+        def end() -> None:
+            self._subscription.close()
+            if self._is_temporary:
+                self._view.drop()
+
+        self._session.server.release(end)

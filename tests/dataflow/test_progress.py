@@ -1,0 +1,44 @@
+"""How far a dataflow is: asked of its sources, each once, however many ways lead there."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tektite.dataflow.flow import Dataflow
+
+LEVELS = 12
+
+
+class CountedSource:
+    """An input that counts how often it is asked how far it is."""
+
+    name, first, flow, failure, closed = "input", 0, None, None, False
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    @property
+    def low(self) -> int:
+        self.asked += 1
+        return 7
+
+
+def test_each_source_is_asked_once_though_many_ways_lead_to_it() -> None:
+    source = CountedSource()
+    below: list[Any] = [source]
+    for level in range(LEVELS):
+        pair = [Dataflow(f"{side} {level}", None, 1, "low") for side in ("left", "right")]  # type: ignore[arg-type]
+        for flow in pair:
+            for one in below:
+                flow.read(one)
+            flow.awake = False
+        below = pair
+    last = Dataflow("last", None, 1, "low")  # type: ignore[arg-type]
+    for one in below:
+        last.read(one)
+    assert last.available() == 7
+    assert source.asked == 2  # once for each of the two that read it, of 2 ** LEVELS ways
+    last.awake = False
+    source.asked = 0
+    assert (last.low, last.closed) == (7, False)
+    assert source.asked == 4
