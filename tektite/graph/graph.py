@@ -80,14 +80,14 @@ class Graph:
         found = _canonical(edges, src, dst, weight, directed, merge)
         if merge or not isinstance(edges, tk.Table | tk.View):
             # Without the index, every query would merge parallel edges for itself. A table or a view has one already.
-            found = found.arrange(by="src", title=f"edges of {self.name}")
+            found = found.index_by("src", title=f"edges of {self.name}")
         self.edges = found
         self._set_nodes(nodes)
 
     def _set_nodes(self, nodes: tk.Collection | None) -> None:
         if nodes is None:
             ends = self.edges.select(node="src").concat(self.edges.select(node="dst")).distinct()
-            self.nodes = ends.arrange(by="node", title=f"nodes of {self.name}")
+            self.nodes = ends.index_by("node", title=f"nodes of {self.name}")
             return
         found = nodes.schema.types[0]
         if found != self.node_type:

@@ -61,7 +61,7 @@ class ArgumentQuery:
                 raise tk.IncorrectError(
                     f"{name}: the answer must begin with its arguments ({wanted}), but its columns are {found.schema}"
                 )
-            self.view: tk.View = engine.install(name, found, key=list(names))
+            self.view: tk.View = engine.install(name, found, order_by=list(names))
             """The answers for all arguments."""
         except BaseException:
             engine.drop_table(self.arguments.name)

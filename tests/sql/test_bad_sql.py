@@ -44,7 +44,7 @@ def refused(engine: tk.Engine, text: str, kind: type[tk.TektiteError] = tk.Tekti
         ("SELECT id::hugeint FROM people", "hugeint"),
         ("CREATE TABLE x (a int, PRIMARY KEY (a, b))", "b)"),
         ("CREATE TABLE x (a int, PRIMARY KEY (a, a))", "a)"),
-        ("CREATE TABLE x (a int) WITH (semantics = heap)", "heap"),
+        ("CREATE TABLE x (a int) WITH (mode = heap)", "heap"),
         ("CREATE TABLE x (a int) WITH (color = 1)", "color"),
         ("CREATE UNIQUE INDEX i ON people (id)", "UNIQUE"),
         ("DROP SEQUENCE x", "SEQUENCE"),
