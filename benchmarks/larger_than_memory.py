@@ -61,7 +61,7 @@ def measured(path: Path, limit: str, rows: int, factor: float, epochs: int) -> I
         table = engine.table("t")
         yield said | {"phase": "open", "seconds": round(time.perf_counter() - began, 2), "own": watch.most()}
         began = time.perf_counter()
-        view = engine.install("n", table.count(by="b"), key="b")
+        view = engine.install("n", table.count(by="b"), order_by="b")
         engine.settle()
         yield said | {"phase": "index", "seconds": round(time.perf_counter() - began, 2), "own": watch.most()}
         keys = [key for part in parts(rows) for key in part[:: max(rows // epochs, 1), 1].tolist()]

@@ -72,7 +72,7 @@ def mapped(query: Query, rng: random.Random) -> Query:
         return (k, added(x, 0 if branches and b in ("*", None) else number(b)), b)
 
     value = tk.when(tk.coalesce(tk.col("b"), "*") != "*", text_as_number).otherwise(0) if branches else text_as_number
-    found = query.collection.select("k", x=tk.col("x") + value, b="b").arrange("k")
+    found = query.collection.select("k", x=tk.col("x") + value, b="b").index_by("k")
     return Query(found, lambda given: by_row(query.rows(given), one), f"map({query.text}, {branches})")
 
 
@@ -101,7 +101,7 @@ def filtered(query: Query, rng: random.Random) -> Query:
         passes = value is not None and value > bound
         return row if passes else None
 
-    found = query.collection.filter(predicate).arrange("k")
+    found = query.collection.filter(predicate).index_by("k")
     return Query(found, lambda given: by_row(query.rows(given), one), f"filter({query.text}, {predicate})")
 
 
@@ -116,12 +116,12 @@ def joined(query: Query, other: Query) -> Query:
         return found
 
     pairs = query.collection.join(other.collection, on="k")
-    found = pairs.select("k", x=tk.col("x") + tk.col("x_right"), b="b").arrange("k")
+    found = pairs.select("k", x=tk.col("x") + tk.col("x_right"), b="b").index_by("k")
     return Query(found, rows, f"join({query.text}, {other.text})")
 
 
 def summed(query: Query) -> Query:
-    found = sums(query.collection).arrange("k")
+    found = sums(query.collection).index_by("k")
     return Query(found, lambda given: sums_of(query.rows(given)), f"sum({query.text})")
 
 
@@ -191,7 +191,7 @@ def reduced(query: Query) -> Query:
             raise FailsError("more than two")
         return found
 
-    found = query.collection.reduce(at_most_two, by="k", x=tk.Int, b=tk.String).arrange("k")
+    found = query.collection.reduce(at_most_two, by="k", x=tk.Int, b=tk.String).index_by("k")
     return Query(found, rows, f"reduce({query.text})")
 
 
