@@ -1,9 +1,11 @@
 """Figs. 9 and 10 of *Shared Arrangements*: null and alias analyses of real C programs, plain and over shared relations.
 
-`sources` are C files or .ll files of one program. The first answer is measured for each analysis, then the removal of each of the first
-`removals` assignments of null (for aliases: of `removals` assignments): one epoch each, median and maximum. Programs to measure come with packages of the registries: SQLite's
-amalgamation is in the crate libsqlite3-sys, zlib in libz-sys, lz4 in the source package of Python's lz4. Without sources, a program is
-generated: `functions` functions that call each other, walk lists and return null.
+`sources` are C files or .ll files of one program. The first answer is measured for each analysis, then the removal of each of
+the first `removals` assignments of null (for aliases: of `removals` assignments): one epoch each, median and maximum.
+
+Programs to measure come with packages of the registries: SQLite's amalgamation is in the crate libsqlite3-sys, zlib in libz-sys,
+lz4 in the source package of Python's lz4. Without sources, a program is generated: `functions` functions that call each other,
+store pointers and return null.
 """
 
 from __future__ import annotations
@@ -89,7 +91,7 @@ def measured(
 
 
 def generated(functions: int, seed: int = 1) -> dict[str, Facts]:
-    """A program as large as one likes: functions of about thirty assignments that pass pointers on, store them and return null."""
+    """A program as large as one likes: functions of about thirty assignments that pass pointers on and store them."""
     numbers = random.Random(seed)
     units: dict[str, Facts] = {}
     for number in range(functions):
