@@ -13,6 +13,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import tektite as tk
 
@@ -179,7 +180,9 @@ class Reachability:
 
     def goal(self, symbol: str, start: str | None = None, end: str | None = None) -> list[tuple[str, ...]]:
         """The edges of a symbol from a node, or to one: only what leads to the answer is derived."""
-        parameters = {name: value for name, value in (("start", start), ("end", end)) if value is not None}
+        parameters: dict[str, Any] = {
+            name: value for name, value in (("start", start), ("end", end)) if value is not None
+        }
         terms = ["$start" if start is not None else "?", "$end" if end is not None else "?"]
         query = self.engine.query(f"{self._derived(symbol)}({', '.join(terms)})", **parameters)
         try:

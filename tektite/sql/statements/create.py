@@ -22,6 +22,7 @@ from tektite.sql.bind.functions import column_type
 from tektite.sql.bind.named_relations import Definition
 from tektite.sql.bind.query import Binder
 from tektite.sql.bind.scope import NameScope, folded
+from tektite.sql.catalog.schemas import DEFAULT, SYSTEM, same_schema, schema_said, stored_name, written_name
 from tektite.sql.parse.places import StatementText, nearest
 from tektite.sql.parse.read_arguments import not_needed, refuse_unread, written
 from tektite.sql.statements.result import Result
@@ -35,11 +36,9 @@ MODIFIED = re.compile(
 )
 """The head of a statement that says more than CREATE TABLE or CREATE VIEW, up to the name."""
 
-SEMANTICS = MODES
-
 
 @dataclass
-class Index:
+class NamedIndex:
     """A held arrangement: a view that does nothing but read it."""
 
     name: str
@@ -58,6 +57,8 @@ def create(runner: StatementRunner, source: StatementText, tree: exp.Create, par
         return create_view(runner, source, tree, parameters)
     if kind == "INDEX":
         return create_index(runner, source, tree)
+    if kind == "SCHEMA":
+        return create_schema(runner, source, tree)
     raise source.error(f"CREATE {kind} is not supported", source.where(kind), UnsupportedError)
 
 
@@ -75,11 +76,11 @@ def refuse_modifiers(source: StatementText, tree: exp.Create, kind: str) -> None
 
 
 def new_name(runner: StatementRunner, source: StatementText, tree: exp.Create, node: exp.Expr) -> str | None:
-    """A name that is free; None if it is taken and the statement says IF NOT EXISTS."""
-    name = folded(node)
-    if name.startswith("__"):
+    """A name that is free, as the engine will know it; None if it is taken and the statement says IF NOT EXISTS."""
+    name = made_name(runner, source, node)
+    if folded(node.this if isinstance(node, exp.Table) else node).startswith("__"):
         raise source.error(f"names that begin with __ are reserved: {name!r}", node)
-    if runner.relation_named(name) is None and name not in runner.indexes:
+    if runner.relation_stored(name) is None and name not in runner.indexes:
         return name
     stored = core_of(runner.engine).storage
     if stored is not None and name in stored.unclaimed and (tree.args.get("kind") or "").upper() == "TABLE":
@@ -92,9 +93,38 @@ def new_name(runner: StatementRunner, source: StatementText, tree: exp.Create, n
     )
 
 
+def made_name(runner: StatementRunner, source: StatementText, node: exp.Expr) -> str:
+    """What the engine will call something that is created: in the schema that is said, or the first of the search path."""
+    if not isinstance(node, exp.Table):
+        return folded(node)
+    said = schema_said(source, node)
+    schema = said or next(iter(runner.settings.search_path), DEFAULT)
+    if schema in SYSTEM:
+        raise source.error(f"schema {schema!r} is the system's: nothing can be created in it", node, ConflictError)
+    if schema not in runner.schema_names():
+        hint = nearest(schema, runner.schema_names())
+        raise source.error(f"there is no schema {schema!r}: CREATE SCHEMA makes one; {hint}", node, NotFoundError)
+    return stored_name(schema, folded(node.this))
+
+
+def create_schema(runner: StatementRunner, source: StatementText, tree: exp.Create) -> Result:
+    """CREATE SCHEMA name: names of tables and views can begin with it."""
+    node = tree.this
+    name = same_schema(folded(node.args.get("db")))
+    if not name or "." in name or name.startswith("__"):
+        raise source.error("a schema has a name without dots", node)
+    if name in runner.schema_names():
+        if not tree.args.get("exists"):
+            raise source.error(f"there is a schema {name!r} already", node, ConflictError)
+        not_needed(tree)
+    refuse_unread(source, tree)
+    runner.schemas.add(name)
+    return Result("CREATE SCHEMA")
+
+
 def kind_of(runner: StatementRunner, name: str) -> str:
-    """What a name names."""
-    found = runner.relation_named(name)
+    """What a name of the engine names."""
+    found = runner.relation_stored(name)
     return "table" if isinstance(found, Table) else "index" if name in runner.indexes else "view"
 
 
@@ -104,14 +134,13 @@ def kind_of(runner: StatementRunner, name: str) -> str:
 def create_table(
     runner: StatementRunner, source: StatementText, tree: exp.Create, parameters: Mapping[str, Any]
 ) -> Result:
-    """CREATE TABLE name (columns, PRIMARY KEY ...) WITH (semantics = ...)."""
+    """CREATE TABLE name (columns, PRIMARY KEY ...) WITH (mode = ...)."""
     if tree.args.get("expression") is not None:
         return create_table_as(runner, source, tree, parameters)
     if not isinstance(tree.this, exp.Schema):
         raise source.error("CREATE TABLE needs columns, as in (id int, name varchar)", tree, UnsupportedError)
-    refuse_schema(source, tree.this.this)
-    replaced = replaceable(runner, source, tree, tree.this.this.this, "table")
-    name = replaced or new_name(runner, source, tree, tree.this.this.this)
+    replaced = replaceable(runner, source, tree, tree.this.this, "table")
+    name = replaced or new_name(runner, source, tree, tree.this.this)
     if name is None:
         not_needed(tree)
         return Result("CREATE TABLE")
@@ -150,12 +179,12 @@ def create_table(
         if column not in columns:
             message = f"PRIMARY KEY: there is no column {column!r}: {nearest(column, columns)}"
             raise source.error(message, parts[column], NotFoundError)
-    semantics = semantics_of(source, tree)
-    if semantics == "upsert" and not key:
-        raise source.error("upsert semantics needs a PRIMARY KEY", source.where("upsert"))
+    mode = mode_of(source, tree)
+    if mode == "upsert" and not key:
+        raise source.error("mode upsert needs a PRIMARY KEY", source.where("upsert"))
     refuse_unread(source, tree)
     take_away(runner, replaced)
-    made = runner.engine.create_table(name, columns, mode=semantics, primary_key=key, required=required)
+    made = runner.engine.create_table(name, columns, mode=mode, primary_key=key, required=required)
     runner.defaults[core_of(made)] = defaults
     return Result("CREATE TABLE")
 
@@ -166,9 +195,8 @@ def create_table_as(
     """CREATE TABLE name [(columns)] AS query: a table with the rows that the query has now."""
     schema = tree.this if isinstance(tree.this, exp.Schema) else None
     node = tree.this if schema is None else schema.this
-    refuse_schema(source, node)
-    replaced = replaceable(runner, source, tree, node.this, "table")
-    name = replaced or new_name(runner, source, tree, node.this)
+    replaced = replaceable(runner, source, tree, node, "table")
+    name = replaced or new_name(runner, source, tree, node)
     if name is None:
         not_needed(tree)
         return Result("CREATE TABLE")
@@ -177,10 +205,10 @@ def create_table_as(
         if isinstance(item, exp.ColumnDef) and (item.kind is not None or item.args.get("constraints")):
             raise source.error("CREATE TABLE AS takes names of columns, not types", item)
         aliases.append(folded(item.this if isinstance(item, exp.ColumnDef) else item))
-    semantics = semantics_of(source, tree)
-    if semantics == "upsert":
+    mode = mode_of(source, tree)
+    if mode == "upsert":
         raise source.error(
-            "upsert semantics needs a PRIMARY KEY, which CREATE TABLE AS does not have", source.where("upsert")
+            "mode upsert needs a PRIMARY KEY, which CREATE TABLE AS does not have", source.where("upsert")
         )
     rows = runner.select(source, tree.expression, parameters)
     if len(aliases) > rows.num_columns:
@@ -188,7 +216,7 @@ def create_table_as(
     rows = rows.rename_columns(runner.titles([*aliases, *rows.column_names[len(aliases) :]]))
     refuse_unread(source, tree)
     take_away(runner, replaced)
-    made = runner.engine.create_table(name, rows.schema, mode=semantics)
+    made = runner.engine.create_table(name, rows.schema, mode=mode)
     runner.write(made, rows, None)
     return Result(f"CREATE TABLE {rows.num_rows}")
 
@@ -198,12 +226,6 @@ def primary_key(item: exp.Expr) -> exp.PrimaryKey | None:
     if isinstance(item, exp.Constraint) and len(item.expressions) == 1:
         item = item.expressions[0]
     return item if isinstance(item, exp.PrimaryKey) else None
-
-
-def refuse_schema(source: StatementText, node: exp.Expr) -> None:
-    """There are no schemas: a name has one part."""
-    if node.args.get("db"):
-        raise source.error("a schema before the name is not supported", node, UnsupportedError)
 
 
 def constraints(source: StatementText, item: exp.ColumnDef, column: str, key: list[str], required: list[str]) -> None:
@@ -244,21 +266,21 @@ def default_of(runner: StatementRunner, source: StatementText, item: exp.ColumnD
     return found
 
 
-def semantics_of(source: StatementText, tree: exp.Create) -> Mode:
-    """WITH (semantics = ...)."""
+def mode_of(source: StatementText, tree: exp.Create) -> Mode:
+    """WITH (mode = ...), which was once called semantics."""
     found = "bag"
     properties = tree.args.get("properties")
     for item in properties.expressions if properties is not None else ():
         name = item.name.lower() if isinstance(item, exp.Property) else item.key
-        if name != "semantics":
+        if name not in ("mode", "semantics"):
             raise source.error(
-                f"option {name!r} of CREATE TABLE is not supported; there is: semantics",
+                f"option {name!r} of CREATE TABLE is not supported; there is: mode",
                 source.where(name),
                 UnsupportedError,
             )
         found = item.args["value"].name.lower()
-        if found not in SEMANTICS:
-            raise source.error(f"semantics is one of {', '.join(SEMANTICS)}, not {found!r}", item.args["value"])
+        if found not in MODES:
+            raise source.error(f"mode is one of {', '.join(MODES)}, not {found!r}", item.args["value"])
     return cast(Mode, found)
 
 
@@ -270,8 +292,7 @@ def create_view(
 ) -> Result:
     """CREATE VIEW: a definition; CREATE MATERIALIZED VIEW: kept up to date."""
     schema = tree.this if isinstance(tree.this, exp.Schema) else None
-    refuse_schema(source, tree.this if schema is None else schema.this)
-    node = (tree.this if schema is None else schema.this).this
+    node = tree.this if schema is None else schema.this
     properties = tree.args.get("properties")
     materialized = any(isinstance(p, exp.MaterializedProperty) for p in (properties.expressions if properties else ()))
     what = "CREATE MATERIALIZED VIEW" if materialized else "CREATE VIEW"
@@ -281,7 +302,7 @@ def create_view(
         raise source.error(f"{what} needs AS and a query", tree)
     name = replaced or new_name(runner, source, tree, node)
     if name is None:
-        found = runner.relation_named(folded(node))
+        found = runner.relation_stored(made_name(runner, source, node))
         not_needed(tree)
         return Result(what, view=found if isinstance(found, View) else None)
     aliases = [folded(c.this if isinstance(c, exp.ColumnDef) else c) for c in schema.expressions] if schema else []
@@ -296,10 +317,12 @@ def create_view(
     if materialized:
         refuse_lost_order(source, query, planned.bound)
     if not materialized:
-        runner.definitions[name] = Definition(name, query, planned.bound.titles, source, planned.reads)
+        kinds = tuple(planned.bound.plan.columns[column] for column in planned.bound.names)
+        runner.definitions[name] = Definition(name, query, planned.bound.titles, source, planned.reads, kinds)
         return Result(what)
     take_away(runner, replaced)
     view = runner.install(name, planned)
+    runner.view_texts[core_of(view)] = written(query)
     return Result(what, view=view)
 
 
@@ -344,7 +367,7 @@ def replaceable(
     runner: StatementRunner, source: StatementText, tree: exp.Create, node: exp.Expr, kind: str
 ) -> str | None:
     """The name of what OR REPLACE replaces, which is of the same kind and which nobody reads; None if there is no such thing."""
-    found = runner.relation_named(folded(node)) if tree.args.get("replace") else None
+    found = runner.relation_stored(made_name(runner, source, node)) if tree.args.get("replace") else None
     if found is None or found.name.startswith("__"):
         return None
     other = {Table: "table", View: "materialized view"}.get(type(found), "view")
@@ -380,7 +403,7 @@ def create_index(runner: StatementRunner, source: StatementText, tree: exp.Creat
         raise source.error("CREATE UNIQUE INDEX is not supported", source.where("UNIQUE"), UnsupportedError)
     if index.args["params"] is not None and index.args["params"].args.get("where"):
         raise source.error("an index of some rows (WHERE) is not supported", index.args["params"], UnsupportedError)
-    table_name = folded(index.args["table"].this)
+    table_name = written_name(source, index.args["table"])
     found = runner.relation_named(table_name)
     if not isinstance(found, Table | View) or found.name.startswith("__"):
         hint = nearest(table_name, runner.known())
@@ -408,6 +431,6 @@ def create_index(runner: StatementRunner, source: StatementText, tree: exp.Creat
     name = new_name(runner, source, tree, wish)
     refuse_unread(source, tree)
     if name is not None:
-        view = runner.engine.install(f"__index_{name}", found.arrange(by=columns), key=columns)
-        runner.indexes[name] = Index(name, found.name, tuple(columns), view)
+        view = runner.engine.install(f"__index_{name}", found.index_by(columns), order_by=columns)
+        runner.indexes[name] = NamedIndex(name, found.name, tuple(columns), view)
     return Result("CREATE INDEX")

@@ -11,8 +11,8 @@ from tektite.engine.input_core import InputCore
 from tektite.engine.table import Table
 from tektite.engine.versions import read_version
 from tektite.engine.view import View
-from tektite.errors import NotFoundError
-from tektite.sql.parse.parser import Show
+from tektite.errors import NotFoundError, UnsupportedError
+from tektite.sql.parse.parser import SHOWN, Show
 from tektite.sql.parse.places import nearest
 from tektite.sql.statements.result import Result
 
@@ -21,24 +21,50 @@ if TYPE_CHECKING:
 
 
 def show(runner: StatementRunner, statement: Show) -> Result:
-    """SHOW TABLES | VIEWS | INDEXES | ARRANGEMENTS | COLUMNS FROM name."""
+    """SHOW TABLES | VIEWS | INDEXES | ARRANGEMENTS | SCHEMAS | COLUMNS FROM name | a setting | ALL."""
     if statement.what == "columns":
         return Result("SHOW", columns(runner, statement))
-    shown = {"tables": tables, "views": views, "indexes": indexes, "arrangements": arrangements}
+    if statement.what == "setting":
+        return Result("SHOW", setting(runner, statement))
+    if statement.what == "all":
+        names = ("name", "setting", "description")
+        every = list(zip(*runner.settings.rows(), strict=True))
+        return Result("SHOW", pa.table({n: pa.array(v, pa.string()) for n, v in zip(names, every, strict=True)}))
+    shown = {
+        "tables": tables, "views": views, "indexes": indexes, "arrangements": arrangements, "schemas": schemas,
+    }  # fmt: skip
     return Result("SHOW", shown[statement.what](runner))
 
 
+def setting(runner: StatementRunner, statement: Show) -> pa.Table:
+    """One setting, as a column of its name."""
+    try:
+        name = runner.settings.known(statement.name)
+    except NotFoundError:
+        listed = ", ".join(word.upper() for word in SHOWN)
+        message = (
+            f"SHOW {statement.name.upper()} is not supported; there are settings (SHOW ALL lists them), and {listed}"
+        )
+        raise statement.source.error(message, statement.place, UnsupportedError) from None
+    return pa.table({name: pa.array([runner.settings.show(name)], pa.string())})
+
+
 def tables(runner: StatementRunner) -> pa.Table:
-    """Tables with their sizes, semantics and keys."""
+    """Tables with their sizes, modes and keys."""
     found = [i for i in core_of(runner.engine).inputs.values() if not i.name.startswith("__")]
     return pa.table(
         {
             "name": pa.array([i.name for i in found], pa.string()),
             "rows": pa.array([rows_of(i) for i in found], pa.int64()),
-            "semantics": pa.array([i.declared.kind for i in found], pa.string()),
+            "mode": pa.array([i.declared.kind for i in found], pa.string()),
             "key": pa.array([", ".join(i.declared.key) for i in found], pa.string()),
         }
     )
+
+
+def schemas(runner: StatementRunner) -> pa.Table:
+    """The schemas."""
+    return pa.table({"name": pa.array(runner.schema_names(), pa.string())})
 
 
 def rows_of(table: InputCore) -> int | None:
@@ -79,7 +105,7 @@ def indexes(runner: StatementRunner) -> pa.Table:
 
 def arrangements(runner: StatementRunner) -> pa.Table:
     """Every shared arrangement, with its size and readers."""
-    found = [a for a in runner.engine.arrangements() if not a.name.startswith("__")]
+    found = [a for a in runner.engine.indexes() if not a.name.startswith("__")]
     return pa.table(
         {
             "name": pa.array([a.name for a in found], pa.string()),
