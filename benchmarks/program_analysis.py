@@ -45,6 +45,7 @@ def run(
     functions: int = 300,
     removals: int = 1000,
     analyses: Sequence[str] = ("dataflow", "points-to", "null through memory"),
+    forms: Sequence[str] = ("plain", "shared"),
     workers: int = 1,
 ) -> Iterator[dict[str, Any]]:
     """A record for each analysis and form: the first answer, and the removal of assignments of null."""
@@ -53,7 +54,7 @@ def run(
     extraction = time.perf_counter() - started
     program = Path(sources[0]).stem if sources else f"generated-{functions}"
     for (analysis, form), predicates in FORMS.items():
-        if analysis not in analyses:
+        if analysis not in analyses or form not in forms:
             continue
         record = {"program": program, "analysis": analysis, "form": form, "extraction_s": extraction}
         yield record | measured(units, predicates, REMOVED[analysis], removals, workers)
