@@ -19,6 +19,7 @@ from typing import Any
 from benchmarks.measure import Laps, Others
 from examples.analysis.c.questions import extract
 from examples.analysis.fact_base import Facts
+from examples.analysis.java.questions import analysis as java_analysis
 from examples.analysis.watched import Analysis
 
 NAME = "program_analysis"
@@ -46,9 +47,17 @@ def run(
     removals: int = 1000,
     analyses: Sequence[str] = ("dataflow", "points-to", "null through memory"),
     forms: Sequence[str] = ("plain", "shared"),
+    jars: Sequence[str] = (),
+    contexts: Sequence[str] = ("insensitive", "object2"),
     workers: int = 1,
 ) -> Iterator[dict[str, Any]]:
-    """A record for each analysis and form: the first answer, and the removal of assignments of null."""
+    """A record for each analysis and form: the first answer, and the removal of assignments of null. With `jars`, the points-to
+    analysis of a Java program instead: a record for each context.
+    """
+    if jars:
+        for context in contexts:
+            yield replaced_bodies([Path(one) for one in jars], context, removals, workers)
+        return
     started = time.perf_counter()
     units = dict(extract([Path(one) for one in sources], clang)) if sources else generated(functions)
     extraction = time.perf_counter() - started
@@ -87,6 +96,34 @@ def measured(
         "first_s": first["seconds"],
         "removed": len(chosen),
         **{f"removal_{name}": value for name, value in laps.figures().items()},
+        **others.figures(),
+    }
+
+
+def replaced_bodies(jars: Sequence[Path], context: str, methods: int, workers: int) -> dict[str, Any]:
+    """The first answer of a points-to analysis, then methods whose bodies go and come back, an epoch each."""
+    others, first, laps = Others(), Laps(), Laps()
+    with java_analysis(jars, workers) as found:
+        facts = found.refresh()
+        with first.lap():
+            view = found.ask(f"{context}.VarPointsTo")
+            found.engine.settle()
+        rows = view.snapshot().num_rows
+        bodies = {unit: facts for unit, facts in found.base.units.items() if "(" in unit}
+        for unit in random.Random(1).sample(sorted(bodies), min(methods, len(bodies))):
+            for body in (None, bodies[unit]):
+                with laps.lap():
+                    found.base.replace({unit: body})
+                    found.engine.settle()
+        left = view.snapshot().num_rows
+    return {
+        "program": jars[0].stem,
+        "analysis": context,
+        "facts": facts,
+        "rows": rows,
+        "rows_left": left,
+        "first_s": first.total()["seconds"],
+        **{f"body_{name}": value for name, value in laps.figures().items()},
         **others.figures(),
     }
 

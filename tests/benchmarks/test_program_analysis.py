@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from benchmarks import program_analysis
+
+JAR = Path(__file__).parents[1] / "examples" / "data" / "java" / "main.jar"
 
 
 def test_both_forms_have_equal_answers_and_removals_change_them() -> None:
@@ -11,3 +15,8 @@ def test_both_forms_have_equal_answers_and_removals_change_them() -> None:
     for analysis in ("dataflow", "points-to", "null through memory"):
         assert found[analysis, "plain"] == found[analysis, "shared"]
         assert found[analysis, "plain"][0] > found[analysis, "plain"][1]
+
+
+def test_bodies_that_go_and_come_back_leave_the_answer_as_it_was() -> None:
+    (record,) = program_analysis.run(jars=[str(JAR)], contexts=["object2"], removals=3)
+    assert record["rows"] == record["rows_left"] > 50
