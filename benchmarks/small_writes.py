@@ -1,4 +1,4 @@
-"""What the layers above an epoch cost: one row inserted and its epoch closed, by the public interface and by the path below it."""
+"""Costs of the layers above an epoch: one row inserted and its epoch closed, by the public interface and by the path below it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ import tektite as tk
 from tektite.engine.core import core_of
 
 NAME = "small_writes"
-DESCRIPTION = "microseconds of an epoch of one row: insert and advance, an insert that commits, a transaction, and the floor below"
+DESCRIPTION = (
+    "microseconds of an epoch of one row: insert and advance, an insert that commits, a transaction, the floor below"
+)
 
 
 def run(rows: int = 1000, rounds: int = 60, epochs: int = 200) -> Iterator[dict[str, Any]]:
