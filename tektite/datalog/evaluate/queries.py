@@ -123,7 +123,7 @@ class Query:
         for view, places in zip(self._asks, self.plan.domains().values(), strict=True):
             if core_of(view).trace.rows <= FEW or not places:
                 continue
-            asked = read_version(core_of(view).trace, view.low - 1).shape[1]
+            asked = read_version(core_of(view).trace, core_of(view).low - 1).shape[1]
             if asked > FEW and asked * SHARE > min(self._values(name, column) for name, column in places):
                 return True
         return False
