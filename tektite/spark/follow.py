@@ -147,7 +147,7 @@ class Following:
                 found = collect(self.feed, frame, dictionary, at_once=True, most_bad=left)
             encode = steps.next()
             apply(self.source, found, noted, reject)
-        epoch, update = self.source.epoch - 1, steps.next()
+        epoch, update = self.source.next_epoch - 1, steps.next()
         self._make_durable()
         durable = steps.next()
         self._wait_for_views()

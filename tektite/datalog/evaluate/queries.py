@@ -305,7 +305,7 @@ def ask(
 
 def free_name(store: RuleStore, stem: str) -> str:
     """A name that no view has, and no stored parameter of an earlier query."""
-    taken = {*store.engine.views, *(name.split(" ?")[0] for name in store.engine.tables)}
+    taken = {*core_of(store.engine).views, *(name.split(" ?")[0] for name in store.engine.tables)}
     return next(name for number in count(1) if (name := f"{stem} {number}") not in taken)
 
 
