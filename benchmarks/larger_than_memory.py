@@ -33,8 +33,8 @@ _MADV_PAGEOUT = 21
 def run(
     limit: str = "512 MiB", times: Sequence[float] = (0.25, 4.0), epochs: int = 500, folder: str = ""
 ) -> Iterator[dict[str, Any]]:
-    """Records by `phase`. `own` is the most memory of the process's own (RssAnon) in the phase, less what it had before the engine
-    was made. In the phases called cold, the pages of the indexes are on the disk alone.
+    """Records by `phase`. `own` is the most memory of the process's own (RssAnon) in the phase, less what it had before the
+    engine was made. In the phases called cold, the pages of the indexes are on the disk alone.
     """
     for factor in times:
         rows = int(bytes_from(limit, "limit") * factor / 24)

@@ -28,6 +28,7 @@ stored_inputs    imports files that other processes wrote; adds columns to store
 subscription     the changes of a view or a table epoch by epoch, for a thread, a task or a callback
 table            Table as users hold it
 text_collector   removes texts that nobody uses, beside the epochs
+ticker           closes an epoch from time to time, so that `now()` moves by itself
 versions         the rows of a trace as of one epoch
 view             View as users hold it
 view_core        a view's definition, its dataflow, its trace, and how that is read

@@ -5,6 +5,7 @@ Languages and Spark are imported by the methods that need them, so that `import 
 
 from __future__ import annotations
 
+import datetime
 import gc
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -24,6 +25,7 @@ from tektite.engine.holds import Held, Index, IndexInfo
 from tektite.engine.lock import guarded_by_core
 from tektite.engine.session import Session, Transaction
 from tektite.engine.table import Table
+from tektite.engine.ticker import Ticker, seconds_from
 from tektite.engine.view import View
 from tektite.errors import ConflictError, IncorrectError, TektiteError
 from tektite.kernels.ready import ensure_compiled
@@ -63,7 +65,8 @@ class Engine:
     of more than `job_rows` rows run as jobs of the session. Outside of a transaction every write is an epoch of its own; with
     `autocommit=False` writes wait for the next `advance`, so that a program decides what belongs to an epoch. `memory_limit`, a
     number of bytes or a text such as "4 GiB", is what the engine plans with (three quarters of what the process may use, where
-    left out): indexes that do not fit lie in mapped files.
+    left out): indexes that do not fit lie in mapped files. `now()` moves when an epoch closes; with `clock`, a number of
+    seconds or a text such as "1s", one closes that often by itself while some query reads the time.
 
     >>> import tektite as tk
     >>> engine = tk.Engine()
@@ -87,6 +90,7 @@ class Engine:
         job_rows: int | None = None,
         autocommit: bool = True,
         memory_limit: int | str | None = None,
+        clock: float | str | datetime.timedelta | None = None,
     ) -> None:
         if job_rows is not None and (isinstance(job_rows, bool) or not isinstance(job_rows, int) or job_rows < 0):
             raise IncorrectError(f"job_rows must be a number of rows from 0 on, not {job_rows!r}")
@@ -101,6 +105,7 @@ class Engine:
 
             spark = session(spark)
             move = moved_by(spark)
+        ticks = None if clock is None else seconds_from(clock)
         self._spark = spark
         self._attributes: dict[str, Attribute] = {}
         if ensure_compiled():
@@ -121,6 +126,8 @@ class Engine:
 
             given = spark, core.storage, core.dictionary, core.workers, job_rows
             core.run_on(lambda here: SparkExecutor(here, *given))
+        if ticks is not None:
+            Ticker(core, ticks)
 
     @property
     def workers(self) -> int:

@@ -154,7 +154,7 @@ def walks(graph: Graph, asked: tk.Collection, length: int, direction: Direction 
         raise tk.IncorrectError(f"walks: length is a number of edges from 1 on, not {length!r}")
     found = graph.checked_sources(asked, "walks").select(node="node", end="node")
     for _ in range(length):
-        found = graph.step(found, "end", direction).select("node", "end")
+        found = graph.step(found, "end", direction)
     return found
 
 

@@ -92,4 +92,6 @@ def test_former_names_are_not_listed() -> None:
         table = engine.create_table("t", COLUMNS)
         listed = {*dir(engine), *dir(table), *dir(engine.install("v", table))}
     assert {"create_table", "create_index", "subscribe", "persist"} <= listed
-    assert not {"input", "keep", "arrange", "epoch", "visible", "low", "changes", "on_change", "publish", "top"} & listed
+    assert (
+        not {"input", "keep", "arrange", "epoch", "visible", "low", "changes", "on_change", "publish", "top"} & listed
+    )

@@ -15,6 +15,7 @@ from tests.support.executors import make_engine
 pytestmark = pytest.mark.executors
 
 
+@pytest.mark.executors("stages", spark=["1-upsert"])
 @pytest.mark.parametrize("mode", ["bag", "set", "upsert", "append"])
 @pytest.mark.parametrize("workers", [1, 2])
 def test_the_changes_of_a_table_add_up_to_its_rows(mode: Any, workers: int) -> None:

@@ -98,3 +98,17 @@ def test_stream_is_indexed_once_where_filters_leave_little_of_it(engine: tk.Engi
     filtered = str(engine.sql(f"EXPLAIN {query.format(' AND s_nationkey = 1 AND o_custkey = 2')}"))
     assert "strategy binary" in filtered and filtered.count("project(events)") + filtered.count("(events) by") <= 4
     assert "strategy delta" in str(engine.sql(f"EXPLAIN {query.format('')}"))
+
+
+def chain(depth: int) -> str:
+    """Common table expressions, each of which reads the one before twice."""
+    parts = ["c0 AS (SELECT o_orderkey AS a, o_custkey AS b FROM orders)"]
+    for at in range(1, depth + 1):
+        parts.append(f"c{at} AS (SELECT x.a, y.b FROM c{at - 1} x JOIN c{at - 1} y ON x.a = y.b)")
+    return f"WITH {', '.join(parts)} SELECT a, b FROM c{depth}"
+
+
+def test_the_plan_of_a_chain_grows_with_its_links(engine: tk.Engine) -> None:
+    lines = [len(engine.sql(f"EXPLAIN {chain(depth)}").rows()) for depth in (10, 20, 40)]
+    assert lines[2] - lines[1] <= 3 * (lines[1] - lines[0])
+    assert lines[2] < 1000

@@ -20,6 +20,8 @@ from tektite.sql.bind.bound import Bound, nothing
 from tektite.sql.bind.clause import ClauseContext
 from tektite.sql.bind.scope import NameScope, folded
 from tektite.sql.bind.select import SelectList, output_place, refuse_ambiguous
+from tektite.sql.catalog.array_text import array_text
+from tektite.sql.catalog.contents import CatalogContents
 from tektite.sql.logical import (
     Compare,
     Distinct,
@@ -34,11 +36,18 @@ from tektite.sql.logical import (
 )
 from tektite.sql.parse.parser import label_of
 from tektite.sql.parse.places import StatementText
+from tektite.sql.walking import free_columns
 from tektite.values import types
 from tektite.values.types import Type
 
 ENDLESS = 1 << 62
 """More rows than there can be: LIMIT and OFFSET beyond it count as this, so that their sum fits a word."""
+
+
+SHARED_FROM = 8
+"""Relations that a common table expression reads, with those that it reads through others, from which on it is bound once however
+often it is read: more than a query names by hand, and little to plan.
+"""
 
 
 class Tables(Protocol):
@@ -50,6 +59,16 @@ class Tables(Protocol):
     def now(self, binder: Binder) -> Node:
         """A relation of one row and one column: the time."""
 
+    @property
+    def reads_system(self) -> bool:
+        """Whether the statement reads the system catalogs."""
+
+    def schema_of(self, written: str) -> str:
+        """The schema in which a name is found."""
+
+    def contents(self) -> CatalogContents:
+        """What there is, for the system catalogs."""
+
 
 @dataclass
 class CommonTable:
@@ -60,6 +79,8 @@ class CommonTable:
     ctes: dict[str, Any] = field(default_factory=dict)
     scope: NameScope | None = None
     is_read: bool = False
+    shared: Bound | None = None
+    """Its query, bound, where every use reads the same one."""
 
 
 class Binder:
@@ -74,6 +95,10 @@ class Binder:
         self.places: dict[str, exp.Expr] = {}
         self.ctes: dict[str, Any] = {}
         self.expanding: list[str] = []
+        self.relations_read = 0
+        """How many relations the query has read so far, those of common table expressions as often as these are bound."""
+        self._declared: dict[Any, str] = {}
+        self._declared_literals: dict[int, tuple[Expr, str]] = {}
         self.placeholders: dict[str, Expr] | None = None
         """The columns that stand for a prepared statement's parameters, by number or name."""
         self.meanings: dict[int, Any] | None = None
@@ -84,6 +109,20 @@ class Binder:
         name = self.names.new(wish)
         self.columns[name] = (0, type)
         return name
+
+    def declare(self, expression: Expr, type: str) -> Expr:
+        """Note which type of PostgreSQL an expression has, where ours does not say it; the expression."""
+        if expression.op == "lit":
+            self._declared_literals[id(expression)] = (expression, type)
+        elif type:
+            self._declared[expression.fingerprint] = type
+        return expression
+
+    def declared(self, expression: Expr) -> str:
+        """The type of PostgreSQL that was noted of an expression; empty if none was."""
+        if expression.op == "lit":
+            return self._declared_literals.get(id(expression), (expression, ""))[1]
+        return self._declared.get(expression.fingerprint, "")
 
     def unsupported(self, what: str, node: exp.Expr) -> TektiteError:
         return self.source.error(f"{what} is not supported", node, UnsupportedError)
@@ -101,7 +140,10 @@ class Binder:
                 f"there is no value for parameter {label!r}; given are: {given}", node, NotFoundError
             )
         try:
-            return lit(self.parameters[label])
+            value = self.parameters[label]
+            if isinstance(value, list | tuple):
+                return self.declare(lit(array_text(value)), "_text")
+            return lit(value)
         except TektiteError as error:
             raise self.source.error(f"parameter {label!r}: {error}", node, IncorrectError) from None
 
@@ -166,14 +208,33 @@ class Binder:
         return CommonTable(cte.this, [folded(c) for c in cte.args["alias"].columns], known, scope)
 
     def defined(self, found: CommonTable, node: exp.Expr) -> Bound:
-        """A common table expression's query, bound anew for each use of it."""
+        """A common table expression's query. A small one is bound anew for each use, so that it is joined and filtered as each
+        use asks; a large one is bound once: a chain in which each reads the one before twice would double with each link.
+        """
+        if found.shared is not None:
+            return self._again(found.shared)
         outer, self.ctes = self.ctes, found.ctes
         found.is_read = True
+        before = self.relations_read
         try:
             bound = self.query(found.tree, found.scope)
         finally:
             self.ctes = outer
-        return Bound(bound.visible(), bound.names, self.aliased(bound.titles, found.aliases, node))
+        made = Bound(bound.visible(), bound.names, self.aliased(bound.titles, found.aliases, node))
+        if self.relations_read - before >= SHARED_FROM and not free_columns(made.plan):
+            found.shared = made
+            self.relations_read = before
+            return self._again(made)  # so that no column of what is shared is one of the queries around another use
+        return made
+
+    def _again(self, known: Bound) -> Bound:
+        """What was bound before, read once more under names of its own."""
+        self.relations_read += 1
+        names = [self.name(name, known.plan.columns[name]) for name in known.names]
+        for new, old in zip(names, known.names, strict=True):
+            self.declare(col(new), self.declared(col(old)))
+        plan = Project(known.plan, tuple((new, col(old)) for new, old in zip(names, known.names, strict=True)))
+        return Bound(plan, names, known.titles)
 
     def aliased(self, titles: list[str], aliases: list[str], node: exp.Expr) -> list[str]:
         """Visible names with the first of them replaced by a list of aliases."""
@@ -221,6 +282,8 @@ class Binder:
             left, *others = self._by_name([left, *others], node)
         one, *rest = self.unify([part.visible() for part in (left, *others)], node)
         names = [self.name(title, type) for title, type in zip(left.titles, one.columns.values(), strict=True)]
+        for name, known in zip(names, left.names, strict=True):
+            self.declare(col(name), self.declared(col(known)))
         every = node.args.get("distinct") is False
         plan: Node
         if isinstance(node, exp.Union):

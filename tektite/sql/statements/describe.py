@@ -18,6 +18,7 @@ from tektite.expr import Expr, lit
 from tektite.expr import type_of as expression_type
 from tektite.sql.bind.query import Binder
 from tektite.sql.bind.scope import folded
+from tektite.sql.catalog.catalog_lookup import REGISTERED, said_type
 from tektite.sql.logical import outer_columns
 from tektite.sql.parse import parser
 from tektite.sql.parse.parser import label_of
@@ -135,6 +136,8 @@ class StatementDescriber:
             return types.Int
         if isinstance(around, TEXTUAL):
             return types.String
+        if isinstance(around, exp.Cast) and said_type(around.args["to"]) in REGISTERED:
+            return types.String  # a name, for the oid that has it
         if isinstance(around, exp.Cast):
             return self.type_of(around, binder)
         if isinstance(around, exp.Binary | exp.Between | exp.In | exp.Coalesce | exp.Tuple | exp.If | exp.Case):
