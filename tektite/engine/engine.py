@@ -219,7 +219,6 @@ class Engine:
         """`next_epoch`, by its former name."""
         return self.next_epoch
 
-    @guarded_by_core
     def advance(self, to: int | None = None, *, positions: Mapping[str, Position | None] | None = None) -> int:
         """Close the open epoch of every input (or all epochs before `to`) and bring the views up to date. In an engine that does
         not commit by itself (`autocommit=False`), it holds what was written since the last one; otherwise it lets time pass.

@@ -239,9 +239,9 @@ class EngineCore:
         self._close(going, target, writes, None, positions, known)
         return target - 1
 
-    @guarded
     def write(self, write: Callable[[WriteSet], object], timed: bool = False) -> int | None:
-        """Let a function write for the calling session; the time at which that can be read, if it can already.
+        """Let a function write for the calling session; the time at which that can be read, if it can already. The function takes
+        the lock for what it does.
 
         What it writes belongs to the session's transaction. Without one, it is an epoch of its own, or waits for `advance` if the
         engine does not commit by itself. `timed` says that the updates have times of their own, and count when these come.
@@ -258,9 +258,10 @@ class EngineCore:
         elif not self.autocommit:
             write(self.writes)
         else:
-            own = WriteSet()
-            write(own)
-            return self.commit(own)
+            with self.lock.held:  # others' epochs do not come between the write and its own
+                own = WriteSet()
+                write(own)
+                return self.commit(own)
         return None
 
     @guarded

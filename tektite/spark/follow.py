@@ -147,7 +147,7 @@ class Following:
                 found = collect(self.feed, frame, dictionary, at_once=True, most_bad=left)
             encode = steps.next()
             apply(self.source, found, noted, reject)
-        epoch, update = self.source.epoch - 1, steps.next()
+        epoch, update = self.source.next_epoch - 1, steps.next()
         self._make_durable()
         durable = steps.next()
         self._wait_for_views()
@@ -181,10 +181,10 @@ class Following:
 
     def behind(self) -> int:
         """How many closed epochs the slowest view lacks."""
-        engine = self.source.engine
-        with core_of(engine).lock.held:
-            views = [engine.view(name) for name in engine.views]
-            waiting = [engine.next_epoch - view.low for view in views if view.failure is None and not view.current]
+        core = core_of(self.source.engine)
+        with core.lock.held:
+            views = [view for view in core.views.values() if view.failure is None and not core.is_current(view)]
+            waiting = [core.epoch - view.low for view in views]
         return max(waiting, default=0)
 
     def await_termination(self, timeout: float | None = None) -> bool:

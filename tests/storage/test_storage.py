@@ -66,7 +66,7 @@ def test_inputs_closed_one_by_one_keep_their_own_epochs(tmp_path: Path) -> None:
             table.insert([(1,)])
         fast.advance(5)
         slow.advance(2)
-        done.close()
+        done.finish()
     with tk.Engine(storage=tmp_path, autocommit=False) as engine:
         assert [engine.table(name).next_epoch for name in ("fast", "slow", "done")] == [5, 2, 1]
         assert [engine.table(name).closed for name in ("fast", "slow", "done")] == [False, False, True]

@@ -123,7 +123,7 @@ class Query:
         for view, places in zip(self._asks, self.plan.domains().values(), strict=True):
             if core_of(view).trace.rows <= FEW or not places:
                 continue
-            asked = read_version(core_of(view).trace, view.low - 1).shape[1]
+            asked = read_version(core_of(view).trace, core_of(view).low - 1).shape[1]
             if asked > FEW and asked * SHARE > min(self._values(name, column) for name, column in places):
                 return True
         return False
@@ -305,7 +305,7 @@ def ask(
 
 def free_name(store: RuleStore, stem: str) -> str:
     """A name that no view has, and no stored parameter of an earlier query."""
-    taken = {*store.engine.views, *(name.split(" ?")[0] for name in store.engine.tables)}
+    taken = {*core_of(store.engine).views, *(name.split(" ?")[0] for name in store.engine.tables)}
     return next(name for number in count(1) if (name := f"{stem} {number}") not in taken)
 
 

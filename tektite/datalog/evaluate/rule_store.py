@@ -161,7 +161,7 @@ class RuleStore:
                     f"{improvement.position}: there is no rule for {improvement.predicate!r} in this text"
                 )
         for predicate, rules in given.items():
-            if predicate in self.engine.views and predicate not in state.registered:
+            if predicate in core_of(self.engine).views and predicate not in state.registered:
                 raise ConflictError(f"{rules[0].where()}: there is a view named {predicate!r} already")
             before = state.registered.get(predicate)
             if before is not None:
@@ -265,7 +265,7 @@ class RuleStore:
                 going.append(predicate)
         gone = {name for p in going for name in (p, *state.registered[p].helpers)}
         for predicate in going:
-            if self.title(predicate) in self.engine.views:
+            if self.title(predicate) in core_of(self.engine).views:
                 raise ConflictError(f"cannot drop the rules of {predicate!r}: its view is maintained; drop that first")
         for name, rules in state.definitions.rules.items():
             readers = [other for other in strata.reads({name: rules}, name) if other in gone]
@@ -291,7 +291,7 @@ class RuleStore:
         if name in self.engine.tables:
             return self.engine.table(name)
         state = self.state if state is None else state
-        if name in self.engine.views and name not in state.definitions.rules:
+        if name in core_of(self.engine).views and name not in state.definitions.rules:
             return self.engine.view(name)
         return None
 
@@ -377,7 +377,7 @@ class RuleStore:
 
     def views(self, names: Sequence[str]) -> list[View]:
         """The views of several predicates. Missing ones are installed together, in one dataflow."""
-        missing = [name for name in dict.fromkeys(names) if self.title(name) not in self.engine.views]
+        missing = [name for name in dict.fromkeys(names) if self.title(name) not in core_of(self.engine).views]
         found = self.collections(missing, "view")
         for name, collection in zip(missing, found, strict=True):
             if isinstance(collection.operator, plan.Read):

@@ -234,7 +234,7 @@ class StatementParser:
         if self.skip("ANALYZE"):
             raise self.source.error(
                 "EXPLAIN ANALYZE is not supported: EXPLAIN shows the plan. What a view costs is in engine.progress and in "
-                "engine.arrangements(), once it is created",
+                "engine.indexes(), once it is created",
                 place,
                 UnsupportedError,
             )
