@@ -27,6 +27,7 @@ class Analysis:
         self.extract, self.paths = extract, paths
         self.base = FactBase(self.engine)
         self.stamps: dict[Path, float] = {}
+        self.stated: set[str] = set()
 
     def __enter__(self) -> Analysis:
         return self
@@ -42,7 +43,7 @@ class Analysis:
         if stamps == self.stamps:
             return 0
         units: dict[str, Facts | None] = dict(self.extract(self.paths))
-        gone = {unit: None for unit in self.base.units if unit not in units}
+        gone = {unit: None for unit in self.base.units if unit not in units and unit not in self.stated}
         changed = self.base.replace(units | gone)
         self.stamps = stamps
         return changed
@@ -50,6 +51,7 @@ class Analysis:
     def state(self, relation: str, rows: Sequence[tuple[str | int, ...]]) -> None:
         """Say facts that no file says, such as the sources and sinks of a taint analysis."""
         unit = f"stated {relation}"
+        self.stated.add(unit)
         self.base.replace({unit: {relation: rows}})
 
     def ask(self, predicate: str) -> tk.View:

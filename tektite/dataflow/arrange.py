@@ -140,7 +140,11 @@ def consolidate(chunks: list[Chunk], shape: tuple[int, int, int], low: int, memo
     """
     if len(chunks) == 1 and isinstance(chunks[0], Consolidated) and chunks[0].low >= low:
         return chunks[0]
-    if memory is not None and is_large(chunks, shape, memory):
+    if (
+        memory is not None
+        and (len(chunks) > 1 or (chunks and chunks[0].n > FEW_ROWS))
+        and is_large(chunks, shape, memory)
+    ):
         return merged_runs(sorted_runs(chunks, shape, low, memory), shape, low, memory)
     table = addresses(chunks)
     buf, head = build(table, *shape, low)
@@ -379,12 +383,15 @@ class ChangesNode(Node):
 
     def run(self, moment: Moment) -> None:
         memory = self.flow.memory
+        rows = sum([batch.n for queue in self.reader.handle.queues for batch in queue])
+        if memory is not None and any(self.left):
+            rows += sum([chunk.n for left in self.left for chunk in left])
 
         def work(shard: int, outbox: Outbox) -> None:
             left = self.left[shard]
             if not left:
                 _, delta, _ = self.reader.take(shard)
-                if memory is None or not is_large(delta, self.reader.trace.shape, memory):
+                if memory is None or rows <= FEW_ROWS or not is_large(delta, self.reader.trace.shape, memory):
                     for batch in delta:
                         self.port.emit(shard, Chunk(batch.head, batch.memory), moment, self.times, outbox)
                     return
@@ -398,7 +405,6 @@ class ChangesNode(Node):
                 room -= chunk.n
                 self.port.emit(shard, chunk, moment, self.times, outbox)
 
-        rows = sum([batch.n for queue in self.reader.handle.queues for batch in queue])
-        self.each_shard(work, rows + sum([chunk.n for left in self.left for chunk in left]))
-        if any(self.left):
+        self.each_shard(work, rows)
+        if memory is not None and any(self.left):
             self.scope.schedule(self.position, moment)

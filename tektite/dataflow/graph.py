@@ -273,6 +273,7 @@ _ENTER: dict[tuple[int, int], Words] = {}
 def run_agenda(root: Scope, deadline: float) -> bool:
     """Run a dataflow's agenda. Returns whether it is empty; False if the deadline came first."""
     path: list[tuple[Scope, Moment]] = [(root, ())]
+    limited = root.flow.limit is not None
     while path:
         scope, outer = path[-1]
         found = scope.next(outer)
@@ -284,7 +285,7 @@ def run_agenda(root: Scope, deadline: float) -> bool:
             path.append((member, moment))
             continue
         member.run(moment)
-        if root.flow.limit is not None:
+        if limited:
             root.flow.check_limit()
         if time.perf_counter() > deadline:
             for nested, at in path[1:]:

@@ -26,6 +26,7 @@ from tektite.kernels.operators.collect import collect, settle
 from tektite.kernels.seek.route import partition_moments
 from tektite.trace.addresses import addresses
 from tektite.trace.batch import Batch
+from tektite.trace.batch_memory import FEW_ROWS
 from tektite.trace.chunk import Chunk, column_spec
 from tektite.trace.key_ranges import key_ranges
 from tektite.trace.spine import Version
@@ -181,7 +182,12 @@ class ReduceNode(Node):
         if not delta and not todo:
             return
         memory = self.flow.memory
-        if memory is not None and not todo and is_large(delta, self.reader.trace.shape, memory):
+        if (
+            memory is not None
+            and not todo
+            and (len(delta) > 1 or delta[0].n > FEW_ROWS)
+            and is_large(delta, self.reader.trace.shape, memory)
+        ):
             chunks = [Chunk(batch.head, batch.memory) for batch in delta]
             # Twice the columns: of what is read, and of what is made of it.
             for parts in key_ranges(chunks, self.key, memory.piece_rows(2 * sum(self.reader.trace.shape))):
@@ -204,7 +210,7 @@ class ReduceNode(Node):
         widths = np.array([self.reader.trace.data] * len(delta) + [self.key] * len(todo), np.int64)
         result = self._evaluate(shard, work, widths, old, new, moment, outbox)
         if result.n:
-            if self.flow.memory is not None:
+            if self.flow.memory is not None and result.n > FEW_ROWS:
                 result = self.flow.memory.placed(result)
             self.output.mint(shard, result)
             self.port.emit(shard, result, moment, self.times, outbox)

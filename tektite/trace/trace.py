@@ -24,7 +24,7 @@ from tektite.kernels.seek.route import split_epoch
 from tektite.kernels.sort.build import build
 from tektite.trace.addresses import addresses
 from tektite.trace.batch import Batch
-from tektite.trace.batch_memory import BatchMemory
+from tektite.trace.batch_memory import FEW_ROWS, BatchMemory
 from tektite.trace.chunk import Chunk
 from tektite.trace.merge import DiffOverflow
 from tektite.trace.spine import Shape, Spine, Unmerged, Version, empty_head
@@ -32,8 +32,6 @@ from tektite.trace.times import Frontier, antichain
 from tektite.values.words import Words
 
 EMPTY = Version(())
-LARGE_ROWS = 1 << 10
-"""Rows from which on a batch may be large enough to be placed."""
 MANY = 24
 """The most batches of a version that belongs to one reader: about what a spine has at a million rows."""
 
@@ -72,11 +70,11 @@ class Trace:
         the spine if somebody reads versions.
         """
         lower = self._uppers[shard]
-        if self.memory is not None and head[0] >= LARGE_ROWS:
-            placed = self.memory.placed(Chunk(head, memory))
-            head, memory = placed.head, placed.memory
-        self._uppers[shard] = upper
         batch = Batch(head, memory, lower, upper, lower)
+        if self.memory is not None and batch.n >= FEW_ROWS:
+            placed = self.memory.placed(Chunk(head, memory))
+            batch = Batch(placed.head, placed.memory, lower, upper, lower)
+        self._uppers[shard] = upper
         if self.on_mint is not None:
             self.on_mint(shard, batch)
         spines = self.spines
@@ -105,7 +103,7 @@ class Trace:
         lower = self._uppers[shard]
         batches = []
         for chunk in chunks:
-            if self.memory is not None and chunk.n >= LARGE_ROWS:
+            if self.memory is not None and chunk.n >= FEW_ROWS:
                 chunk = self.memory.placed(chunk)
             batches.append(Batch(chunk.head, chunk.memory, lower, upper, lower))
             lower = upper

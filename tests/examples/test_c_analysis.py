@@ -105,6 +105,8 @@ def compare(found: Analysis) -> None:
     null = reached(facts, found.ask("Assign").rows())
     assert {*found.ask("dataflow.Null").rows()} == null
     assert {*found.ask("reached.MayBeNull").rows()} == {(node,) for _, node in null}
+    through = reached(facts, {*found.ask("Assign").rows()} | expected["MemoryAlias"])
+    assert {*found.ask("memory.Null").rows()} == {*found.ask("plain_memory.Null").rows()} == through
     objects = {node for node, _ in facts["Object"]}
     led = {
         (x, o)

@@ -138,6 +138,13 @@ def test_every_question_can_be_asked_in_every_context(sample: Analysis) -> None:
     ] == []
 
 
+def test_what_is_stated_stays_when_files_are_read() -> None:
+    with analysis([SAMPLE]) as found:
+        found.state("EntryPoint", [("Main.boxes()void",)])
+        found.refresh()
+        assert ("Main.calls()void",) in answer(found, "dead")
+
+
 def test_a_file_that_breaks_leaves_the_answers_as_they_were(tmp_path: Path) -> None:
     copy = tmp_path / "main.jar"
     copy.write_bytes(SAMPLE.read_bytes())

@@ -228,7 +228,7 @@ FAULTS = [
     Fault("batches are not looked at", f"{ENGINE}.constraints Rules.check_batch", nothing, a_key_is_there_once),
     Fault("batches are not looked at", f"{ENGINE}.constraints Rules.check_batch", nothing, what_is_not_there_cannot_be_removed),
     Fault("operations do not see what is held", f"{ENGINE}.pending_updates net_changes",
-          misled(lambda operations, keys, values, held: (operations, keys, values, Version(()))), an_upsert_replaces),
+          misled(lambda operations, keys, values, held, _: (operations, keys, values, Version(()))), an_upsert_replaces),
     Fault("the future counts at once", f"{ENGINE}.epoch_batches split_at_epoch",
           being(lambda pending, high, time_at: ([chunk for chunk, _ in pending], [])), the_future_counts_when_it_comes),
     Fault("no arrangement is found", f"{ENGINE}.catalog Catalog.find", returning(None),
