@@ -129,4 +129,14 @@ def __getattr__(name: str) -> object:
 
         warn(f"tektite.{name} is called tektite.{former[name].__name__}", DeprecationWarning, stacklevel=2)
         return former[name]
-    raise AttributeError(f"module 'tektite' has no attribute {name!r}")
+    others = {
+        "len": "tk.count()",
+        "read_csv": "engine.sql(\"COPY t FROM 'file.csv'\"), or table.insert(pandas.read_csv(...))",
+        "read_parquet": "engine.sql(\"COPY t FROM 'file.parquet'\"), or table.insert(pyarrow.parquet.read_table(...))",
+        "DataFrame": "engine.create_table(name, {'column': type})",
+        "connect": "tk.Engine()",
+        "sql": "engine.sql(...)",
+        "table": "engine.table(name)",
+    }
+    instead = f"; use {others[name]}" if name in others else ""
+    raise AttributeError(f"module 'tektite' has no attribute {name!r}{instead}")

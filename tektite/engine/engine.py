@@ -10,7 +10,7 @@ import gc
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Self, get_args
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self, get_args
 
 import pyarrow as pa
 
@@ -28,6 +28,7 @@ from tektite.engine.table import Table
 from tektite.engine.ticker import Ticker, seconds_from
 from tektite.engine.view import View
 from tektite.errors import ConflictError, IncorrectError, TektiteError
+from tektite.expr.other_names import advice
 from tektite.kernels.ready import ensure_compiled
 from tektite.query.collection import ROUND_LIMIT, Collection
 from tektite.query.columns import column_numbers
@@ -53,6 +54,20 @@ if TYPE_CHECKING:
 Merging = Literal["eager", "default", "lazy"]
 """How eagerly traces are merged."""
 MERGING: tuple[Merging, ...] = get_args(Merging)
+
+
+OTHER_NAMES = {
+    "commit": "advance(), or transaction()",
+    "execute": "sql(text)",
+    "from_arrow": "create_table(name, table.schema), then insert(table)",
+    "from_pandas": "create_table(name, {'column': type}), then insert(frame)",
+    "read_csv": "sql(\"COPY t FROM 'file.csv'\")",
+    "read_parquet": "sql(\"COPY t FROM 'file.parquet'\")",
+    "register": "create_table(name, schema), then insert(frame)",
+    "create_materialized_view": "create_view(name, query)",
+    "list_tables": "tables",
+}
+"""What other libraries call the methods of an engine."""
 
 
 class Engine:
@@ -547,6 +562,11 @@ class Engine:
         which gives up epochs that are not durable.
         """
         self._core.close(discard)
+
+    if not TYPE_CHECKING:  # type checkers are to see names that are not there
+
+        def __getattr__(self, name: str) -> NoReturn:
+            raise AttributeError(f"Engine has no {name!r}{advice(name, OTHER_NAMES)}")
 
     def __dir__(self) -> list[str]:
         return without_former(type(self), super().__dir__())

@@ -30,6 +30,15 @@ SHOWN_FIRST = 5
 """Rows that the representation of an input or a view shows."""
 
 
+def polars_frame(table: pa.Table) -> Any:
+    """A table as a Polars DataFrame."""
+    try:
+        import polars
+    except ImportError:
+        raise UnsupportedError("to_polars() needs Polars, which is not installed: pip install polars") from None
+    return polars.from_arrow(table)
+
+
 class ReadableCollection(Collection):
     """A collection with rows that can be read at once, as of the last closed epoch."""
 
@@ -65,11 +74,7 @@ class ReadableCollection(Collection):
 
     def to_polars(self, at: int | None = None) -> Any:
         """The snapshot as a Polars DataFrame."""
-        try:
-            import polars
-        except ImportError:
-            raise UnsupportedError("to_polars() needs Polars, which is not installed: pip install polars") from None
-        return polars.from_arrow(self.snapshot(at))
+        return polars_frame(self.snapshot(at))
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         """The snapshot as an Arrow stream, for whatever reads those: `pyarrow.table(view)`, `polars.DataFrame(view)`, `FROM view`

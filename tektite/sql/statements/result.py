@@ -4,16 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import pyarrow as pa
 
 from tektite.engine.changes import Changes
+from tektite.engine.reading import polars_frame
 from tektite.engine.subscription import Subscription
 from tektite.engine.view import View
+from tektite.expr.other_names import advice
 from tektite.query.former_names import former_name
 from tektite.values.columns import python_rows
 
+if TYPE_CHECKING:
+    import pandas as pd
+
+OTHER_NAMES = {
+    "df": "to_pandas()",
+    "pl": "to_polars()",
+    "arrow": "to_arrow()",
+    "fetchall": "rows()",
+    "fetchone": "rows()[0]",
+    "fetchdf": "to_pandas()",
+    "fetch_arrow_table": "to_arrow()",
+    "collect": "to_arrow()",
+    "show": "print(result)",
+}
+"""What other libraries call the methods of a result."""
 SHOWN_ROWS = 40
 """Rows that a printed result shows."""
 
@@ -50,6 +67,36 @@ class Result:
         if not self.table.num_columns:
             return [()] * self.table.num_rows
         return python_rows(self.table, "the result", "table")
+
+    def __len__(self) -> int:
+        return 0 if self.table is None else self.table.num_rows
+
+    def __bool__(self) -> bool:
+        """True, also of a result without rows."""
+        return True
+
+    def to_arrow(self) -> pa.Table:
+        """The rows as a `pyarrow.Table`; without columns where the statement gives none."""
+        return pa.table({}) if self.table is None else self.table
+
+    def to_pandas(self) -> pd.DataFrame:
+        """The rows as a pandas DataFrame."""
+        return self.to_arrow().to_pandas()
+
+    def to_polars(self) -> Any:
+        """The rows as a Polars DataFrame."""
+        return polars_frame(self.to_arrow())
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """The rows as an Arrow stream, for whatever reads those."""
+        table: Any = self.to_arrow()
+        stream: object = table.__arrow_c_stream__(requested_schema)
+        return stream
+
+    if not TYPE_CHECKING:  # type checkers are to see names that are not there
+
+        def __getattr__(self, name: str) -> NoReturn:
+            raise AttributeError(f"a result of SQL has no {name!r}{advice(name, OTHER_NAMES)}")
 
     def __str__(self) -> str:
         if self.table is None:

@@ -1,0 +1,59 @@
+"""What a user of Polars, pandas or DuckDB types first, where it is called otherwise here: the error names what to write."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+import tektite as tk
+
+GUESSES: dict[str, tuple[Callable[[Any, Any], Any], str]] = {
+    "collection.head": (lambda e, s: s.filter(tk.col("qty") > 1).head(2), r"limit\(n\)\.collect\(\)"),
+    "sorted.head": (lambda e, s: s.sort("qty").head(2), r"limit\(n\)\.collect\(\)"),
+    "collection.rows": (lambda e, s: s.filter(tk.col("qty") > 1).rows(), r"collect\(\)\.to_pylist\(\)"),
+    "collection.to_pandas": (lambda e, s: s.select("qty").to_pandas(), r"collect\(\)\.to_pandas\(\)"),
+    "collection.to_polars": (lambda e, s: s.select("qty").to_polars(), r"polars\.from_arrow"),
+    "collection.subscribe": (lambda e, s: s.select("qty").subscribe(), "create_view"),
+    "table.describe": (lambda e, s: s.describe(), "schema"),
+    "table.pivot": (lambda e, s: s.pivot("shop"), "group_by"),
+    "table.slice": (lambda e, s: s.slice(0, 1), "offset="),
+    "table.tail": (lambda e, s: s.tail(1), "descending=True"),
+    "table.sum": (lambda e, s: s.sum("qty"), "tk.sum"),
+    "table.shape": (lambda e, s: s.shape, "len"),
+    "table.explode": (lambda e, s: s.explode("x"), "flat_map"),
+    "table.delete": (lambda e, s: s.delete(tk.col("qty") > 1), "remove"),
+    "table.append": (lambda e, s: s.append([]), "insert"),
+    "tk.len": (lambda e, s: tk.len(), r"tk\.count\(\)"),
+    "tk.read_csv": (lambda e, s: tk.read_csv("x.csv"), "COPY"),
+    "tk.DataFrame": (lambda e, s: tk.DataFrame({}), "create_table"),
+    "engine.execute": (lambda e, s: e.execute("SELECT 1"), "sql"),
+    "engine.register": (lambda e, s: e.register("t", None), "create_table"),
+    "result.fetchall": (lambda e, s: e.sql("SELECT 1").fetchall(), r"rows\(\)"),
+    "result.df": (lambda e, s: e.sql("SELECT 1").df(), r"to_pandas\(\)"),
+    "result.pl": (lambda e, s: e.sql("SELECT 1").pl(), r"to_polars\(\)"),
+}
+
+
+@pytest.fixture(scope="module")
+def engine() -> Iterator[tk.Engine]:
+    with tk.Engine() as made:
+        sales = made.create_table("sales", {"shop": str, "qty": int})
+        sales.insert([("north", 3), ("north", 1), ("south", 4)])
+        yield made
+
+
+@pytest.mark.parametrize("guess", GUESSES)
+def test_another_name_is_answered_with_ours(engine: tk.Engine, guess: str) -> None:
+    call, instead = GUESSES[guess]
+    with pytest.raises(AttributeError, match=f"'{guess.partition('.')[2]}'; use .*{instead}"):
+        call(engine, engine.table("sales"))
+
+
+def test_a_result_of_sql_is_read_as_a_view_is(engine: tk.Engine) -> None:
+    result = engine.sql("SELECT shop, qty FROM sales WHERE qty > 2 ORDER BY qty")
+    assert len(result) == 2 and result.rows() == [("north", 3), ("south", 4)]
+    assert result.to_arrow().column_names == ["shop", "qty"] and result.to_pandas()["qty"].tolist() == [3, 4]
+    nothing = engine.sql("SELECT shop FROM sales WHERE qty > 9")
+    assert len(nothing) == 0 and nothing
