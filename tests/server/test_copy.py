@@ -50,8 +50,8 @@ def test_rows_that_are_copied_in_are_there_and_come_out_as_they_were(client, for
 @pytest.mark.parametrize("form", ["", "CSV", "WITH (FORMAT csv, HEADER, DELIMITER ';')", "WITH (FORMAT binary)"])
 def test_what_is_copied_out_can_be_copied_in(client, form: str, many: int) -> None:
     client.execute(
-        "INSERT INTO every SELECT range, range / 7.0, range % 2 = 0, 'it''s \"' || range || ';', date '2024-01-01' + (range % 99)::int, "
-        f"timestamp '2024-01-01', (range % 97)::decimal(12, 2) FROM range({many})"
+        "INSERT INTO every SELECT range, range / 7.0, range % 2 = 0, 'it''s \"' || range || ';', "
+        f"date '2024-01-01' + (range % 99)::int, timestamp '2024-01-01', (range % 97)::decimal(12, 2) FROM range({many})"
     )
     with client.cursor().copy(f"COPY every TO STDOUT {form}") as copy:
         data = b"".join(bytes(piece) for piece in copy)

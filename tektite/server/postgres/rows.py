@@ -64,6 +64,25 @@ def data_rows(table: pa.Table, types: Sequence[Type], formats: Sequence[int]) ->
         yield b"".join([data_row(row) for row in zip(*cells, strict=True)])
 
 
+class RowShape:
+    """How rows of some columns are written in some formats."""
+
+    def __init__(self, columns: Columns, formats: Sequence[int]) -> None:
+        self.description = described(columns, formats)
+        forms = formats_of(formats, len(columns))
+        self._writers = [writer(type, form) for (_, type), form in zip(columns, forms, strict=True)]
+
+    def rows(self, rows: Sequence[tuple[Any, ...]]) -> bytes:
+        """Rows as messages."""
+        writers = self._writers
+        return b"".join(
+            [
+                data_row([NULL if v is None else sized(write(v)) for v, write in zip(row, writers, strict=True)])
+                for row in rows
+            ]
+        )
+
+
 def written_cells(table: pa.Table, types: Sequence[Type], formats: Sequence[int]) -> list[list[bytes]]:
     """The values of each column, each behind its length."""
     writers = [writer(type, form) for type, form in zip(types, formats, strict=True)]
