@@ -123,8 +123,8 @@ class Epochs:
     """Closes epochs by a policy, and knows when they are durable.
 
     Inserts that come while the event loop handles what has arrived are committed together, when it has handled all of it: so
-    those of many clients share an epoch, and nobody waits for others to come. If the engine refuses what they wrote together, each is
-    committed alone.
+    those of many clients share an epoch, and nobody waits for others to come. If the engine refuses what they wrote together,
+    each is committed alone.
     """
 
     def __init__(self, engine: Engine, policy: EpochPolicy, workers: WorkerThreads) -> None:

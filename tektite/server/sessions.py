@@ -18,7 +18,7 @@ from tektite.server.work import CallCancelled, CancellableCall
 from tektite.sql import Result, runner
 from tektite.sql.parse import parser
 from tektite.sql.statements.describe import Description, describe
-from tektite.sql.statements.direct import KeyLookup, RowInsert, key_lookup, row_insert
+from tektite.sql.statements.direct import LookupByKey, RowInsert, key_lookup, row_insert
 
 if TYPE_CHECKING:
     from tektite.server.epochs import Done
@@ -52,7 +52,7 @@ class KnownStatement:
     description: Description = field(default_factory=lambda: Description({}, None))
     insert: RowInsert | None = None
     """What it does, if that is to insert given rows."""
-    lookup: KeyLookup | None = None
+    lookup: LookupByKey | None = None
     """What it asks for, if that is the rows under a key."""
 
     @property

@@ -59,7 +59,7 @@ class RowInsert:
 
 
 @dataclass(frozen=True)
-class KeyLookup:
+class LookupByKey:
     """SELECT columns FROM table or view WHERE column = parameter AND ..., where the columns are those it is ordered by first."""
 
     found: Table | View
@@ -113,7 +113,7 @@ def row_insert(runner: StatementRunner, statement: parser.Statement, given: Mapp
     return RowInsert(found, tuple(cells), tuple([defaults.get(name) for name in kinds]))
 
 
-def key_lookup(runner: StatementRunner, statement: parser.Statement, given: Mapping[str, Type]) -> KeyLookup | None:
+def key_lookup(runner: StatementRunner, statement: parser.Statement, given: Mapping[str, Type]) -> LookupByKey | None:
     """The look-up by key that a statement is, if it is one. `given` are the types of its parameters."""
     tree = statement.tree if isinstance(statement, parser.Plain) else None
     if not isinstance(tree, exp.Select) or said(tree) != PLAIN_SELECT:
@@ -141,7 +141,7 @@ def key_lookup(runner: StatementRunner, statement: parser.Statement, given: Mapp
     if outputs is None:
         return None
     columns = tuple([(title, found.schema.types[at]) for title, at in outputs])
-    return KeyLookup(found, tuple([key[at] for at in order[: len(key)]]), tuple([at for _, at in outputs]), columns)
+    return LookupByKey(found, tuple([key[at] for at in order[: len(key)]]), tuple([at for _, at in outputs]), columns)
 
 
 # ---------------------------------------------------------------------- parts of trees
