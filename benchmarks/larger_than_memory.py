@@ -47,9 +47,8 @@ def measured(path: Path, limit: str, rows: int, factor: float, epochs: int) -> I
     with tk.Engine(storage=path, memory_limit=limit) as engine:
         table = engine.create_table("t", COLUMNS)
         began = time.perf_counter()
-        rng = np.random.default_rng(1)
-        for start in range(0, rows, PART):
-            table.insert(rng.integers(0, 2**40, (min(PART, rows - start), 3)))
+        for part in parts(rows):
+            table.insert(part)
         loaded = time.perf_counter() - began
         engine.sync()
         yield said | {"phase": "load", "seconds": round(loaded, 2), "own": watch.most()}
@@ -63,7 +62,8 @@ def measured(path: Path, limit: str, rows: int, factor: float, epochs: int) -> I
         view = engine.install("n", table.count(by="b"), key="b")
         engine.settle()
         yield said | {"phase": "index", "seconds": round(time.perf_counter() - began, 2), "own": watch.most()}
-        keys = [row[1] for row in table.head(1000)] if hasattr(table, "head") else rng.integers(0, 2**40, 1000).tolist()
+        keys = [key for part in parts(rows) for key in part[:: max(rows // epochs, 1), 1].tolist()]
+        rng = np.random.default_rng(2)
         for state in ("warm", "cold"):
             if state == "cold":
                 page_out(engine)
@@ -76,6 +76,13 @@ def measured(path: Path, limit: str, rows: int, factor: float, epochs: int) -> I
                     view.lookup(keys[number % len(keys)])
             yield said | {"phase": f"epoch of one row, {state}", "own": watch.most()} | changes.figures(epochs)
             yield said | {"phase": f"look-up, {state}"} | lookups.figures(epochs)
+
+
+def parts(rows: int) -> Iterator[np.ndarray[Any, Any]]:
+    """The rows of the table, some at a time."""
+    rng = np.random.default_rng(1)
+    for start in range(0, rows, PART):
+        yield rng.integers(0, 2**40, (min(PART, rows - start), 3))
 
 
 class OwnMemory:

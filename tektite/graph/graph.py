@@ -159,16 +159,16 @@ class Graph:
         """
         table = self._edge_table("add_edges")
         rows = as_table(edges, table.schema.names, f"graph {self.name!r}")
-        check_edges(rows, self.name, self.self_loops)
+        check_edges(rows, f"graph {self.name!r}", self.self_loops)
         if self.node_table is not None:
-            check_ends(rows, self.name, self.node_table)
+            check_ends(rows, f"graph {self.name!r}", self.node_table)
         return table.insert(self.oriented(rows))
 
     def remove_edges(self, edges: Any) -> int | None:
         """Take edges away, by their ends: tuples (src, dst), columns or a data frame. One that is not there changes nothing."""
         table = self._edge_table("remove_edges")
         rows = as_table(edges, ["src", "dst"], f"graph {self.name!r}")
-        check_edges(rows, self.name, self_loops=True)
+        check_edges(rows, f"graph {self.name!r}", self_loops=True)
         return table.remove(self.oriented(rows))
 
     def add_nodes(self, nodes: Any) -> int | None:
