@@ -73,6 +73,7 @@ class ClientSession:
         self.server = server
         self.user = user
         self.engine_session = server.engine.session()
+        runner(server.engine).settings_of(self.engine_session).user = user
         self.statement_seconds = server.plan.limits.statement_seconds
         """After how many seconds a statement is ended; 0 is never."""
         self.waits_for_storage = True

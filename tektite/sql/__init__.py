@@ -1,6 +1,7 @@
 """SQL: standing queries from text.
 
 bind/        resolves names and checks types: from sqlglot trees to logical plans
+catalog/     schemas, settings, and the system catalogs pg_catalog and information_schema
 logical      the logical plan: a tree of relational operators over uniquely named columns
 lower/       turns logical plans into collections
 parse/       parses texts; tokens, places for errors, supported syntax

@@ -316,6 +316,28 @@ class Window(Unary):
 
 
 @dataclass(frozen=True, eq=False)
+class Series(Unary):
+    """Each row with every number from `start` to `end` in steps, as a column; none where a bound is NULL."""
+
+    name: str
+    start: Expr
+    end: Expr
+    step: Expr
+    exclusive: bool = False
+
+    @property
+    def expressions(self) -> tuple[Expr, ...]:
+        return (self.start, self.end, self.step)
+
+    def with_expressions(self, rewrite: Callable[[Expr], Expr]) -> Node:
+        return replace(self, start=rewrite(self.start), end=rewrite(self.end), step=rewrite(self.step))
+
+    @cached_property
+    def columns(self) -> Columns:
+        return self.input.columns | {self.name: types.Int}
+
+
+@dataclass(frozen=True, eq=False)
 class Variable:
     """A relation that a recursive query defines in terms of itself."""
 

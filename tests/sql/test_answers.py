@@ -66,7 +66,7 @@ def test_a_view_is_not_ordered_by_what_is_no_column_of_it() -> None:
 def test_what_a_statement_says_beyond_what_is_read_has_no_effect() -> None:
     with make_engine() as engine:
         engine.sql("CREATE TABLE t (a BIGINT); INSERT INTO t VALUES (1)")
-        for statement in ("DROP TABLE other.t", "TRUNCATE TABLE t RESTART IDENTITY", "DELETE FROM t LIMIT 1"):
+        for statement in ("TRUNCATE TABLE t RESTART IDENTITY", "DELETE FROM t LIMIT 1"):
             with pytest.raises(tk.UnsupportedError):
                 engine.sql(statement)
         assert engine.sql("SELECT a FROM t").rows() == [(1,)]

@@ -46,7 +46,7 @@ def refused(engine: tk.Engine, text: str, kind: type[tk.TektiteError] = tk.Tekti
         ("CREATE TABLE x (a int) WITH (semantics = heap)", "heap"),
         ("CREATE TABLE x (a int) WITH (color = 1)", "color"),
         ("CREATE UNIQUE INDEX i ON people (id)", "UNIQUE"),
-        ("DROP SCHEMA x", "SCHEMA"),
+        ("DROP SEQUENCE x", "SEQUENCE"),
         ("SELECT 1;\n  COMMIT", "COMMIT"),
         ("BEGIN; BEGIN", "BEGIN"),
         ("INSERT INTO people (id, wage) VALUES (1, 2)", "wage"),

@@ -259,7 +259,7 @@ class ExtendedQueries:
     async def _columns(self, statement: PreparedStatement) -> list[tuple[str, Type]] | None:
         if statement.command is not None:
             return self.commands.columns(statement.command)
-        return None if statement.known is None else statement.known.description.columns
+        return statement.columns
 
     def _execute(self, body: bytes) -> Outcome:
         fields = Fields(body)
@@ -344,12 +344,12 @@ class ExtendedQueries:
             portal.is_run, portal.is_sent = True, True
             await self.commands.stream_rows(result, portal.formats, with_columns=False)
             return
-        self.check_columns(known, result)
+        self.check_columns(portal.statement, result)
         portal.table, portal.tag, portal.is_run = result.table, tag_of(result), True
 
-    def check_columns(self, known: KnownStatement, result: Result) -> None:
+    def check_columns(self, statement: PreparedStatement, result: Result) -> None:
         """Refuse a result whose columns are other ones than the client was told: a table was made anew meanwhile."""
-        told = known.description.columns
+        told = statement.columns
         if told is None or result.table is None:
             return
         if [oid_of(type) for _, type in told] != [oid_of(type) for _, type in columns_of(result.table)]:

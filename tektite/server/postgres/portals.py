@@ -50,6 +50,16 @@ class PreparedStatement:
     def type(self, label: str) -> Type:
         return String if self.known is None else self.known.description.parameters.get(label, String)
 
+    @property
+    def columns(self) -> list[tuple[str, Type]] | None:
+        """The columns of its result; None if it gives no rows."""
+        found = None if self.known is None else self.known.description
+        if found is None or found.columns is None:
+            return None
+        said = found.declared or ("",) * len(found.columns)
+        pairs = zip(found.columns, [*said, *[""] * (len(found.columns) - len(said))], strict=True)
+        return [(title, types.catalog_type(type, name) if name else type) for (title, type), name in pairs]
+
     def declared(self) -> dict[str, Type]:
         """The types that the client declared, by label."""
         return {str(at): types.KINDS[oid] for at, oid in enumerate(self.oids, 1) if oid in types.KINDS}

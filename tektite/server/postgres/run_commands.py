@@ -16,7 +16,7 @@ from tektite.server.postgres.cursors import Cursors, rows_asked
 from tektite.server.postgres.rows import columns_of, data_rows, described
 from tektite.server.postgres.settings import REPORTED
 from tektite.server.subscriptions import ChangeStream
-from tektite.sql import Result
+from tektite.sql import Result, runner
 from tektite.values import types
 from tektite.values.types import Type
 
@@ -167,6 +167,8 @@ class CommandRunner:
         most = session.server.plan.limits.statement_seconds
         wanted = settings.statement_seconds
         session.statement_seconds = min(wanted, most) if wanted and most else wanted or most
+        path = [part.strip().strip('"') for part in settings.show("search_path").split(",")]
+        runner(session.server.engine).settings_of(session.engine_session).set("search_path", path)
 
     async def _show(self, command: SessionCommand, is_simple: bool) -> None:
         settings = self.queries.settings

@@ -16,6 +16,9 @@ from tektite.query.expression_aggregates import spread
 from tektite.sql.bind import ordered_aggregates
 from tektite.sql.bind.scalar import Scalars
 from tektite.sql.bind.scope import NameScope, folded
+from tektite.sql.catalog import catalog_lookup
+from tektite.sql.catalog.contents import CatalogContents
+from tektite.sql.catalog.set_functions import SetFunctions
 from tektite.sql.logical import Aggregate, Apply, Node, Project, Union, call_type, columns_of
 from tektite.sql.parse.read_arguments import written
 from tektite.values import types
@@ -65,6 +68,7 @@ class ClauseContext:
         self.aliases: dict[str, Expr] = {}
         """The outputs of SELECT that a name may mean where there is no column of that name."""
         self.pending: list[Pending] = []
+        self.sets = SetFunctions(self)
         self.scalars = Scalars(binder.source, self, binder.columns, binder.meanings)
 
     # ------------------------------------------------------------------ what expressions refer to
@@ -72,9 +76,15 @@ class ClauseContext:
     def column(self, node: exp.Column) -> Expr:
         if isinstance(node.this, exp.Star):
             raise self.binder.source.error("* stands for columns only in SELECT and in count(*)", node)
-        if node.args.get("db"):
-            raise self.binder.source.error("names with more than two parts are not supported", node, UnsupportedError)
+        if node.args.get("catalog"):
+            raise self.binder.source.error("names with more than three parts are not supported", node, UnsupportedError)
         name = "" if node.args.get("table") else folded(node.this)
+        if (
+            name == "user"
+            and not node.this.args.get("quoted")
+            and not any(s.find(name, "") for s in self.scope.around())
+        ):
+            return catalog_lookup.session_value(self.scalars, "current_user")
         if name in self.aliases and not self.scope.find(name, ""):
             return self.aliases[name]
         unique, _ = self.scope.resolve(node, self.binder.source)
@@ -108,6 +118,21 @@ class ClauseContext:
 
     def parameter(self, node: exp.Expr) -> Expr:
         return self.binder.parameter(node)
+
+    def contents(self) -> CatalogContents:
+        return self.binder.tables.contents()
+
+    def reads_system(self) -> bool:
+        return self.binder.tables.reads_system
+
+    def declare(self, expression: Expr, type: str) -> Expr:
+        return self.binder.declare(expression, type)
+
+    def declared(self, expression: Expr) -> str:
+        return self.binder.declared(expression)
+
+    def set_function(self, node: exp.Expr, field: str = "") -> Expr | None:
+        return self.sets.column(node, field)
 
     def aggregate(self, node: exp.Expr, scalars: Scalars) -> Expr:
         depth = self._depth(node)

@@ -10,8 +10,10 @@ from sqlglot import exp
 
 from tektite.errors import UnsupportedError
 from tektite.expr import Expr, coalesce, concat, date_functions, greatest, hash64, least, lit, when
+from tektite.expr.fold import folded as folded_constant
 from tektite.sql.bind import dates, numbers
 from tektite.sql.bind.patterns import of_pattern
+from tektite.sql.catalog import catalog_lookup
 from tektite.sql.parse.places import StatementText
 from tektite.sql.parse.read_arguments import written
 from tektite.values import types
@@ -48,7 +50,11 @@ def column_type(source: StatementText, node: exp.DataType) -> Type:
             raise source.error(message, node, UnsupportedError) from None
     found = TYPES.get(node.this)
     sized = [param.name for param in node.expressions]
-    if sized and found not in (types.String, None):  # the length of a text is no limit, as in DuckDB
+    if sized and found not in (
+        types.String,
+        types.Float,
+        None,
+    ):  # neither the length of a text nor FLOAT(53) is a limit
         message = f"type {written(node).lower()}: only decimal and varchar have a size here"
         raise source.error(message, node, UnsupportedError)
     if found is None:
@@ -231,6 +237,24 @@ def joined_with_separator(scalars: Scalars, node: exp.ConcatWs) -> Expr:
     return joined_by(separator, parts)
 
 
+def constant_of(value: Expr, scalars: Scalars) -> Expr:
+    """An expression without columns as the constant that it is, of the same type of PostgreSQL."""
+    found = folded_constant(value)
+    return value if found is value else scalars.context.declare(found, scalars.context.declared(value))
+
+
+def of_catalog(name: str) -> Callable[[Scalars, Any], Expr | None]:
+    """A function of the system catalogs that the parser has a node for."""
+
+    def build(scalars: Scalars, node: exp.Func) -> Expr | None:
+        given = [node.args.get(argument) for argument in list(node.args)]
+        trees = [part for value in given for part in (value if isinstance(value, list) else [value])]
+        bound = [constant_of(scalars.bind(tree), scalars) for tree in trees if isinstance(tree, exp.Expr)]
+        return catalog_lookup.FUNCTIONS[name](scalars, node, bound)
+
+    return build
+
+
 def named(scalars: Scalars, node: exp.Anonymous) -> Expr | None:
     """A function that the parser knows by its name alone."""
     name = node.name.lower()
@@ -240,8 +264,12 @@ def named(scalars: Scalars, node: exp.Anonymous) -> Expr | None:
         return dates.extract(scalars, node, node.expressions[0].name, node.expressions[1])
     if name in ANONYMOUS_PARTS and len(node.expressions) == 1:
         return dates.extract(scalars, node, name, node.expressions[0])
+    if name in catalog_lookup.FUNCTIONS:
+        return catalog_lookup.FUNCTIONS[name](
+            scalars, node, [constant_of(scalars.bind(part), scalars) for part in node.expressions]
+        )
     if name not in BY_NAME:
-        return None
+        return scalars.context.set_function(node)
     arity, builder = BY_NAME[name]
     if arity >= 0 and len(node.expressions) != arity:
         raise scalars.error(f"{name} takes {arity} values, not {len(node.expressions)}", node)
@@ -266,6 +294,9 @@ SPECIAL: dict[type[exp.Expr], Callable[[Scalars, Any], Expr | None]] = {
     **dict.fromkeys(
         (exp.RegexpLike, exp.RegexpILike, exp.RegexpFullMatch, exp.RegexpReplace, exp.RegexpExtract), of_pattern
     ),
+    exp.ArrayToString: of_catalog("array_to_string"),
+    exp.ArraySize: of_catalog("array_length"),
+    exp.ArrayRemove: of_catalog("array_remove"),
     exp.Anonymous: named,
 }
 """Functions that read the parser's tree themselves."""

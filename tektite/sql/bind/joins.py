@@ -34,9 +34,9 @@ def beside(plan: Node, other: Node) -> Node:
 
 def both(binder: Binder, left: NameScope, right: NameScope, node: exp.Expr) -> NameScope:
     """The scope of two members of FROM beside each other."""
-    known = {relation.alias.lower() for relation in left.relations if relation.alias}
+    known = {(relation.alias.lower(), relation.schema) for relation in left.relations if relation.alias}
     for relation in right.relations:
-        if relation.alias.lower() in known:
+        if (relation.alias.lower(), relation.schema) in known:
             message = f"{relation.alias!r} is in FROM twice: give one of them an alias"
             raise binder.source.error(message, node.this if isinstance(node, exp.Join) else node)
     merged = {name: [*left.merged.get(name, ()), *right.merged.get(name, ())] for name in (*left.merged, *right.merged)}
@@ -48,8 +48,8 @@ def joined(
 ) -> tuple[Node, NameScope]:
     """One more relation joined to those before it. `earlier` is what stands before the commas on the left."""
     plan, left = before
-    lateral = isinstance(node.this, exp.Lateral)
     right_plan, right = relations.member(binder, node.this, both(binder, earlier, left, node))
+    lateral = isinstance(node.this, exp.Lateral) or bool(free_columns(right_plan) & plan.columns.keys())
     scope = both(binder, left, right, node)
     if is_comma(node):
         return beside(plan, right_plan), scope

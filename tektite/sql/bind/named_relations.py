@@ -17,9 +17,13 @@ from tektite.expr import col
 from tektite.plan.algebra import Rows
 from tektite.query.collection import Collection
 from tektite.sql.bind.query import Binder
+from tektite.sql.catalog.contents import CatalogContents
+from tektite.sql.catalog.schemas import name_parts
+from tektite.sql.catalog.system_reads import system_name, system_scan
 from tektite.sql.logical import Node, Project, Scan
 from tektite.sql.parse.places import StatementText, nearest
 from tektite.values.schema import Schema
+from tektite.values.types import Type
 
 if TYPE_CHECKING:
     from tektite.sql.statements.runner import StatementRunner
@@ -39,6 +43,8 @@ class Definition:
     aliases: list[str]
     source: StatementText
     reads: set[str] = field(default_factory=set)
+    types: tuple[Type, ...] = ()
+    """The types of its columns when it was made: nothing that it reads can be replaced while it is there."""
 
 
 class Reads:
@@ -49,6 +55,25 @@ class Reads:
         self.given = given or {}
         self.names: set[str] = set()
         self.asked: set[str] = set()
+        self._contents: CatalogContents | None = None
+
+    @property
+    def reads_system(self) -> bool:
+        """Whether the statement depends on what there is in the engine, and so has to be planned anew each time."""
+        return self._contents is not None
+
+    def contents(self) -> CatalogContents:
+        if self._contents is None:
+            self._contents = CatalogContents(self.runner, self.runner.settings)
+        return self._contents
+
+    def schema_of(self, written: str) -> str:
+        if written in self.given:
+            return ""
+        found = self.runner.relation_named(written)
+        if found is not None:
+            return name_parts(found.name)[0]
+        return "pg_catalog" if system_name(written) is not None else ""
 
     def relation(self, name: str, binder: Binder, node: exp.Table) -> tuple[Node, list[str]]:
         given = self.given.get(name)
@@ -56,6 +81,9 @@ class Reads:
             return self._rows(name, given, binder)
         found = given or self.runner.relation_named(name)
         self.asked.add(name)
+        system = system_name(name) if found is None else None
+        if system is not None:
+            return system_scan(self.contents(), binder, system)
         if found is None or name.startswith(HIDDEN):
             message = f"there is no table or view {name!r}: {nearest(name, self.runner.known())}"
             raise binder.source.error(message, node, NotFoundError)

@@ -20,6 +20,8 @@ from tektite.sql.bind.bound import Bound, nothing
 from tektite.sql.bind.clause import ClauseContext
 from tektite.sql.bind.scope import NameScope, folded
 from tektite.sql.bind.select import SelectList, output_place, refuse_ambiguous
+from tektite.sql.catalog.array_text import array_text
+from tektite.sql.catalog.contents import CatalogContents
 from tektite.sql.logical import (
     Compare,
     Distinct,
@@ -50,6 +52,16 @@ class Tables(Protocol):
     def now(self, binder: Binder) -> Node:
         """A relation of one row and one column: the time."""
 
+    @property
+    def reads_system(self) -> bool:
+        """Whether the statement reads the system catalogs."""
+
+    def schema_of(self, written: str) -> str:
+        """The schema in which a name is found."""
+
+    def contents(self) -> CatalogContents:
+        """What there is, for the system catalogs."""
+
 
 @dataclass
 class CommonTable:
@@ -74,6 +86,8 @@ class Binder:
         self.places: dict[str, exp.Expr] = {}
         self.ctes: dict[str, Any] = {}
         self.expanding: list[str] = []
+        self._declared: dict[Any, str] = {}
+        self._declared_literals: dict[int, tuple[Expr, str]] = {}
         self.placeholders: dict[str, Expr] | None = None
         """The columns that stand for a prepared statement's parameters, by number or name."""
         self.meanings: dict[int, Any] | None = None
@@ -84,6 +98,20 @@ class Binder:
         name = self.names.new(wish)
         self.columns[name] = (0, type)
         return name
+
+    def declare(self, expression: Expr, type: str) -> Expr:
+        """Note which type of PostgreSQL an expression has, where ours does not say it; the expression."""
+        if expression.op == "lit":
+            self._declared_literals[id(expression)] = (expression, type)
+        elif type:
+            self._declared[expression.fingerprint] = type
+        return expression
+
+    def declared(self, expression: Expr) -> str:
+        """The type of PostgreSQL that was noted of an expression; empty if none was."""
+        if expression.op == "lit":
+            return self._declared_literals.get(id(expression), (expression, ""))[1]
+        return self._declared.get(expression.fingerprint, "")
 
     def unsupported(self, what: str, node: exp.Expr) -> TektiteError:
         return self.source.error(f"{what} is not supported", node, UnsupportedError)
@@ -101,7 +129,10 @@ class Binder:
                 f"there is no value for parameter {label!r}; given are: {given}", node, NotFoundError
             )
         try:
-            return lit(self.parameters[label])
+            value = self.parameters[label]
+            if isinstance(value, list | tuple):
+                return self.declare(lit(array_text(value)), "_text")
+            return lit(value)
         except TektiteError as error:
             raise self.source.error(f"parameter {label!r}: {error}", node, IncorrectError) from None
 
@@ -221,6 +252,8 @@ class Binder:
             left, *others = self._by_name([left, *others], node)
         one, *rest = self.unify([part.visible() for part in (left, *others)], node)
         names = [self.name(title, type) for title, type in zip(left.titles, one.columns.values(), strict=True)]
+        for name, known in zip(names, left.names, strict=True):
+            self.declare(col(name), self.declared(col(known)))
         every = node.args.get("distinct") is False
         plan: Node
         if isinstance(node, exp.Union):

@@ -8,13 +8,16 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from tektite.errors import NotFoundError, TektiteError
-from tektite.expr import Expr, coalesce
+from tektite.expr import Expr, coalesce, col, lit
 from tektite.expr.fold import folded as constant
 from tektite.expr.literals import literal_value
 from tektite.sql.bind import joins, recursion
 from tektite.sql.bind.clause import ClauseContext
 from tektite.sql.bind.scope import NameScope, Relation, folded
-from tektite.sql.logical import Node, Project, Union, Values
+from tektite.sql.catalog.schemas import schema_said
+from tektite.sql.catalog.set_functions import element_rows
+from tektite.sql.logical import Node, Project, Series, Union, Values
+from tektite.sql.parse.dialect import Dialect
 from tektite.sql.parse.places import nearest
 from tektite.sql.parse.read_arguments import written
 from tektite.values import types
@@ -69,10 +72,15 @@ def member(binder: Binder, node: exp.Expr, left: NameScope) -> tuple[Node, NameS
         bound = binder.query(inner, left.parent)
         plan, scope = bound.visible(), named(binder, node, left, bound.names, bound.titles)
     elif isinstance(node, exp.Lateral):
-        if not isinstance(inner, exp.Subquery):
-            raise binder.unsupported("LATERAL of anything but a query", node)
-        bound = binder.query(inner, left)
-        plan, scope = bound.visible(), named(binder, node, left, bound.names, bound.titles)
+        if isinstance(inner, exp.Subquery):
+            bound = binder.query(inner, left)
+            plan, scope = bound.visible(), named(binder, node, left, bound.names, bound.titles)
+        elif isinstance(inner, exp.GenerateSeries | exp.Anonymous):
+            plan, scope = function(binder, node, left)
+        else:
+            raise binder.unsupported("LATERAL of anything but a query or generate_series", node)
+    elif isinstance(node, exp.Unnest):
+        plan, scope = elements(binder, node, left)
     elif isinstance(node, exp.Values):
         bound = constant_rows(binder, node.expressions, left.parent, node)
         plan, scope = bound.plan, named(binder, node, left, bound.names, bound.titles)
@@ -91,51 +99,90 @@ def is_member(node: exp.Expr) -> bool:
 
 
 def named(
-    binder: Binder, node: exp.Expr, left: NameScope, names: Iterable[str], titles: list[str], default: str = ""
+    binder: Binder,
+    node: exp.Expr,
+    left: NameScope,
+    names: Iterable[str],
+    titles: list[str],
+    default: str = "",
+    schema: str = "",
 ) -> NameScope:
-    """The scope of one relation under its alias."""
+    """The scope of one relation under its alias, or under its name in a schema."""
     alias = node.args.get("alias")
-    name = folded(alias.this) if alias is not None and alias.this is not None else default
+    said = None if alias is None else alias.this
+    name = default if said is None else folded(said)
     columns = [folded(c) for c in alias.columns] if alias is not None else []
     shown = binder.aliased(titles, columns, node)
-    return NameScope(left.parent, [Relation(name, list(zip(shown, names, strict=True)))])
+    return NameScope(
+        left.parent, [Relation(name, list(zip(shown, names, strict=True)), schema if said is None else "")]
+    )
 
 
 def table(binder: Binder, node: exp.Table, left: NameScope) -> tuple[Node, NameScope]:
     """A table, a view, a definition or a common table expression, by name."""
     if isinstance(node.this, exp.Func):
         return function(binder, node, left)
-    if node.args.get("db") or node.args.get("catalog"):
-        raise binder.unsupported("a schema before the name of a table", node)
-    name = folded(node.this)
-    found = binder.ctes.get(name)
+    schema, name = schema_said(binder.source, node), folded(node.this)
+    found = None if schema else binder.ctes.get(name)
     if isinstance(found, recursion.Reference):
         plan, titles = found.read(binder, node)
     elif found is not None:
         bound = binder.defined(found, node)
         plan, titles = bound.plan, bound.titles
     else:
-        plan, titles = binder.tables.relation(name, binder, node)
-    return plan, named(binder, node, left, plan.columns, titles, name)
+        written = f"{schema}.{name}" if schema else name
+        plan, titles = binder.tables.relation(written, binder, node)
+        schema = schema or binder.tables.schema_of(written)
+    return plan, named(binder, node, left, plan.columns, titles, name, schema)
 
 
-def function(binder: Binder, node: exp.Table, left: NameScope) -> tuple[Node, NameScope]:
-    """A table function: only generate_series and range of constants."""
+def elements(binder: Binder, node: exp.Unnest, left: NameScope) -> tuple[Node, NameScope]:
+    """UNNEST of an array of the system catalogs: its elements, and their positions WITH ORDINALITY."""
+    if len(node.expressions) != 1:
+        raise binder.unsupported("UNNEST of several arrays", node)
+    clause = ClauseContext(binder, left, "UNNEST")
+    array = clause.bind(node.expressions[0])
+    plan, position, element = element_rows(clause, array, node)
+    if clause.pending:
+        raise binder.unsupported("a subquery in UNNEST", node)
+    alias = node.args.get("alias")
+    own = folded(alias.this) if alias is not None and alias.this is not None else "unnest"
+    names, titles = [element], [own]
+    if node.args.get("offset"):
+        names.append(position)
+        titles.append("ordinality")
+    plan = Project(plan, tuple((name, col(name)) for name in names))
+    return plan, named(binder, node, left, names, titles, own)
+
+
+def function(binder: Binder, node: exp.Expr, left: NameScope) -> tuple[Node, NameScope]:
+    """A table function: generate_series and range, whose bounds may be columns of what is on the left; pg_get_keywords."""
     call = node.this
+    if isinstance(call, exp.Anonymous) and call.name.lower() == "pg_get_keywords" and not call.expressions:
+        names = [binder.name(title, types.String) for title in ("word", "catcode")]
+        words = sorted(word.lower() for word in Dialect.Tokenizer.KEYWORDS if word.isalpha())
+        plan: Node = Values(tuple(names), (types.String,) * 2, tuple((word, "U") for word in words))
+        return plan, named(binder, node, left, names, ["word", "catcode"], "pg_get_keywords")
     if not isinstance(call, exp.GenerateSeries):
         raise binder.unsupported(f"table function {written(call)[:40]}", node)
-    bounds = []
-    for name in ("start", "end", "step"):
-        given = call.args.get(name)
-        value = None if given is None else ClauseContext(binder, NameScope(), "generate_series").bind(given)
-        if value is not None and (value.op != "lit" or type(value.params[1]) is not int):
-            raise binder.unsupported("generate_series of anything but whole constants", node)
-        bounds.append(None if value is None else value.params[1])
-    start, end, step = bounds[0] or 0, bounds[1] or 0, 1 if bounds[2] is None else bounds[2]
-    if step == 0:
-        raise binder.source.error("generate_series: the step cannot be 0", node)
     exclusive = bool(call.args.get("is_end_exclusive"))
     title = "range" if exclusive else "generate_series"
+    clause = ClauseContext(binder, left, title)
+    values: list[Expr] = []
+    for argument, default in (("start", 0), ("end", 0), ("step", 1)):
+        given = call.args.get(argument)
+        value = lit(default) if given is None else constant(clause.bind(given))
+        if clause.scalars.type(value, given or node) != types.Int:
+            raise binder.unsupported(f"{title} of anything but whole numbers", node)
+        values.append(value)
+    if values[2].op == "lit" and values[2].params[1] == 0:
+        raise binder.source.error(f"{title}: the step cannot be 0", node)
+    if not all(value.op == "lit" for value in values):
+        name = binder.name(title, types.Int)
+        unit = clause.attach(Values((binder.name("unit", types.Int),), (types.Int,), ((0,),)))
+        series = Series(unit, name, values[0], values[1], values[2], exclusive)
+        return Project(series, ((name, col(name)),)), of_function(named(binder, node, left, [name], [title], title))
+    start, end, step = (value.params[1] for value in values)
     numbers = range(start, end if exclusive else end + (1 if step > 0 else -1), step)
     many = (numbers[-1] - start) // step + 1 if numbers else 0
     if many > MOST_NUMBERS:
@@ -143,7 +190,14 @@ def function(binder: Binder, node: exp.Table, left: NameScope) -> tuple[Node, Na
     rows = tuple((value,) for value in numbers)
     name = binder.name(title, types.Int)
     plan = Values((name,), (types.Int,), rows)
-    return plan, named(binder, node, left, [name], [title], title)
+    return plan, of_function(named(binder, node, left, [name], [title], title))
+
+
+def of_function(scope: NameScope) -> NameScope:
+    """The scope of a function's rows."""
+    for relation in scope.relations:
+        relation.is_function = True
+    return scope
 
 
 def constant_rows(binder: Binder, tuples: list[exp.Expr], scope: NameScope | None, node: exp.Expr) -> Bound:
@@ -185,7 +239,9 @@ def constant_rows(binder: Binder, tuples: list[exp.Expr], scope: NameScope | Non
     return Bound(Values(names, tuple(wanted), constants), list(names), titles)
 
 
-def expand(binder: Binder, scope: NameScope, star: exp.Star, table: str, node: exp.Expr) -> list[tuple[str, str]]:
+def expand(
+    binder: Binder, scope: NameScope, star: exp.Star, table: str, node: exp.Expr, schema: str = ""
+) -> list[tuple[str, str]]:
     """The columns that * stands for, as (visible, unique)."""
     if star.args.get("replace") or star.args.get("rename"):
         raise binder.unsupported("* REPLACE or RENAME", node)
@@ -193,7 +249,7 @@ def expand(binder: Binder, scope: NameScope, star: exp.Star, table: str, node: e
         raise binder.source.error("* needs a FROM", node)
     found: list[tuple[str, str]] = []
     if table:
-        relations = [r for r in scope.relations if r.alias.lower() == table.lower()]
+        relations = [r for r in scope.relations if r.is_called(table, schema)]
         if not relations:
             hint = nearest(table, [r.alias for r in scope.relations])
             raise binder.source.error(f"there is no table {table!r} in FROM: {hint}", node, NotFoundError)

@@ -17,6 +17,8 @@ from tektite.expr.predicates import FALSE, TRUE, conjunction
 from tektite.sql.bind import functions, numbers, patterns
 from tektite.sql.bind.intervals import DAY, Interval, of_unit, parse_interval, unit_name
 from tektite.sql.bind.long_sums import long_sum, sum_in_groups
+from tektite.sql.catalog import catalog_lookup
+from tektite.sql.catalog.contents import CatalogContents
 from tektite.sql.parse.places import StatementText
 from tektite.sql.parse.read_arguments import written
 from tektite.values import types
@@ -46,6 +48,21 @@ class Context(Protocol):
 
     def now(self, node: exp.Expr) -> Expr:
         """The column that will hold the time."""
+
+    def contents(self) -> CatalogContents:
+        """What there is, for functions of the system catalogs."""
+
+    def reads_system(self) -> bool:
+        """Whether the statement reads the system catalogs."""
+
+    def declare(self, expression: Expr, type: str) -> Expr:
+        """Note which type of PostgreSQL an expression has; the expression."""
+
+    def declared(self, expression: Expr) -> str:
+        """The type of PostgreSQL that was noted of an expression."""
+
+    def set_function(self, node: exp.Expr, field: str = "") -> Expr | None:
+        """The column of a function that gives several rows, or a field of what it gives; None if the node calls none."""
 
 
 class Scalars:
@@ -341,16 +358,59 @@ class Scalars:
             tests = [self.compare(op, self.bind(left), self.bind(item), node) for item in query.expressions]
             if isinstance(right, exp.All):
                 return conjunction(tests)
-            result = FALSE
-            for test in tests:
-                result = result | test
-            return result
+            return disjunction_of(tests)
         if not isinstance(query, QUERY):
-            raise self.unsupported("this use of ANY or ALL", node)
+            return self.in_array(node, op, left, right, query)
         value = (self.bind(left),)
         if isinstance(right, exp.All):
             return ~self.context.subquery("any", query, OPPOSITE[op], value)
         return self.context.subquery("any", query, op, value)
+
+    def in_array(self, node: exp.Expr, op: str, left: exp.Expr, right: exp.Any | exp.All, array: exp.Expr) -> Expr:
+        """x = ANY (array): of a constant array all comparisons, of others whether x is an element."""
+        value = self.bind(left)
+        found = catalog_lookup.in_array(self, value, self.bind(array), node)
+        if isinstance(found, list):
+            tests = [self.compare(op, value, element, node) for element in found]
+            return conjunction(tests) if isinstance(right, exp.All) else disjunction_of(tests)
+        if (op, type(right)) == ("eq", exp.Any):
+            return self.checked(found, node)
+        if (op, type(right)) == ("ne", exp.All):
+            return self.checked(~found, node)
+        raise self.unsupported("ANY or ALL of an array with anything but = ANY and <> ALL", node)
+
+    def member_of(self, node: exp.Dot) -> Expr:
+        """(f(x)).field: a field of what a function gives several rows of."""
+        inner = node.this.this if isinstance(node.this, exp.Paren) else node.this
+        found = self.context.set_function(inner, node.name.lower())
+        if found is None and isinstance(inner, exp.Column):
+            value = self.bind(inner)
+            if self.context.declared(value) == "_pg_expandarray" and node.name.lower() == "x":
+                return value
+        if found is None:
+            raise self.unsupported(f"a field ({written(node)[:60]})", node)
+        return found
+
+    def from_set(self, node: exp.Expr) -> Expr:
+        """A function that gives several rows."""
+        found = self.context.set_function(node)
+        if found is None:
+            raise self.unsupported(f"function {self.source.called(node)} here", node)
+        return found
+
+    def subscript(self, node: exp.Bracket) -> Expr:
+        return self.checked(catalog_lookup.subscript(self, node), node)
+
+    def session_value(self, node: exp.Expr) -> Expr:
+        name = {"currentschema": "current_schema", "currentcatalog": "current_catalog"}
+        named = name.get(node.key, "current_database" if node.key == "currentdatabase" else "current_user")
+        return catalog_lookup.session_value(self, named)
+
+    def current_schemas(self, node: exp.Expr) -> Expr:
+        return catalog_lookup.current_schemas(self, lit(False) if node.this is None else self.bind(node.this))
+
+    def version(self, node: exp.Expr) -> Expr:
+        return catalog_lookup.version(self)
 
     def same(self, node: exp.NullSafeEQ) -> Expr:
         return self.checked(self.bind(node.this).is_same(self.bind(node.expression)), node)
@@ -400,7 +460,7 @@ class Scalars:
             if not isinstance(said, str) or len(said) > 1:
                 raise self.error("ESCAPE takes one constant character, or none at all", node)
             escape = said or None
-        pattern = self.bind(node.expression)
+        pattern = folded_constant(self.bind(node.expression))
         value = self.bind(node.this)
         if pattern.op != "lit" or not (pattern.params[1] is None or isinstance(pattern.params[1], str)):
             if escape is not None:
@@ -457,6 +517,9 @@ class Scalars:
         return self.decided(self.checked(choice, node), node)
 
     def cast(self, node: exp.Cast) -> Expr:
+        special = catalog_lookup.pg_cast(self, node)
+        if special is not None:
+            return self.checked(special, node)
         target = functions.column_type(self.source, node.args["to"])
         value = self.bind(node.this)
         if isinstance(node.this, exp.Literal) and node.this.is_string and target.kind in ("date", "timestamp"):
@@ -466,6 +529,8 @@ class Scalars:
                 if isinstance(node, exp.TryCast):
                     return lit(None, target)
                 raise self.source.error(str(error), node.this) from None
+        if target == types.String == self.type(value, node.this) and self.context.declared(value) == "":
+            return value
         if not isinstance(node, exp.TryCast):
             return self.checked(value.cast(target), node)
         kind = self.type(value, node.this)
@@ -475,6 +540,8 @@ class Scalars:
 
     def joined(self, node: exp.DPipe) -> Expr:
         parts = [self.bind(part) for part in flatten(node, exp.DPipe)]
+        if all(part.op == "lit" and isinstance(part.params[1], str) for part in parts):
+            return lit("".join(part.params[1] for part in parts))
         return self.checked(concat(*parts), node)
 
     def subquery(self, node: exp.Expr) -> Expr:
@@ -503,6 +570,14 @@ class Scalars:
 
     def alias(self, node: exp.Alias) -> Expr | Interval:
         return self.any(node.this)
+
+
+def disjunction_of(tests: list[Expr]) -> Expr:
+    """That one of some conditions is true."""
+    result = FALSE
+    for test in tests:
+        result = result | test
+    return result
 
 
 def condition(expression: Expr) -> Expr:
@@ -561,4 +636,13 @@ RULES: dict[type[exp.Expr], Callable[..., Any]] = {
     exp.CurrentTimestamp: Scalars.now,
     exp.CurrentDate: Scalars.today,
     exp.Alias: Scalars.alias,
+    exp.Dot: Scalars.member_of,
+    exp.Bracket: Scalars.subscript,
+    exp.Explode: Scalars.from_set,
+    **dict.fromkeys(
+        (exp.CurrentUser, exp.SessionUser, exp.CurrentSchema, exp.CurrentCatalog, exp.CurrentDatabase),
+        Scalars.session_value,
+    ),
+    exp.CurrentSchemas: Scalars.current_schemas,
+    exp.CurrentVersion: Scalars.version,
 }

@@ -15,6 +15,12 @@ if TYPE_CHECKING:
     from tektite.sql.bind.clause import ClauseContext
 
 
+DEFAULT_SCHEMA = "public"
+"""The schema of what is named without one."""
+SAME_SCHEMA = {"main": DEFAULT_SCHEMA}
+"""Other names of schemas."""
+
+
 def folded(node: exp.Expr | None) -> str:
     """An identifier as it is compared: in lower case, unless quoted."""
     if node is None:
@@ -31,10 +37,20 @@ class Relation:
 
     alias: str
     columns: list[tuple[str, str]]
+    schema: str = ""
+    """The schema that its name is in, where it is called by its name."""
+    is_function: bool = False
+    """Whether it is the rows of a function, of one column."""
     hidden: dict[str, str] = field(default_factory=dict)
     """Visible names that a USING has merged with another relation's, with the column that it made: found only with the alias
     before them.
     """
+
+    def is_called(self, table: str, schema: str = "") -> bool:
+        """Whether a name before a column, which may be empty, means this relation."""
+        if schema and SAME_SCHEMA.get(schema, schema) != (self.schema or DEFAULT_SCHEMA):
+            return False
+        return not table or self.alias.lower() == table.lower()
 
 
 @dataclass
@@ -48,13 +64,13 @@ class NameScope:
     clause: ClauseContext | None = None
     """The outputs of the query, while they are bound: aggregates of its columns in the queries within it belong to them."""
 
-    def find(self, column: str, table: str) -> list[str]:
+    def find(self, column: str, table: str, schema: str = "") -> list[str]:
         """The unique names that a column's name may mean here."""
         if not table and column.lower() in self.merged:
             return self.merged[column.lower()]
         found = []
         for relation in self.relations:
-            if table and relation.alias.lower() != table.lower():
+            if not relation.is_called(table, schema):
                 continue
             for visible, unique in relation.columns:
                 if visible.lower() == column.lower() and (table or visible.lower() not in relation.hidden):
@@ -70,21 +86,27 @@ class NameScope:
 
     def resolve(self, node: exp.Column, source: StatementText) -> tuple[str, int]:
         """The unique name that a column means, and how many queries further out it is found."""
-        column, table = folded(node.this), folded(node.args.get("table"))
+        column, table, schema = folded(node.this), folded(node.args.get("table")), folded(node.args.get("db"))
         for depth, scope in enumerate(self.around()):
-            found = scope.find(column, table)
+            found = scope.find(column, table, schema)
             if len(found) > 1:
                 shown = f"{table}.{column}" if table else column
                 raise source.error(f"column {shown!r} is ambiguous: write the table before it, as in t.{column}", node)
+            if not found and not table:
+                # the only column of a function's rows goes by the name of these as well
+                found = [
+                    r.columns[0][1] for r in scope.relations if r.is_function and r.alias.lower() == column.lower()
+                ]
             if found:
                 return found[0], depth
-        raise self._unknown(column, table, node, source)
+        raise self._unknown(column, table, schema, node, source)
 
-    def _unknown(self, column: str, table: str, node: exp.Column, source: StatementText) -> Exception:
+    def _unknown(self, column: str, table: str, schema: str, node: exp.Column, source: StatementText) -> Exception:
         relations = [r for scope in self.around() for r in scope.relations]
-        if table and not any(r.alias.lower() == table.lower() for r in relations):
+        if table and not any(r.is_called(table, schema) for r in relations):
             hint = nearest(table, [r.alias for r in relations if r.alias])
-            return source.error(f"there is no table {table!r} in FROM: {hint}", node, NotFoundError)
-        names = [v for r in relations if not table or r.alias.lower() == table.lower() for v, _ in r.columns]
+            shown = f"{schema}.{table}" if schema else table
+            return source.error(f"there is no table {shown!r} in FROM: {hint}", node, NotFoundError)
+        names = [v for r in relations if r.is_called(table, schema) for v, _ in r.columns]
         where = f" in {table!r}" if table else ""
         return source.error(f"there is no column {column!r}{where}: {nearest(column, names)}", node, NotFoundError)

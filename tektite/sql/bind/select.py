@@ -97,7 +97,8 @@ class SelectList:
         star = item if isinstance(item, exp.Star) else item.this if isinstance(item, exp.Column) else None
         if isinstance(star, exp.Star):
             table = folded(item.args.get("table")) if isinstance(item, exp.Column) else ""
-            for title, unique in relations.expand(self.binder, self.scope, star, table, item):
+            schema = folded(item.args.get("db")) if isinstance(item, exp.Column) else ""
+            for title, unique in relations.expand(self.binder, self.scope, star, table, item, schema):
                 self.titles.append(title)
                 self.outputs.append(col(unique))
                 self.trees.append(item)
@@ -198,6 +199,7 @@ class SelectList:
             kept = local and output.params[0] not in {name for name, _ in outputs}
             name = output.params[0] if kept else binder.name(title, self.clause.scalars.type(output, tree))
             outputs.append((name, output))
+            binder.declare(col(name), binder.declared(output))
         names = [name for name, _ in outputs]
         distinct = self.node.args.get("distinct")
         chosen = self._distinct_on(distinct, plan, outputs)

@@ -1,5 +1,6 @@
 """Lowering: from logical plans to collections.
 
-lower      turns a decorrelated logical plan into a collection
-row_order  the order of result rows, for ORDER BY
+lower          turns a decorrelated logical plan into a collection
+number_series  the numbers between two bounds, for each row
+row_order      the order of result rows, for ORDER BY
 """

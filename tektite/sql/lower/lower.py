@@ -25,6 +25,7 @@ from tektite.sql.logical import (
     Project,
     Recall,
     Scan,
+    Series,
     Solution,
     Top,
     Union,
@@ -32,6 +33,7 @@ from tektite.sql.logical import (
     Variable,
     Window,
 )
+from tektite.sql.lower.number_series import NumberSeries
 from tektite.values.schema import Schema
 
 
@@ -82,6 +84,8 @@ class Lowering:
                 return limited(self.lower(node.input), node.order, node.by, node.limit, node.offset)
             case Window():
                 return windowed(self.lower(node.input), node.calls).select(list(node.columns))
+            case Series():
+                return series(self.lower(node.input), node)
             case Recall():
                 return renamed(self._variables[node.variable], node.names)
             case Solution():
@@ -114,6 +118,14 @@ def renamed(collection: Collection, names: tuple[str, ...]) -> Collection:
     if old == names:
         return collection
     return project(collection, [(new, col(name)) for new, name in zip(names, old, strict=True)])
+
+
+def series(collection: Collection, node: Series) -> Collection:
+    """Each row with every number between its bounds."""
+    kept = list(collection.schema.names)
+    bounds = [("#start", node.start), ("#end", node.end), ("#step", node.step)]
+    wide = project(collection, [*((name, col(name)) for name in kept), *bounds])
+    return wide.flat_map(NumberSeries(tuple(kept), node.name, node.exclusive), **node.columns)
 
 
 def once(collection: Collection, by: tuple[str, ...]) -> Collection:

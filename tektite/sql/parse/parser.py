@@ -15,6 +15,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 from tektite.errors import UnsupportedError
 from tektite.sql.parse.dialect import Dialect
 from tektite.sql.parse.places import StatementText
+from tektite.sql.parse.postgres_spelling import arrays_spelt, spelt
 from tektite.sql.parse.read_arguments import noting
 from tektite.sql.parse.tokens import checked, tokenized, unclosed
 
@@ -79,12 +80,33 @@ class Subscribe(Statement):
 
 @dataclass(frozen=True)
 class Show(Named):
-    """SHOW TABLES | VIEWS | INDEXES | ARRANGEMENTS | COLUMNS FROM name; the name is empty where there is none."""
+    """SHOW TABLES | VIEWS | INDEXES | ARRANGEMENTS | SCHEMAS | COLUMNS FROM name | setting | ALL; the name may be empty."""
 
     what: str
 
 
-SHOWN = ("tables", "views", "indexes", "arrangements", "columns")
+@dataclass(frozen=True)
+class SetSetting(Named):
+    """SET name = values, and RESET name, which has no values; the name is empty for RESET ALL."""
+
+    values: tuple[str, ...] | None
+
+
+@dataclass(frozen=True)
+class Savepoint(Named):
+    """SAVEPOINT name, or RELEASE name."""
+
+    what: str
+
+
+@dataclass(frozen=True)
+class Nothing(Statement):
+    """A statement about what there is not."""
+
+    what: str
+
+
+SHOWN = ("tables", "views", "indexes", "arrangements", "schemas", "columns")
 
 
 def parse(text: str) -> Iterator[Statement]:
@@ -119,7 +141,9 @@ class StatementParser:
         start = self.tokens[0].start
         readers = {
             "EXPLAIN": self.explain, "PREPARE": self.prepare, "EXECUTE": self.execute, "DEALLOCATE": self.deallocate,
-            "SUBSCRIBE": self.subscribe, "SHOW": self.show, "DESCRIBE": self.describe,
+            "SUBSCRIBE": self.subscribe, "SHOW": self.show, "DESCRIBE": self.describe, "SET": self.set, "RESET": self.reset,
+            "CLOSE": self.nothing_open, "UNLISTEN": self.nothing_open, "DISCARD": self.discard,
+            "SAVEPOINT": self.savepoint, "RELEASE": self.savepoint,
         }  # fmt: skip
         reader = readers.get(self.tokens[0].text.upper())
         if reader is None or self.tokens[0].token_type == TokenType.STRING:
@@ -134,7 +158,8 @@ class StatementParser:
         if not tokens:
             raise self.source.error("syntax error: the statement ends here", len(self.source.text))
         try:
-            trees = self.dialect.parser().parse(checked(self.source, tokens, self.dialect), self.source.text)
+            written = spelt(checked(self.source, tokens, self.dialect), self.source.text)
+            trees = self.dialect.parser().parse(written, self.source.text)
         except ParseError as error:
             raise self._syntax_error(error) from None
         except RecursionError:
@@ -146,7 +171,7 @@ class StatementParser:
         if found is None or isinstance(found, exp.Command):
             words = [token.text.upper() for token in tokens[:2] if token.text.isidentifier()]
             raise self.source.error(f"{' '.join(words)} is not supported", tokens[0].start, UnsupportedError)
-        return noting(found)
+        return noting(arrays_spelt(found))
 
     def _syntax_error(self, error: ParseError) -> Exception:
         if not error.errors:
@@ -237,23 +262,94 @@ class StatementParser:
 
     def show(self, start: int) -> Statement:
         what = self.word(", ".join(word.upper() for word in SHOWN))
+        if what == "all" and self.at == len(self.tokens):
+            return Show(self.source, start, start, "", "all")
         if what not in SHOWN:
-            listed = ", ".join(word.upper() for word in SHOWN)
-            raise self.source.error(f"SHOW {what.upper()} is not supported; there are: {listed}", self.tokens[1].start,
-                                    UnsupportedError)  # fmt: skip
+            words = [what]
+            while self.at < len(self.tokens):
+                words.append(self.word("the name of a setting"))
+            return Show(self.source, start, self.tokens[1].start, " ".join(words), "setting")
         place, name = start, ""
         if what == "columns" and not (self.skip("FROM") or self.skip("IN")):
             raise self.source.error("syntax error: expected FROM and a table", self._next())
         if what == "columns":
-            place, name = self._next(), self.word("the name of a table")
+            place, name = self._next(), self.qualified("the name of a table")
         self.end()
         return Show(self.source, start, place, name, what)
 
     def describe(self, start: int) -> Statement:
         self.skip("TABLE")
-        place, name = self._next(), self.word("the name of a table or view")
+        place, name = self._next(), self.qualified("the name of a table or view")
         self.end()
         return Show(self.source, start, place, name, "columns")
+
+    def qualified(self, wanted: str) -> str:
+        """A name, with a schema before it or without."""
+        name = self.word(wanted)
+        return f"{name}.{self.word(wanted)}" if self.skip(".") else name
+
+    def set(self, start: int) -> Statement:
+        """SET [SESSION | LOCAL] name TO | = values; SET TIME ZONE, NAMES and SESSION CHARACTERISTICS have words of their own."""
+        if self.skip("SESSION") and self.skip("CHARACTERISTICS"):
+            self.skip("AS")
+        if self.skip("LOCAL"):
+            raise self.source.error(
+                "SET LOCAL is not supported: SET lasts as long as the session", start, UnsupportedError
+            )
+        place = self._next()
+        name = self.qualified("the name of a setting")
+        for words, meant in ((("time", "ZONE"), "timezone"), (("names", ""), "client_encoding")):
+            if name == words[0] and (not words[1] or self.skip(words[1])):
+                name = meant
+        if name == "transaction" and self.skip("ISOLATION") and self.skip("LEVEL"):
+            level = " ".join(token.text.lower() for token in self.tokens[self.at :])
+            return SetSetting(self.source, start, place, "transaction_isolation", (level,))
+        if name not in ("timezone", "client_encoding") and not (self.skip("TO") or self.skip("=")):
+            raise self.source.error("syntax error: expected TO or = and a value", self._next())
+        self.skip("TO") or self.skip("=")
+        values = []
+        sign = ""
+        for token in self.tokens[self.at :]:
+            if token.token_type == TokenType.DASH:
+                sign = "-"
+            elif token.token_type != TokenType.COMMA:
+                values.append(sign + token.text)
+                sign = ""
+        if not values:
+            raise self.source.error("syntax error: expected a value", self._next())
+        is_default = [v.upper() for v in values] == ["DEFAULT"]
+        return SetSetting(self.source, start, place, name, None if is_default else tuple(values))
+
+    def nothing_open(self, start: int) -> Statement:
+        """CLOSE ALL and UNLISTEN *: there are neither cursors nor channels, so that nothing is left open."""
+        if not (self.skip("ALL") or self.skip("*")):
+            what = self.tokens[0].text.upper()
+            raise self.source.error(f"{what} of one name is not supported: there is nothing to {what.lower()}", start,
+                                    UnsupportedError)  # fmt: skip
+        self.end()
+        return Nothing(self.source, start, self.tokens[0].text.upper())
+
+    def discard(self, start: int) -> Statement:
+        """DISCARD ALL: the settings of the session are as they began."""
+        if not self.skip("ALL"):
+            raise self.source.error("DISCARD takes ALL", self._next(), UnsupportedError)
+        self.end()
+        return SetSetting(self.source, start, start, "", None)
+
+    def savepoint(self, start: int) -> Statement:
+        """SAVEPOINT name, RELEASE [SAVEPOINT] name."""
+        what = self.tokens[0].text.upper()
+        self.skip("SAVEPOINT")
+        place, name = self._next(), self.word("the name of a savepoint")
+        self.end()
+        return Savepoint(self.source, start, place, name, what)
+
+    def reset(self, start: int) -> Statement:
+        """RESET name | ALL."""
+        place = self._next()
+        name = self.qualified("the name of a setting, or ALL")
+        self.end()
+        return SetSetting(self.source, start, place, "" if name == "all" else name, None)
 
     def _next(self) -> int:
         return self.tokens[self.at].start if self.at < len(self.tokens) else self.tokens[-1].end + 1

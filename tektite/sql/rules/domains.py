@@ -18,6 +18,7 @@ from tektite.sql.logical import (
     Node,
     Once,
     Project,
+    Series,
     Top,
     Union,
     Window,
@@ -164,7 +165,7 @@ def pushed_down(node: Node, domain: Domain, names: Names) -> Node:
     bound = node.with_expressions(lambda expression: expression.substitute(domain.columns))
     passed = [(name, col(name)) for name in domain.names]
     match bound:
-        case Filter():
+        case Filter() | Series():
             return bound.with_inputs(pushed_down(bound.input, domain, names))
         case Project():
             return Project(pushed_down(bound.input, domain, names), (*bound.outputs, *passed))

@@ -1,17 +1,18 @@
 """Running statements: sessions, tables, changes, transactions, prepared statements.
 
-copy             COPY: files to tables, and results to files; CSV and Parquet
-create           CREATE: tables, views and indexes
-describe         the parameters and columns of a statement, before it is run
-direct           INSERT of given rows and SELECT by key, without a plan
-drop             DROP, with and without CASCADE
-insert           INSERT, and what happens to rows whose key exists
-prepared         PREPARE and EXECUTE: one dataflow for all bindings
-result           the result of a statement
-runner           SQL's state of an engine; runs each statement
-show             SHOW and DESCRIBE
-statement_cache  caches parsed and planned statements
-table_writes     what INSERT, UPDATE and DELETE share: the table, its rows, RETURNING
-transactions     BEGIN, COMMIT, ROLLBACK, and reads and writes between them
-update           UPDATE: pairs of old and new rows
+copy              COPY: files to tables, and results to files; CSV and Parquet
+create            CREATE: tables, views and indexes
+describe          the parameters and columns of a statement, before it is run
+direct            INSERT of given rows and SELECT by key, without a plan
+drop              DROP, with and without CASCADE
+insert            INSERT, and what happens to rows whose key exists
+prepared          PREPARE and EXECUTE: one dataflow for all bindings
+result            the result of a statement
+runner            SQL's state of an engine; runs each statement
+session_settings  SET and RESET
+show              SHOW and DESCRIBE
+statement_cache   caches parsed and planned statements
+table_writes      what INSERT, UPDATE and DELETE share: the table, its rows, RETURNING
+transactions      BEGIN, COMMIT, ROLLBACK, and reads and writes between them
+update            UPDATE: pairs of old and new rows
 """

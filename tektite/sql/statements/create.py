@@ -22,6 +22,7 @@ from tektite.sql.bind.functions import column_type
 from tektite.sql.bind.named_relations import Definition
 from tektite.sql.bind.query import Binder
 from tektite.sql.bind.scope import NameScope, folded
+from tektite.sql.catalog.schemas import DEFAULT, SYSTEM, same_schema, schema_said, stored_name, written_name
 from tektite.sql.parse.places import StatementText, nearest
 from tektite.sql.parse.read_arguments import not_needed, refuse_unread, written
 from tektite.sql.statements.result import Result
@@ -58,6 +59,8 @@ def create(runner: StatementRunner, source: StatementText, tree: exp.Create, par
         return create_view(runner, source, tree, parameters)
     if kind == "INDEX":
         return create_index(runner, source, tree)
+    if kind == "SCHEMA":
+        return create_schema(runner, source, tree)
     raise source.error(f"CREATE {kind} is not supported", source.where(kind), UnsupportedError)
 
 
@@ -75,11 +78,11 @@ def refuse_modifiers(source: StatementText, tree: exp.Create, kind: str) -> None
 
 
 def new_name(runner: StatementRunner, source: StatementText, tree: exp.Create, node: exp.Expr) -> str | None:
-    """A name that is free; None if it is taken and the statement says IF NOT EXISTS."""
-    name = folded(node)
-    if name.startswith("__"):
+    """A name that is free, as the engine will know it; None if it is taken and the statement says IF NOT EXISTS."""
+    name = made_name(runner, source, node)
+    if folded(node.this if isinstance(node, exp.Table) else node).startswith("__"):
         raise source.error(f"names that begin with __ are reserved: {name!r}", node)
-    if runner.relation_named(name) is None and name not in runner.indexes:
+    if runner.relation_stored(name) is None and name not in runner.indexes:
         return name
     stored = core_of(runner.engine).storage
     if stored is not None and name in stored.unclaimed and (tree.args.get("kind") or "").upper() == "TABLE":
@@ -92,9 +95,38 @@ def new_name(runner: StatementRunner, source: StatementText, tree: exp.Create, n
     )
 
 
+def made_name(runner: StatementRunner, source: StatementText, node: exp.Expr) -> str:
+    """What the engine will call something that is created: in the schema that is said, or the first of the search path."""
+    if not isinstance(node, exp.Table):
+        return folded(node)
+    said = schema_said(source, node)
+    schema = said or next(iter(runner.settings.search_path), DEFAULT)
+    if schema in SYSTEM:
+        raise source.error(f"schema {schema!r} is the system's: nothing can be created in it", node, ConflictError)
+    if schema not in runner.schema_names():
+        hint = nearest(schema, runner.schema_names())
+        raise source.error(f"there is no schema {schema!r}: CREATE SCHEMA makes one; {hint}", node, NotFoundError)
+    return stored_name(schema, folded(node.this))
+
+
+def create_schema(runner: StatementRunner, source: StatementText, tree: exp.Create) -> Result:
+    """CREATE SCHEMA name: names of tables and views can begin with it."""
+    node = tree.this
+    name = same_schema(folded(node.args.get("db")))
+    if not name or "." in name or name.startswith("__"):
+        raise source.error("a schema has a name without dots", node)
+    if name in runner.schema_names():
+        if not tree.args.get("exists"):
+            raise source.error(f"there is a schema {name!r} already", node, ConflictError)
+        not_needed(tree)
+    refuse_unread(source, tree)
+    runner.schemas.add(name)
+    return Result("CREATE SCHEMA")
+
+
 def kind_of(runner: StatementRunner, name: str) -> str:
-    """What a name names."""
-    found = runner.relation_named(name)
+    """What a name of the engine names."""
+    found = runner.relation_stored(name)
     return "table" if isinstance(found, Table) else "index" if name in runner.indexes else "view"
 
 
@@ -109,9 +141,8 @@ def create_table(
         return create_table_as(runner, source, tree, parameters)
     if not isinstance(tree.this, exp.Schema):
         raise source.error("CREATE TABLE needs columns, as in (id int, name varchar)", tree, UnsupportedError)
-    refuse_schema(source, tree.this.this)
-    replaced = replaceable(runner, source, tree, tree.this.this.this, "table")
-    name = replaced or new_name(runner, source, tree, tree.this.this.this)
+    replaced = replaceable(runner, source, tree, tree.this.this, "table")
+    name = replaced or new_name(runner, source, tree, tree.this.this)
     if name is None:
         not_needed(tree)
         return Result("CREATE TABLE")
@@ -166,9 +197,8 @@ def create_table_as(
     """CREATE TABLE name [(columns)] AS query: a table with the rows that the query has now."""
     schema = tree.this if isinstance(tree.this, exp.Schema) else None
     node = tree.this if schema is None else schema.this
-    refuse_schema(source, node)
-    replaced = replaceable(runner, source, tree, node.this, "table")
-    name = replaced or new_name(runner, source, tree, node.this)
+    replaced = replaceable(runner, source, tree, node, "table")
+    name = replaced or new_name(runner, source, tree, node)
     if name is None:
         not_needed(tree)
         return Result("CREATE TABLE")
@@ -198,12 +228,6 @@ def primary_key(item: exp.Expr) -> exp.PrimaryKey | None:
     if isinstance(item, exp.Constraint) and len(item.expressions) == 1:
         item = item.expressions[0]
     return item if isinstance(item, exp.PrimaryKey) else None
-
-
-def refuse_schema(source: StatementText, node: exp.Expr) -> None:
-    """There are no schemas: a name has one part."""
-    if node.args.get("db"):
-        raise source.error("a schema before the name is not supported", node, UnsupportedError)
 
 
 def constraints(source: StatementText, item: exp.ColumnDef, column: str, key: list[str], required: list[str]) -> None:
@@ -270,8 +294,7 @@ def create_view(
 ) -> Result:
     """CREATE VIEW: a definition; CREATE MATERIALIZED VIEW: kept up to date."""
     schema = tree.this if isinstance(tree.this, exp.Schema) else None
-    refuse_schema(source, tree.this if schema is None else schema.this)
-    node = (tree.this if schema is None else schema.this).this
+    node = tree.this if schema is None else schema.this
     properties = tree.args.get("properties")
     materialized = any(isinstance(p, exp.MaterializedProperty) for p in (properties.expressions if properties else ()))
     what = "CREATE MATERIALIZED VIEW" if materialized else "CREATE VIEW"
@@ -281,7 +304,7 @@ def create_view(
         raise source.error(f"{what} needs AS and a query", tree)
     name = replaced or new_name(runner, source, tree, node)
     if name is None:
-        found = runner.relation_named(folded(node))
+        found = runner.relation_stored(made_name(runner, source, node))
         not_needed(tree)
         return Result(what, view=found if isinstance(found, View) else None)
     aliases = [folded(c.this if isinstance(c, exp.ColumnDef) else c) for c in schema.expressions] if schema else []
@@ -296,10 +319,12 @@ def create_view(
     if materialized:
         refuse_lost_order(source, query, planned.bound)
     if not materialized:
-        runner.definitions[name] = Definition(name, query, planned.bound.titles, source, planned.reads)
+        kinds = tuple(planned.bound.plan.columns[column] for column in planned.bound.names)
+        runner.definitions[name] = Definition(name, query, planned.bound.titles, source, planned.reads, kinds)
         return Result(what)
     take_away(runner, replaced)
     view = runner.install(name, planned)
+    runner.view_texts[core_of(view)] = written(query)
     return Result(what, view=view)
 
 
@@ -344,7 +369,7 @@ def replaceable(
     runner: StatementRunner, source: StatementText, tree: exp.Create, node: exp.Expr, kind: str
 ) -> str | None:
     """The name of what OR REPLACE replaces, which is of the same kind and which nobody reads; None if there is no such thing."""
-    found = runner.relation_named(folded(node)) if tree.args.get("replace") else None
+    found = runner.relation_stored(made_name(runner, source, node)) if tree.args.get("replace") else None
     if found is None or found.name.startswith("__"):
         return None
     other = {Table: "table", View: "materialized view"}.get(type(found), "view")
@@ -380,7 +405,7 @@ def create_index(runner: StatementRunner, source: StatementText, tree: exp.Creat
         raise source.error("CREATE UNIQUE INDEX is not supported", source.where("UNIQUE"), UnsupportedError)
     if index.args["params"] is not None and index.args["params"].args.get("where"):
         raise source.error("an index of some rows (WHERE) is not supported", index.args["params"], UnsupportedError)
-    table_name = folded(index.args["table"].this)
+    table_name = written_name(source, index.args["table"])
     found = runner.relation_named(table_name)
     if not isinstance(found, Table | View) or found.name.startswith("__"):
         hint = nearest(table_name, runner.known())

@@ -15,6 +15,7 @@ from tektite.errors import ConflictError, NotFoundError, UnsupportedError
 from tektite.plan.algebra import Read, count_uses
 from tektite.sql.bind.named_relations import Definition
 from tektite.sql.bind.scope import folded
+from tektite.sql.catalog.schemas import DEFAULT, SYSTEM, name_parts, same_schema, written_name
 from tektite.sql.parse.places import StatementText, nearest
 from tektite.sql.parse.read_arguments import refuse_unread
 from tektite.sql.statements import prepared
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 def drop(runner: StatementRunner, source: StatementText, tree: exp.Drop, parameters: Mapping[str, Any]) -> Result:
     """DROP TABLE, VIEW, MATERIALIZED VIEW or INDEX: refused while something reads it, unless that is to go as well."""
     kind = (tree.args.get("kind") or "").upper()
+    if kind == "SCHEMA":
+        return drop_schemas(runner, source, tree)
     if kind not in ("TABLE", "VIEW", "INDEX"):
         raise source.error(f"DROP {kind} is not supported", source.where(kind), UnsupportedError)
     cascade = bool(tree.args.get("cascade"))
@@ -46,7 +49,7 @@ def drop(runner: StatementRunner, source: StatementText, tree: exp.Drop, paramet
             shown = ", ".join(repr(reader) for reader in readers)
             message = f"cannot drop {kind.lower()} {name!r}: {shown} read{'s' * (len(readers) == 1)} it"
             raise source.error(message, node, ConflictError)
-        found = runner.relation_named(name)
+        found = runner.relation_stored(name)
         if isinstance(found, Table) and runner.transaction is not None and runner.transaction.changes(found):
             message = f"cannot drop table {name!r}: the open transaction has changed it; COMMIT or ROLLBACK first"
             raise source.error(message, node, ConflictError)
@@ -58,9 +61,44 @@ def drop(runner: StatementRunner, source: StatementText, tree: exp.Drop, paramet
     return Result(f"{dropped}, and what read it: {', '.join(more)}" if more else dropped)
 
 
+def drop_schemas(runner: StatementRunner, source: StatementText, tree: exp.Drop) -> Result:
+    """DROP SCHEMA: refused while something is in it, unless that is to go as well."""
+    nodes = tree.args.get("tables") or [tree.this]
+    cascade = bool(tree.args.get("cascade"))
+    chosen = []
+    for node in nodes:
+        name = same_schema(folded(node.args.get("db")))
+        if name in (DEFAULT, *SYSTEM):
+            raise source.error(f"schema {name!r} cannot be dropped", node, ConflictError)
+        if name not in runner.schema_names():
+            if tree.args.get("exists"):
+                continue
+            raise source.error(
+                f"there is no schema {name!r}: {nearest(name, runner.schema_names())}", node, NotFoundError
+            )
+        inside = [known for known in runner.known() if name_parts(known)[0] == name]
+        if inside and not cascade:
+            shown = ", ".join(map(repr, sorted(inside)))
+            message = (
+                f"cannot drop schema {name!r}: {shown} {'is' if len(inside) == 1 else 'are'} in it; CASCADE drops all"
+            )
+            raise source.error(message, node, ConflictError)
+        chosen.append((name, inside))
+    refuse_unread(source, tree)
+    for name, inside in chosen:
+        for known in inside:
+            if runner.relation_stored(known) is None:
+                continue  # it went with what it reads
+            for reader in all_readers(runner, known):
+                remove(runner, *reader)
+            remove(runner, kind_of(runner, known).upper(), known)
+        runner.schemas.discard(name)
+    return Result("DROP SCHEMA")
+
+
 def wanted(runner: StatementRunner, source: StatementText, kind: str, node: exp.Expr, lenient: bool) -> str | None:
     """The name of what is to be dropped; None if there is no such thing and that is no mistake."""
-    name = folded(node.this)
+    name = folded(node.this) if kind == "INDEX" else written_name(source, node)
     found: Any = runner.indexes.get(name) if kind == "INDEX" else runner.relation_named(name)
     right = {
         "TABLE": isinstance(found, Table),
@@ -85,7 +123,7 @@ def all_readers(runner: StatementRunner, name: str) -> list[tuple[str, str]]:
     found: list[tuple[str, str]] = []
 
     def visit(known: str) -> None:
-        source = runner.relation_named(known)
+        source = runner.relation_stored(known)
         views = [view for view, reads in runner.reads.items() if known in reads]
         views += [d.name for d in runner.definitions.values() if known in d.reads]
         if isinstance(source, Table | View):

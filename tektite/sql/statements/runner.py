@@ -17,9 +17,10 @@ from sqlglot import exp
 
 from tektite.engine.core import core_of
 from tektite.engine.input_core import InputCore
-from tektite.engine.session import Transaction
+from tektite.engine.session import Session, Transaction
 from tektite.engine.table import Table
 from tektite.engine.view import View
+from tektite.engine.view_core import ViewCore
 from tektite.engine.write_set import WriteSet
 from tektite.errors import ConflictError, TektiteError, UnsupportedError
 from tektite.expr import Expr, col, lit
@@ -29,7 +30,10 @@ from tektite.query.collection import Collection
 from tektite.sql.bind.bound import nothing
 from tektite.sql.bind.named_relations import HIDDEN, Definition, Given, Reads
 from tektite.sql.bind.query import Binder
-from tektite.sql.bind.scope import folded
+from tektite.sql.catalog import catalog_lookup
+from tektite.sql.catalog.contents import CatalogContents
+from tektite.sql.catalog.schemas import DEFAULT, SYSTEM, implied_schemas, stored_name, written_name
+from tektite.sql.catalog.settings import SessionSettings
 from tektite.sql.logical import Node, outer_columns
 from tektite.sql.lower.lower import Lowering
 from tektite.sql.lower.row_order import ordered
@@ -38,7 +42,18 @@ from tektite.sql.parse.depth_limit import deep_calls
 from tektite.sql.parse.places import StatementText
 from tektite.sql.parse.read_arguments import copied, refuse_unread
 from tektite.sql.rules.decorrelate import decorrelate
-from tektite.sql.statements import copy, create, drop, insert, prepared, show, table_writes, transactions, update
+from tektite.sql.statements import (
+    copy,
+    create,
+    drop,
+    insert,
+    prepared,
+    session_settings,
+    show,
+    table_writes,
+    transactions,
+    update,
+)
 from tektite.sql.statements.result import Result
 from tektite.sql.statements.statement_cache import Planned, Remembered, carries_data
 from tektite.values import types
@@ -60,6 +75,13 @@ class StatementRunner:
         """What each materialised view was defined over, by name."""
         self.defaults: WeakKeyDictionary[InputCore, dict[str, Any]] = WeakKeyDictionary()
         """What DEFAULT says of the columns of tables."""
+        self.view_texts: WeakKeyDictionary[ViewCore, str] = WeakKeyDictionary()
+        """The queries of materialised views, as they are written."""
+        self.schemas: set[str] = set()
+        """The schemas that were created."""
+        self.savepoints: WeakKeyDictionary[Transaction, dict[str, Any]] = WeakKeyDictionary()
+        """What transactions had written at their savepoints, by name, the latest last."""
+        self._settings: WeakKeyDictionary[Session, SessionSettings] = WeakKeyDictionary()
         self.clock: Callable[[], datetime.datetime] = utc_now
         self._unit: Table | None = None
         self._now: Table | None = None
@@ -71,6 +93,18 @@ class StatementRunner:
     def transaction(self) -> Transaction | None:
         """The transaction that is open in the caller's runner, if one is."""
         return core_of(self.engine).sessions.transaction
+
+    @property
+    def settings(self) -> SessionSettings:
+        """The settings of the caller's session."""
+        return self.settings_of(core_of(self.engine).sessions.current())
+
+    def settings_of(self, session: Session) -> SessionSettings:
+        """The settings of a session."""
+        found = self._settings.get(session)
+        if found is None:
+            found = self._settings[session] = SessionSettings()
+        return found
 
     # ------------------------------------------------------------------ statements
 
@@ -141,6 +175,12 @@ class StatementRunner:
                 return self._subscribe(source, statement.tree, parameters)
             case parser.Show():
                 return show.show(self, statement)
+            case parser.Savepoint():
+                return transactions.savepoint(self, statement)
+            case parser.Nothing():
+                return Result(statement.what)
+            case parser.SetSetting():
+                return session_settings.change(self, statement)
             case parser.Prepare():
                 return prepared.prepare(self, statement)
             case parser.Execute():
@@ -180,7 +220,7 @@ class StatementRunner:
 
     def _subscribe(self, source: StatementText, tree: exp.Expr, parameters: Mapping[str, Any]) -> Result:
         """The changes of a view, or of a query that is installed for it."""
-        name = only_table(tree)
+        name = only_table(source, tree)
         found = None if name is None else self.relation_named(name)
         temporary = False
         if not isinstance(found, View) or found.name.startswith(HIDDEN):
@@ -211,7 +251,8 @@ class StatementRunner:
             raise source.placed(error, tree.find(exp.With)) from None
         except RecursionError:
             raise source.error("the query is nested too deeply", None, UnsupportedError) from None
-        return Planned(plan, bound, reads.names, reads.asked)
+        declared = tuple(binder.declared(col(name)) for name in bound.names)
+        return Planned(plan, bound, reads.names, reads.asked, reads_system=reads.reads_system, declared=declared)
 
     def collection(self, planned: Planned, hidden: bool = False) -> Collection:
         """A query as a collection, its columns under their visible names; with those that only order it, if asked."""
@@ -250,7 +291,25 @@ class StatementRunner:
         table = self.once(found)
         titles = unique_titles(planned.bound.titles)
         shown = dict(zip(planned.bound.names, titles, strict=True))
-        return ordered(table, [(shown.get(o.column, o.column), o) for o in planned.bound.order]).select(titles)
+        found_rows = ordered(table, [(shown.get(o.column, o.column), o) for o in planned.bound.order]).select(titles)
+        return self.described_rows(found_rows, planned.declared)
+
+    def described_rows(self, rows: pa.Table, declared: tuple[str, ...]) -> pa.Table:
+        """Rows whose columns say which type of PostgreSQL they have, if ours does not: as metadata `pg_type`. Oids that are shown
+        as names are texts.
+        """
+        if not any(declared):
+            return rows
+        contents = CatalogContents(self, self.settings)
+        for at, type in enumerate(declared):
+            if type in catalog_lookup.REGISTERED and pa.types.is_integer(rows.schema.field(at).type):
+                names = catalog_lookup.names_of_oids(contents, type)
+                texts = [None if v is None else names.get(v, str(v)) for v in rows.column(at).to_pylist()]
+                rows = rows.set_column(at, rows.schema.field(at).name, pa.array(texts, pa.string()))
+            if type and not type.startswith("_pg"):
+                field = rows.schema.field(at).with_metadata({"pg_type": type})
+                rows = rows.set_column(at, field, rows.column(at))
+        return rows
 
     def reader(self) -> Reads:
         """The tables and views, as one more statement sees them."""
@@ -295,6 +354,11 @@ class StatementRunner:
 
     def install(self, name: str, planned: Planned) -> View:
         """Keep a query up to date under a name."""
+        if planned.reads_system:
+            raise UnsupportedError(
+                f"{name!r} reads the system catalogs, which cannot be kept up to date: CREATE VIEW makes a definition, which is "
+                "read anew each time"
+            )
         view = self.engine.install(name, self.collection(planned))
         self.reads[name] = planned.reads
         # columns that only LIMIT needs for its order are not the view's, which then has no order
@@ -357,15 +421,30 @@ class StatementRunner:
         found += [p.name for p in self.prepared.values() if name in p.reads]
         return found
 
-    def relation_named(self, name: str) -> Table | View | Definition | None:
-        """What has a name, whatever its case."""
+    def schema_names(self) -> list[str]:
+        """Every schema: those that were created, those that names of tables and views say, and those of the system."""
+        return sorted({DEFAULT, *SYSTEM, *self.schemas, *implied_schemas(self.known())})
+
+    def relation_named(self, written: str) -> Table | View | Definition | None:
+        """What a name means as a statement writes it, whatever its case: without a schema, the first found in the search path."""
+        schema, dot, name = written.partition(".")
+        if dot:
+            return self.relation_stored(stored_name(schema, name)) or self.relation_stored(written)
+        for schema in self.settings.search_path:
+            found = self.relation_stored(stored_name(schema, written))
+            if found is not None:
+                return found
+        return None
+
+    def relation_stored(self, name: str) -> Table | View | Definition | None:
+        """What the engine knows by a name, whatever its case."""
         core = core_of(self.engine)
         if name in core.inputs or name in core.views:
             return (core.inputs if name in core.inputs else core.views)[name].facade
         if name in self.definitions:
             return self.definitions[name]
         lowered = [known for known in self.known() if known.lower() == name.lower()]
-        return self.relation_named(lowered[0]) if len(lowered) == 1 and lowered[0] != name else None
+        return self.relation_stored(lowered[0]) if len(lowered) == 1 and lowered[0] != name else None
 
 
 def cast_columns(
@@ -396,15 +475,15 @@ def unique_titles(titles: list[str]) -> list[str]:
     return found
 
 
-def only_table(tree: exp.Expr) -> str | None:
+def only_table(source: StatementText, tree: exp.Expr) -> str | None:
     """The name that SELECT * FROM name, and nothing more, mentions."""
     if not isinstance(tree, exp.Select) or [type(e) for e in tree.expressions] != [exp.Star]:
         return None
     said = {name for name, value in tree.args.items() if value}
-    source = tree.args.get("from_")
-    if source is None or said != {"expressions", "from_"} or not isinstance(source.this, exp.Table):
+    table = tree.args.get("from_")
+    if table is None or said != {"expressions", "from_"} or not isinstance(table.this, exp.Table):
         return None
-    return folded(source.this.this) if isinstance(source.this.this, exp.Identifier) else None
+    return written_name(source, table.this) if isinstance(table.this.this, exp.Identifier) else None
 
 
 def utc_now() -> datetime.datetime:

@@ -11,8 +11,8 @@ from tektite.engine.input_core import InputCore
 from tektite.engine.table import Table
 from tektite.engine.versions import read_version
 from tektite.engine.view import View
-from tektite.errors import NotFoundError
-from tektite.sql.parse.parser import Show
+from tektite.errors import NotFoundError, UnsupportedError
+from tektite.sql.parse.parser import SHOWN, Show
 from tektite.sql.parse.places import nearest
 from tektite.sql.statements.result import Result
 
@@ -21,11 +21,32 @@ if TYPE_CHECKING:
 
 
 def show(runner: StatementRunner, statement: Show) -> Result:
-    """SHOW TABLES | VIEWS | INDEXES | ARRANGEMENTS | COLUMNS FROM name."""
+    """SHOW TABLES | VIEWS | INDEXES | ARRANGEMENTS | SCHEMAS | COLUMNS FROM name | a setting | ALL."""
     if statement.what == "columns":
         return Result("SHOW", columns(runner, statement))
-    shown = {"tables": tables, "views": views, "indexes": indexes, "arrangements": arrangements}
+    if statement.what == "setting":
+        return Result("SHOW", setting(runner, statement))
+    if statement.what == "all":
+        names = ("name", "setting", "description")
+        every = list(zip(*runner.settings.rows(), strict=True))
+        return Result("SHOW", pa.table({n: pa.array(v, pa.string()) for n, v in zip(names, every, strict=True)}))
+    shown = {
+        "tables": tables, "views": views, "indexes": indexes, "arrangements": arrangements, "schemas": schemas,
+    }  # fmt: skip
     return Result("SHOW", shown[statement.what](runner))
+
+
+def setting(runner: StatementRunner, statement: Show) -> pa.Table:
+    """One setting, as a column of its name."""
+    try:
+        name = runner.settings.known(statement.name)
+    except NotFoundError:
+        listed = ", ".join(word.upper() for word in SHOWN)
+        message = (
+            f"SHOW {statement.name.upper()} is not supported; there are settings (SHOW ALL lists them), and {listed}"
+        )
+        raise statement.source.error(message, statement.place, UnsupportedError) from None
+    return pa.table({name: pa.array([runner.settings.show(name)], pa.string())})
 
 
 def tables(runner: StatementRunner) -> pa.Table:
@@ -39,6 +60,11 @@ def tables(runner: StatementRunner) -> pa.Table:
             "key": pa.array([", ".join(i.declared.key) for i in found], pa.string()),
         }
     )
+
+
+def schemas(runner: StatementRunner) -> pa.Table:
+    """The schemas."""
+    return pa.table({"name": pa.array(runner.schema_names(), pa.string())})
 
 
 def rows_of(table: InputCore) -> int | None:

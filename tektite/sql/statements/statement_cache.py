@@ -58,6 +58,10 @@ class Planned:
     asked: set[str]
     collections: dict[tuple[str, ...], Collection] = field(default_factory=dict)
     joins: str = "auto"
+    reads_system: bool = False
+    """Whether it holds rows of the system catalogs, as they were when it was planned."""
+    declared: tuple[str, ...] = ()
+    """The types of PostgreSQL that its visible columns have, where ours do not say them."""
 
     def joined_by(self, joins: str) -> Planned:
         """The same plan with a join strategy forced."""
@@ -67,7 +71,7 @@ class Planned:
         """The same plan for another statement, which may give its columns other titles."""
         bound = self.bound
         fresh = Bound(bound.plan, bound.names, list(bound.titles), bound.order)
-        return Planned(self.plan, fresh, set(self.reads), self.asked, self.collections, self.joins)
+        return replace(self, bound=fresh, reads=set(self.reads))
 
 
 @dataclass(frozen=True)
@@ -165,6 +169,8 @@ class Remembered:
             self._plans.move_to_end(id(tree))
             return known.planned.again()
         planned = make()
+        if planned.reads_system:  # it holds rows of the system catalogs as they are
+            return planned
         # The tree is held, so that no other one gets its id.
         self._plans[id(tree)] = Known(tree, planned, self._ground(planned.asked))
         if len(self._plans) > PLANS:

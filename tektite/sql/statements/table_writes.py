@@ -18,6 +18,7 @@ from tektite.engine.core import core_of
 from tektite.engine.table import Table
 from tektite.errors import ConflictError, IncorrectError, NotFoundError, TektiteError, UnsupportedError
 from tektite.sql.bind.scope import folded
+from tektite.sql.catalog.schemas import written_name
 from tektite.sql.parse.places import StatementText, nearest
 from tektite.sql.parse.read_arguments import copied, refuse_unread
 from tektite.sql.statements.result import Result
@@ -34,15 +35,13 @@ CHANGED = "#changed"
 
 def target(runner: StatementRunner, source: StatementText, node: exp.Expr) -> Table:
     """The table that a statement changes."""
-    if node.args.get("db"):
-        raise source.error("a schema before the name of a table is not supported", node, UnsupportedError)
-    name = folded(node.this)
+    name = written_name(source, node)
     found = runner.relation_named(name)
     if isinstance(found, Table) and not found.name.startswith("__"):
         return found
     if found is not None:
         raise source.error(f"{name!r} is a view: only tables can be changed", node, ConflictError)
-    known = [n for n in runner.known() if isinstance(runner.relation_named(n), Table)]
+    known = [n for n in runner.known() if isinstance(runner.relation_stored(n), Table)]
     raise source.error(f"there is no table {name!r}: {nearest(name, known)}", node, NotFoundError)
 
 

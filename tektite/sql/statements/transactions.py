@@ -1,4 +1,4 @@
-"""BEGIN, COMMIT and ROLLBACK of the calling session's transaction (`tektite.engine.session`), and how statements write.
+"""BEGIN, SAVEPOINT, COMMIT, ROLLBACK of the calling session's transaction (`tektite.engine.session`), and how statements write.
 
 A statement that fails leaves the transaction as it was. COMMIT writes all changes into one epoch, or, if they do not fit what the
 tables hold by then, none.
@@ -14,8 +14,10 @@ from sqlglot import exp
 
 from tektite.engine.core import core_of
 from tektite.engine.write_set import WriteSet
-from tektite.errors import ConflictError
-from tektite.sql.parse.places import StatementText
+from tektite.errors import ConflictError, NotFoundError
+from tektite.sql.bind.scope import folded
+from tektite.sql.parse.parser import Savepoint
+from tektite.sql.parse.places import StatementText, nearest
 from tektite.sql.parse.read_arguments import refuse_unread
 from tektite.sql.statements.result import Result
 
@@ -84,13 +86,46 @@ def commit(runner: StatementRunner, source: StatementText, tree: exp.Commit, par
 def rollback(
     runner: StatementRunner, source: StatementText, tree: exp.Rollback, parameters: Mapping[str, Any]
 ) -> Result:
-    """ROLLBACK: forget all changes since BEGIN."""
+    """ROLLBACK: forget all changes since BEGIN, or, with TO, since a savepoint."""
+    saved = tree.args.get("savepoint")
+    name = "" if saved is None else folded(saved)
     refuse_unread(source, tree)
-    opened(runner, source, tree).rollback()
+    if saved is not None:
+        back_to(runner, opened(runner, source, tree), source, name, saved)
+    else:
+        opened(runner, source, tree).rollback()
     return Result("ROLLBACK")
 
 
-def opened(runner: StatementRunner, source: StatementText, tree: exp.Expr) -> Transaction:
+def savepoint(runner: StatementRunner, statement: Savepoint) -> Result:
+    """SAVEPOINT name: what was written so far can be gone back to. RELEASE name: it cannot any more."""
+    transaction = opened(runner, statement.source, statement.place)
+    known = runner.savepoints.setdefault(transaction, {})
+    if statement.what == "RELEASE":
+        for later in list(known)[place_of(known, statement.source, statement.name, statement.place) :]:
+            del known[later]
+        return Result("RELEASE")
+    known.pop(statement.name, None)
+    known[statement.name] = transaction.mark()
+    return Result("SAVEPOINT")
+
+
+def back_to(runner: StatementRunner, transaction: Transaction, source: StatementText, name: str, at: exp.Expr) -> None:
+    """Forget what a transaction has written since a savepoint, and the savepoints after it."""
+    known = runner.savepoints.setdefault(transaction, {})
+    for later in list(known)[place_of(known, source, name, at) + 1 :]:
+        del known[later]
+    transaction.return_to(known[name])
+
+
+def place_of(known: Mapping[str, Any], source: StatementText, name: str, at: exp.Expr | int) -> int:
+    """Which of the savepoints has a name."""
+    if name not in known:
+        raise source.error(f"there is no savepoint {name!r}: {nearest(name, known)}", at, NotFoundError)
+    return list(known).index(name)
+
+
+def opened(runner: StatementRunner, source: StatementText, tree: exp.Expr | int) -> Transaction:
     """The transaction that is open."""
     found = runner.transaction
     if found is None:

@@ -1,0 +1,245 @@
+"""What there is in an engine, as the system catalogs show it: schemas, relations with their columns, keys and indexes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from tektite.engine.core import core_of
+from tektite.engine.input_core import InputCore
+from tektite.sql.catalog.oids import Oids
+from tektite.sql.catalog.pg_types import own_type, shown_type
+from tektite.sql.catalog.schemas import SYSTEM, name_parts
+from tektite.sql.catalog.settings import SessionSettings
+from tektite.sql.catalog.system_columns import SYSTEM_COLUMNS
+from tektite.sql.parse.read_arguments import written
+from tektite.values.types import Type
+
+if TYPE_CHECKING:
+    from tektite.sql.statements.runner import StatementRunner
+
+OWNER = 10
+"""The oid of the one user."""
+
+
+@dataclass(frozen=True)
+class ColumnEntry:
+    """A column of a relation. `declared` is PostgreSQL's type of a system relation's column; empty for others."""
+
+    name: str
+    type: Type
+    number: int
+    required: bool = False
+    default: str | None = None
+    declared: str = ""
+
+
+@dataclass(frozen=True)
+class ConstraintEntry:
+    """A PRIMARY KEY, UNIQUE or CHECK of a table, with the index that stands for it."""
+
+    oid: int
+    name: str
+    kind: str
+    columns: tuple[int, ...]
+    definition: str
+    index: int = 0
+
+
+@dataclass(frozen=True)
+class RelationEntry:
+    """A table (r), a view (v), a materialised view (m) or an index (i)."""
+
+    oid: int
+    schema: str
+    name: str
+    kind: str
+    columns: tuple[ColumnEntry, ...]
+    definition: str = ""
+    constraints: tuple[ConstraintEntry, ...] = ()
+    rows: int = -1
+    bytes: int = 0
+    of: int = 0
+    """The relation that an index is of."""
+    keys: tuple[int, ...] = ()
+    """The columns of an index, by number."""
+    is_primary: bool = False
+    is_unique: bool = False
+
+    @property
+    def is_system(self) -> bool:
+        return self.schema in SYSTEM
+
+
+@dataclass
+class CatalogContents:
+    """The objects of one engine as one session sees them."""
+
+    runner: StatementRunner
+    settings: SessionSettings
+    oids: Oids = field(default_factory=Oids)
+
+    @cached_property
+    def schemas(self) -> dict[str, int]:
+        """The oids of the schemas, by name."""
+        return {name: self.oids.of("schema", name) for name in self.runner.schema_names()}
+
+    @cached_property
+    def system(self) -> list[RelationEntry]:
+        """The system relations."""
+        found = []
+        for (schema, name), (kind, columns) in SYSTEM_COLUMNS.items():
+            parts = tuple(
+                ColumnEntry(title, own_type(type), at, declared=type)
+                for at, (title, type) in enumerate(columns.items(), 1)
+            )
+            found.append(RelationEntry(self.oids.of("relation", f"{schema}.{name}"), schema, name, kind, parts))
+        return found
+
+    @cached_property
+    def relations(self) -> list[RelationEntry]:
+        """Tables, views and indexes that users made."""
+        core = core_of(self.runner.engine)
+        found: list[RelationEntry] = []
+        for table in sorted(core.inputs.values(), key=lambda table: table.name):
+            if not table.name.startswith("__"):
+                found.extend(self._table(table))
+        for view in sorted(core.views.values(), key=lambda view: view.name):
+            if not view.name.startswith("__"):
+                text = self.runner.view_texts.get(view, "")
+                found.append(
+                    self._relation(view.name, "m", view.schema.names, view.schema.types, text, view.trace.rows)
+                )
+        for definition in sorted(self.runner.definitions.values(), key=lambda definition: definition.name):
+            names = tuple(self.runner.titles(definition.aliases))
+            found.append(self._relation(definition.name, "v", names, definition.types, written(definition.tree)))
+        known = {f"{r.schema}.{r.name}": r for r in found}
+        for index in self.runner.indexes.values():
+            of = known.get(".".join(name_parts(index.table)))
+            if of is not None:
+                numbers = tuple(c.number for name in index.columns for c in of.columns if c.name == name)
+                found.append(self._index(of, index.name, numbers))
+        return found
+
+    def _relation(
+        self, stored: str, kind: str, names: tuple[str, ...], types: tuple[Type, ...], text: str, rows: int = -1
+    ) -> RelationEntry:
+        schema, name = name_parts(stored)
+        columns = tuple(ColumnEntry(n, t, at) for at, (n, t) in enumerate(zip(names, types, strict=True), 1))
+        return RelationEntry(self.oids.of("relation", f"{schema}.{name}"), schema, name, kind, columns, text, rows=rows)
+
+    def _table(self, table: InputCore) -> list[RelationEntry]:
+        """A table, and the index of its primary key."""
+        schema, name = name_parts(table.name)
+        declared = table.describe()
+        keyed = declared.key if declared.unique or declared.semantics == "upsert" else ()
+        required = {*keyed, *declared.required}
+        defaults = self.runner.defaults.get(table, {})
+        columns = tuple(
+            ColumnEntry(n, t, at, n in required, default_text(defaults[n], t) if n in defaults else None)
+            for at, (n, t) in enumerate(zip(table.schema.names, table.schema.types, strict=True), 1)
+        )
+        oid = self.oids.of("relation", f"{schema}.{name}")
+        constraints = []
+        indexes = []
+        if keyed:
+            numbers = tuple(table.schema.names.index(column) + 1 for column in keyed)
+            title = f"{name}_pkey"
+            listed = ", ".join(quoted_name(column) for column in keyed)
+            made = RelationEntry(oid, schema, name, "r", columns)
+            indexes.append(self._index(made, title, numbers, is_primary=True))
+            number = self.oids.of("constraint", f"{schema}.{name}.{title}")
+            constraints.append(ConstraintEntry(number, title, "p", numbers, f"PRIMARY KEY ({listed})", indexes[0].oid))
+        entry = RelationEntry(
+            oid,
+            schema,
+            name,
+            "r",
+            columns,
+            constraints=tuple(constraints),
+            rows=0 if table.is_stream else table.trace.rows,
+        )
+        return [entry, *indexes]
+
+    def _index(self, of: RelationEntry, name: str, numbers: tuple[int, ...], is_primary: bool = False) -> RelationEntry:
+        columns = tuple(
+            ColumnEntry(of.columns[number - 1].name, of.columns[number - 1].type, at)
+            for at, number in enumerate(numbers, 1)
+        )
+        listed = ", ".join(quoted_name(column.name) for column in columns)
+        unique = "UNIQUE " if is_primary else ""
+        text = f"CREATE {unique}INDEX {quoted_name(name)} ON {qualified(of)} USING btree ({listed})"
+        oid = self.oids.of("relation", f"{of.schema}.{name}")
+        return RelationEntry(
+            oid,
+            of.schema,
+            name,
+            "i",
+            columns,
+            text,
+            of=of.oid,
+            keys=numbers,
+            is_primary=is_primary,
+            is_unique=is_primary,
+        )
+
+    # ------------------------------------------------------------------ what functions ask
+
+    def is_visible(self, relation: RelationEntry) -> bool:
+        """Whether a relation is found by its name alone."""
+        for schema in ("pg_catalog", *self.settings.search_path):
+            if any(r.schema == schema and r.name == relation.name for r in (*self.relations, *self.system)):
+                return schema == relation.schema
+        return False
+
+    @cached_property
+    def visible_names(self) -> dict[int, str]:
+        """What each relation is written as: with its schema where that is needed."""
+        first: dict[str, str] = {}
+        path = ("pg_catalog", *self.settings.search_path)
+        every = [*self.relations, *self.system]
+        for schema in reversed(path):
+            first |= {r.name: r.schema for r in every if r.schema == schema}
+        return {r.oid: quoted_name(r.name) if first.get(r.name) == r.schema else qualified(r) for r in every}
+
+    @cached_property
+    def hidden(self) -> list[int]:
+        """The oids of relations that are not found by their names alone."""
+        return [oid for oid, name in self.visible_names.items() if "." in name]
+
+    def relation_oid(self, text: str) -> int | None:
+        """The oid of a relation by its name, with a schema or without."""
+        schema, dot, name = text.replace('"', "").rpartition(".")
+        every = [*self.relations, *self.system]
+        if not dot:
+            oids = {shown.replace('"', ""): oid for oid, shown in self.visible_names.items()}
+            return oids.get(name) or oids.get(name.lower())
+        return next((r.oid for r in every if r.schema == schema.lower() and r.name in (name, name.lower())), None)
+
+
+def quoted_name(name: str) -> str:
+    """A name as SQL takes it.
+
+    >>> quoted_name("total"), quoted_name("My table")
+    ('total', '"My table"')
+    """
+    if name.isidentifier() and name == name.lower() and name.isascii():
+        return name
+    escaped = name.replace('"', '""')
+    return f'"{escaped}"'
+
+
+def qualified(relation: RelationEntry) -> str:
+    """A relation's name with its schema."""
+    return f"{quoted_name(relation.schema)}.{quoted_name(relation.name)}"
+
+
+def default_text(value: Any, type: Type) -> str:
+    """A DEFAULT as an expression."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, int | float) or type.kind == "decimal":
+        return str(value)
+    escaped = str(value).replace("'", "''")
+    return f"'{escaped}'::{shown_type(type)}"
