@@ -23,7 +23,11 @@ TOTALS = "SELECT shop, count(*) AS n, sum(amount) AS total FROM sales GROUP BY s
 
 
 def run(
-    rows: int = 100_000, shops: int = 1000, lookups: int = 3000, connections: tuple[int, ...] = (50, 200), seconds: float = 5.0
+    rows: int = 100_000,
+    shops: int = 1000,
+    lookups: int = 3000,
+    connections: tuple[int, ...] = (50, 200),
+    seconds: float = 5.0,
 ) -> Iterator[dict[str, Any]]:
     """Records of each system by `what`: look-up of a maintained view, single-row inserts of many connections, COPY."""
     systems = [("tektite", tektite_server)]
