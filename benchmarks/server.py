@@ -1,5 +1,5 @@
-"""The server beside real PostgreSQL (Debian's package), asked the same by the same clients: psycopg for single look-ups, asyncpg for
-many connections.
+"""The server beside real PostgreSQL (Debian's package), asked the same by the same clients: psycopg for single look-ups, asyncpg
+for many connections.
 """
 
 from __future__ import annotations

@@ -111,9 +111,9 @@ def test_tls_is_spoken_where_there_is_a_certificate(tmp_path: Path) -> None:
 
 def test_client_beyond_the_limit_is_told_to_come_again() -> None:
     with running_server(limits={"connections": 2}) as served:
-        with psycopg.connect(served.conninfo()), psycopg.connect(served.conninfo()):
-            with pytest.raises(psycopg.OperationalError, match="as many as there may be"):
-                psycopg.connect(served.conninfo())
+        full = pytest.raises(psycopg.OperationalError, match="as many as there may be")
+        with psycopg.connect(served.conninfo()), psycopg.connect(served.conninfo()), full:
+            psycopg.connect(served.conninfo())
         deadline = time.monotonic() + 10
         while len(served.server.connections) and time.monotonic() < deadline:
             time.sleep(0.01)

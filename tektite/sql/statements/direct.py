@@ -11,14 +11,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from sqlglot import exp
 
 from tektite.engine.core import core_of
 from tektite.engine.table import Table
 from tektite.engine.view import View
+from tektite.engine.view_core import ViewCore
 from tektite.sql.bind.scope import folded
 from tektite.sql.parse import parser
 from tektite.sql.parse.parser import label_of
+from tektite.values.schema import Schema
 from tektite.values.types import Type
 
 if TYPE_CHECKING:
@@ -67,6 +70,10 @@ class LookupByKey:
     """The labels of the key's values, in the order of the columns."""
     outputs: tuple[int, ...]
     columns: tuple[tuple[str, Type], ...]
+    key: Schema
+    """The columns of the key."""
+    shape: Schema
+    """The columns of the result."""
 
     def stands(self, runner: StatementRunner) -> bool:
         """Whether the table or view is still there, and can be read without waiting."""
@@ -78,12 +85,25 @@ class LookupByKey:
 
     def rows(self, values: Mapping[str, Any]) -> list[tuple[Any, ...]]:
         """The rows with these values. NULL equals nothing."""
-        key = [values[label] for label in self.labels]
+        key = tuple([values[label] for label in self.labels])
         if None in key:
             return []
-        found = self.found.lookup(*key)
-        outputs = self.outputs
-        return [tuple([row[at] for at in outputs]) for row in found]
+        core = core_of(self.found)
+        dictionary = core.engine.dictionary
+        with dictionary.reading():
+            wanted = self.key.encode([key], dictionary)[:, 0]
+            lead = int(wanted[0])
+            words = core.words(None, True, lead) if isinstance(core, ViewCore) else core.words(None, lead)
+            for column, word in zip(core.columns[1 : len(key)], wanted[1:], strict=True):
+                words = words[:, words[column] == word]
+            if not words.shape[1]:
+                return []
+            counts = words[-1]
+            if (counts < 0).any():
+                self.found.lookup(*key)  # which says that this is no collection
+            if (counts != 1).any():
+                words = np.repeat(words, np.maximum(counts, 0), axis=1)
+            return self.shape.decode_rows(words[list(self.outputs)], dictionary)
 
 
 def row_insert(runner: StatementRunner, statement: parser.Statement, given: Mapping[str, Type]) -> RowInsert | None:
@@ -141,7 +161,11 @@ def key_lookup(runner: StatementRunner, statement: parser.Statement, given: Mapp
     if outputs is None:
         return None
     columns = tuple([(title, found.schema.types[at]) for title, at in outputs])
-    return LookupByKey(found, tuple([key[at] for at in order[: len(key)]]), tuple([at for _, at in outputs]), columns)
+    leading = order[: len(key)]
+    return LookupByKey(
+        found, tuple([key[at] for at in leading]), tuple([at for _, at in outputs]), columns,
+        found.schema.select(*[names[at] for at in leading]), Schema(dict(columns)),
+    )  # fmt: skip
 
 
 # ---------------------------------------------------------------------- parts of trees
