@@ -31,8 +31,8 @@ _MADV_PAGEOUT = 21
 def run(
     limit: str = "512 MiB", times: Sequence[float] = (0.25, 4.0), epochs: int = 500, folder: str = ""
 ) -> Iterator[dict[str, Any]]:
-    """Records by `phase`. `own` is the most memory of the process's own (RssAnon) in the phase, less what it had before the engine
-    was made. In the phases called cold, the pages of the indexes are on the disk alone.
+    """Records by `phase`. `own` is the most memory of the process's own (RssAnon) in the phase, less what it had before the
+    engine was made. In the phases called cold, the pages of the indexes are on the disk alone.
     """
     for factor in times:
         rows = int(bytes_from(limit, "limit") * factor / 24)
@@ -59,7 +59,7 @@ def measured(path: Path, limit: str, rows: int, factor: float, epochs: int) -> I
         table = engine.table("t")
         yield said | {"phase": "open", "seconds": round(time.perf_counter() - began, 2), "own": watch.most()}
         began = time.perf_counter()
-        view = engine.install("n", table.count(by="b"), key="b")
+        view = engine.install("n", table.count(by="b"), order_by="b")
         engine.settle()
         yield said | {"phase": "index", "seconds": round(time.perf_counter() - began, 2), "own": watch.most()}
         keys = [key for part in parts(rows) for key in part[:: max(rows // epochs, 1), 1].tolist()]

@@ -161,12 +161,12 @@ def test_pattern(social: graph.PropertyGraph, name: str) -> None:
 def test_cycles_run_worst_case_optimally_over_the_indexes_that_are_there(social: graph.PropertyGraph) -> None:
     engine = engine_of(social)
     engine.install("components", graph.scc(social.graph("Knows")))
-    before = [found.name for found in engine.arrangements() if found.name.startswith("social_Knows")]
+    before = [found.name for found in engine.indexes() if found.name.startswith("social_Knows")]
     text = "MATCH (a)-[IS Knows]->(b)-[IS Knows]->(c)-[IS Knows]->(a) COLUMNS (a.id, b.id AS b, c.id AS c)"
     found = graph.graph_table(social, text)
     assert "strategy hector (cyclic)" in found.explain()
     engine.install("triangles", found)
-    assert [found.name for found in engine.arrangements() if found.name.startswith("social_Knows")] == before
+    assert [found.name for found in engine.indexes() if found.name.startswith("social_Knows")] == before
 
 
 def test_graph_over_collections_leaves_out_edges_to_what_is_no_node(social: graph.PropertyGraph) -> None:

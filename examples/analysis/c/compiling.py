@@ -1,7 +1,7 @@
 """C sources to LLVM's textual representation, by clang. Without clang, .ll files that another machine made can be read.
 
-clang emits what it would hand to its optimiser (`-O1 -disable-llvm-passes`), with line numbers. Any version whose text llvmlite's LLVM
-reads will do: text of an older version is read by a newer one.
+clang emits what it would hand to its optimiser (`-O1 -disable-llvm-passes`), with line numbers. Any version whose text
+llvmlite's LLVM reads will do: text of an older version is read by a newer one.
 """
 
 from __future__ import annotations

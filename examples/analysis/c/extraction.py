@@ -1,10 +1,10 @@
 """Facts of a module of LLVM: each function is a unit, and so are the globals.
 
 * Locals that no pointer leads to become values first (LLVM's `sroa`), so that facts are about values, not about stack slots.
-* An instruction is named after its function, its opcode and how often the opcode came before. A change of one function leaves the names
-  in others alone.
-* The address of a field of a struct is named after its base, so that `p->a` is one node however often a function writes it. Addresses of
-  elements of arrays are the array's: indexes are not told apart.
+* An instruction is named after its function, its opcode and how often the opcode came before. A change of one function
+  leaves the names in others alone.
+* The address of a field of a struct is named after its base, so that `p->a` is one node however often a function writes it.
+  Addresses of elements of arrays are the array's: indexes are not told apart.
 * Calls through pointers, and integers that become pointers, give no facts.
 """
 
@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
+from pathlib import Path
 from typing import Any
 
 from llvmlite import binding
@@ -34,17 +35,20 @@ Kind = binding.ValueKind
 def module_units(text: str, name: str) -> dict[str, dict[str, list[Row]]]:
     """The facts of a module, by function."""
     try:
-        module = binding.parse_assembly(text)
+        # A context of its own: in a shared one, LLVM renames a struct that another module has, too.
+        module = binding.parse_assembly(text, binding.create_context())
     except RuntimeError as error:
         raise CannotCompile(f"{name}: LLVM {binding.llvm_version_info[0]} cannot read it: {error}") from error
     with module:
         promote(module)
         printed = str(module)
+        source = Path(module.source_file).name
         instructions = printed_instructions(printed)
         units = {f"{name}: globals": global_facts(printed)}
         for function in module.functions:
             if not function.is_declaration:
-                units[f"{name}: {function.name}"] = FunctionFacts(function, name, instructions[function.name]).facts()
+                facts = FunctionFacts(function, source, instructions[function.name]).facts()
+                units[f"{name}: {function.name}"] = facts
     return units
 
 

@@ -1,7 +1,7 @@
 """The relations of facts of C programs. `rules/c/facts.dl` declares the same ones to Datalog.
 
-A node is a pointer (a local value `f/load3`, an argument `f/%0`, a global `@g`, a function `@f`), or the memory `*p` that a pointer
-leads to, or a part `p.S.2` of the struct that it leads to.
+A node is a pointer (a local value `f/load3`, an argument `f/%0`, a global `@g`, a function `@f`), or the memory `*p` that a
+pointer leads to, or a part `p.S.2` of the struct that it leads to.
 """
 
 from __future__ import annotations

@@ -110,9 +110,9 @@ async def copy_out(queries: ExtendedQueries, command: SessionCommand) -> str:
         columns = ", ".join(quoted(each) for each in listed(command)) or "*"
         query = f"SELECT {columns} FROM {quoted(command.name)}"
     result = await session.run(await session.prepare(query, {}, described=False), {})
-    if result.changes is None and result.table is None:
+    if result.subscription is None and result.table is None:
         raise IncorrectError("COPY ... TO STDOUT takes a table, a query, or a SUBSCRIBE in parentheses")
-    stream = None if result.changes is None else await ChangeStream.begin(session, result)
+    stream = None if result.subscription is None else await ChangeStream.begin(session, result)
     schema = stream.schema if stream is not None else (result.table or pa.table({})).schema
     kinds = list(Schema(schema).types)
     connection.send(messages.copy_response(b"H", int(options.form == "binary"), len(kinds)))

@@ -65,7 +65,7 @@ class Cursors:
         result = await self.session.run(known, {})
         formats = (1,) if command.part("binary") else ()
         is_held = command.part("hold").upper() == "WITH" or not self.session.is_in_transaction
-        if result.changes is not None:
+        if result.subscription is not None:
             stream = await ChangeStream.begin(self.session, result)
             self.by_name[name] = Cursor(stream.schema.empty_table(), formats, is_held, stream)
         elif result.table is not None:

@@ -135,7 +135,7 @@ class ExtendedQueries:
 
     async def send_result(self, result: Result) -> None:
         """Send a result as text: the columns, the rows and the tag."""
-        if result.changes is not None:
+        if result.subscription is not None:
             await self.commands.stream_rows(result)
             return
         if result.table is not None:
@@ -340,7 +340,7 @@ class ExtendedQueries:
             return
         assert known is not None
         result = await self.session.run(known, portal.values)
-        if result.changes is not None:
+        if result.subscription is not None:
             portal.is_run, portal.is_sent = True, True
             await self.commands.stream_rows(result, portal.formats, with_columns=False)
             return

@@ -36,11 +36,18 @@ from tektite.sql.logical import (
 )
 from tektite.sql.parse.parser import label_of
 from tektite.sql.parse.places import StatementText
+from tektite.sql.walking import free_columns
 from tektite.values import types
 from tektite.values.types import Type
 
 ENDLESS = 1 << 62
 """More rows than there can be: LIMIT and OFFSET beyond it count as this, so that their sum fits a word."""
+
+
+SHARED_FROM = 8
+"""Relations that a common table expression reads, with those that it reads through others, from which on it is bound once however
+often it is read: more than a query names by hand, and little to plan.
+"""
 
 
 class Tables(Protocol):
@@ -72,6 +79,8 @@ class CommonTable:
     ctes: dict[str, Any] = field(default_factory=dict)
     scope: NameScope | None = None
     is_read: bool = False
+    shared: Bound | None = None
+    """Its query, bound, where every use reads the same one."""
 
 
 class Binder:
@@ -86,6 +95,8 @@ class Binder:
         self.places: dict[str, exp.Expr] = {}
         self.ctes: dict[str, Any] = {}
         self.expanding: list[str] = []
+        self.relations_read = 0
+        """How many relations the query has read so far, those of common table expressions as often as these are bound."""
         self._declared: dict[Any, str] = {}
         self._declared_literals: dict[int, tuple[Expr, str]] = {}
         self.placeholders: dict[str, Expr] | None = None
@@ -197,14 +208,33 @@ class Binder:
         return CommonTable(cte.this, [folded(c) for c in cte.args["alias"].columns], known, scope)
 
     def defined(self, found: CommonTable, node: exp.Expr) -> Bound:
-        """A common table expression's query, bound anew for each use of it."""
+        """A common table expression's query. A small one is bound anew for each use, so that it is joined and filtered as each
+        use asks; a large one is bound once: a chain in which each reads the one before twice would double with each link.
+        """
+        if found.shared is not None:
+            return self._again(found.shared)
         outer, self.ctes = self.ctes, found.ctes
         found.is_read = True
+        before = self.relations_read
         try:
             bound = self.query(found.tree, found.scope)
         finally:
             self.ctes = outer
-        return Bound(bound.visible(), bound.names, self.aliased(bound.titles, found.aliases, node))
+        made = Bound(bound.visible(), bound.names, self.aliased(bound.titles, found.aliases, node))
+        if self.relations_read - before >= SHARED_FROM and not free_columns(made.plan):
+            found.shared = made
+            self.relations_read = before
+            return self._again(made)  # so that no column of what is shared is one of the queries around another use
+        return made
+
+    def _again(self, known: Bound) -> Bound:
+        """What was bound before, read once more under names of its own."""
+        self.relations_read += 1
+        names = [self.name(name, known.plan.columns[name]) for name in known.names]
+        for new, old in zip(names, known.names, strict=True):
+            self.declare(col(new), self.declared(col(old)))
+        plan = Project(known.plan, tuple((new, col(old)) for new, old in zip(names, known.names, strict=True)))
+        return Bound(plan, names, known.titles)
 
     def aliased(self, titles: list[str], aliases: list[str], node: exp.Expr) -> list[str]:
         """Visible names with the first of them replaced by a list of aliases."""

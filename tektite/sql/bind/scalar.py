@@ -540,8 +540,9 @@ class Scalars:
 
     def joined(self, node: exp.DPipe) -> Expr:
         parts = [self.bind(part) for part in flatten(node, exp.DPipe)]
-        if all(part.op == "lit" and isinstance(part.params[1], str) for part in parts):
-            return lit("".join(part.params[1] for part in parts))
+        if all(part.op == "lit" and isinstance(part.params[1], str | None) for part in parts):
+            texts = [part.params[1] for part in parts]
+            return lit(None if None in texts else "".join(texts), types.String)
         return self.checked(concat(*parts), node)
 
     def subquery(self, node: exp.Expr) -> Expr:

@@ -43,6 +43,11 @@ def is_text(value: Expr) -> bool:
     return value.op == "lit" and isinstance(value.params[1], str)
 
 
+def is_nothing(value: Expr) -> bool:
+    """Whether an expression is NULL, as parameters are while a statement is only described."""
+    return value.op == "lit" and value.params[1] is None
+
+
 # ---------------------------------------------------------------------- casts
 
 
@@ -244,6 +249,8 @@ def current_setting(scalars: Scalars, node: exp.Func, given: list[Expr]) -> Expr
 
 def set_config(scalars: Scalars, node: exp.Func, given: list[Expr]) -> Expr:
     """SET_CONFIG: sets a setting of the session, and gives its value."""
+    if len(given) > 1 and (is_nothing(given[0]) or is_nothing(given[1])):
+        return lit(None, types.String)
     if len(given) < 2 or not is_text(given[0]) or not is_text(given[1]):
         raise scalars.error("set_config takes a setting and its value as constant texts", node)
     settings = scalars.context.contents().settings
@@ -277,7 +284,7 @@ def object_text(scalars: Scalars, node: exp.Func, given: list[Expr]) -> Expr:
     """JSON_BUILD_OBJECT: the text of an object with constant names."""
     parts: list[Expr] = []
     for at, (name, value) in enumerate(zip(given[::2], given[1::2], strict=False)):
-        if not is_text(name):
+        if not is_text(name) and not is_nothing(name):
             raise scalars.unsupported("json_build_object with names that are not constant", node)
         kind = scalars.type(value, node)
         text = value.cast(types.String)
@@ -319,6 +326,8 @@ def array_to_string(scalars: Scalars, node: exp.Func, given: list[Expr]) -> Expr
     if is_text(array) and is_text(separator):
         return lit(separator.params[1].join(part for part in array_elements(array.params[1]) if part is not None))
     text, between = inside(array, scalars.context.declared(array))
+    if is_nothing(separator):
+        return lit(None, types.String)
     if not is_text(separator):
         raise scalars.unsupported("array_to_string with a separator that is not constant", node)
     return text.replace(between, separator.params[1])

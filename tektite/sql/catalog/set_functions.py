@@ -50,7 +50,7 @@ class SetFunctions:
         array, *others = [
             folded(self.clause.bind(part)) if at else self.clause.bind(part) for at, part in enumerate(given)
         ]
-        if others and (others[0].op != "lit" or others[0].params[1] != 1):
+        if others and (others[0].op != "lit" or others[0].params[1] not in (1, None)):
             raise self.clause.binder.unsupported(f"{called} of another dimension than 1", node)
         position, element = self._elements(array, node)
         if called == "generate_subscripts":

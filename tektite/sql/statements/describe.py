@@ -19,12 +19,12 @@ from tektite.expr import type_of as expression_type
 from tektite.sql.bind.bound import Bound
 from tektite.sql.bind.query import Binder
 from tektite.sql.bind.scope import folded
-from tektite.sql.catalog.catalog_lookup import REGISTERED
+from tektite.sql.catalog.catalog_lookup import REGISTERED, said_type
 from tektite.sql.logical import outer_columns
 from tektite.sql.parse import parser
 from tektite.sql.parse.parser import label_of
 from tektite.sql.parse.places import StatementText
-from tektite.sql.parse.read_arguments import copied, written
+from tektite.sql.parse.read_arguments import copied
 from tektite.sql.statements.table_writes import target
 from tektite.values import types
 from tektite.values.types import Type
@@ -141,8 +141,8 @@ class StatementDescriber:
             return types.Int
         if isinstance(around, TEXTUAL):
             return types.String
-        if isinstance(around, exp.Cast) and written(around.args["to"]).lower().startswith("reg"):
-            return types.String  # regclass and its like: the name of what has the number
+        if isinstance(around, exp.Cast) and said_type(around.args["to"]) in REGISTERED:
+            return types.String  # a name, for the oid that has it
         if isinstance(around, exp.Cast):
             return self.type_of(around, binder)
         if isinstance(around, exp.Binary | exp.Between | exp.In | exp.Coalesce | exp.Tuple | exp.If | exp.Case):
