@@ -228,6 +228,18 @@ def test_client_that_says_nothing_is_not_waited_for() -> None:
         assert works(served)
 
 
+def test_client_that_is_idle_for_too_long_is_disconnected() -> None:
+    with running_server(limits={"idle_seconds": 0.2}) as served:
+        client = psycopg.connect(served.conninfo(), autocommit=True)
+        assert client.execute("SELECT 1").fetchone() == (1,)
+        deadline = time.monotonic() + 10
+        while len(served.server.connections) and time.monotonic() < deadline:
+            time.sleep(0.02)
+        with pytest.raises(psycopg.OperationalError):
+            client.execute("SELECT 1")
+        assert works(served)
+
+
 def test_messages_out_of_order_are_errors_until_the_next_sync(served: RunningServer) -> None:
     late = message(b"E", b"none\0" + struct.pack("!i", 0)) + message(b"Q", b"select 1\0") + message(b"S")
     found = answered(served, HELLO + late + message(b"Q", b"select 42\0") + message(b"X"), goes=False)

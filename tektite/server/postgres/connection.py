@@ -65,6 +65,8 @@ class PostgresConnection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         """Bytes have arrived."""
         self.reader.feed(data)
+        if self.queries is not None:
+            self._limit_idling()
         if self._task is None and not self._is_waiting:
             self._pump()
         elif self._reading is not None:
@@ -107,7 +109,16 @@ class PostgresConnection(asyncio.Protocol):
         if seconds:
             self._timer = asyncio.get_running_loop().call_later(seconds, self._is_late, reason)
 
+    def _limit_idling(self) -> None:
+        """Begin to wait for the client's next words."""
+        seconds = self.server.plan.limits.idle_seconds
+        if seconds:
+            self.limit_time(seconds, f"it said nothing for {seconds:g} seconds")
+
     def _is_late(self, reason: str) -> None:
+        if self._task is not None or self._is_waiting:  # it is the client that waits
+            self._limit_idling()
+            return
         self.server.log.warning("connection closed", peer=self.peer, reason=reason)
         self.abort()
 
@@ -256,6 +267,7 @@ class PostgresConnection(asyncio.Protocol):
         self._startup = None
         self.queries = queries
         self.number = number
+        self._limit_idling()
 
     def _failed(self, error: BaseException) -> bool:
         """Report what failed; whether the connection goes on."""
