@@ -21,7 +21,9 @@ from tektite.engine.core import core_of
 from tektite.runtime.memory_limit import bytes_from
 
 NAME = "larger_than_memory"
-DESCRIPTION = "a table of `times` times the memory limit: load, open, epochs of one row, look-ups; memory of its own by phase"
+DESCRIPTION = (
+    "a table of `times` times the memory limit: load, open, epochs of one row, look-ups; memory of its own by phase"
+)
 
 COLUMNS = {"a": tk.Int, "b": tk.Int, "c": tk.Int}
 PART = 1_000_000
