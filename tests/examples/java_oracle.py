@@ -57,7 +57,9 @@ class Program:
             if one in self.arrays:
                 found |= {"java.lang.Cloneable", "java.io.Serializable"}
                 above = self.find_supertypes(self.arrays[one])
-                waiting.extend(other for other, component in self.arrays.items() if component in above and other not in found)
+                waiting.extend(
+                    other for other, component in self.arrays.items() if component in above and other not in found
+                )
         return found
 
     def is_unknown(self, type_: str) -> bool:
@@ -198,7 +200,9 @@ class State:
                 if m in self.this:
                     self.var[self.this[m]] |= program.unknown(c)
                 self.unknown_arguments(m)
-        used = {c for c, m in program["StaticAccess"] if m in self.reachable} | {program.owner[m] for m in self.reachable}
+        used = {c for c, m in program["StaticAccess"] if m in self.reachable} | {
+            program.owner[m] for m in self.reachable
+        }
         accessed = {c for c, m in program["StaticAccess"] if m in self.reachable}
         for c in accessed:
             while c in program.superclass:
@@ -340,7 +344,9 @@ class State:
             for h in list(self.var[v]):
                 self.throw(i, h, m)
         calls = [(i, m) for i, m in self.edges] + [(i, m) for i, _, m in self.lambda_edges]
-        callers = {row[0]: row[-1] for kind in ("Virtual", "Special", "Static") for row in program[f"{kind}MethodInvocation"]}
+        callers = {
+            row[0]: row[-1] for kind in ("Virtual", "Special", "Static") for row in program[f"{kind}MethodInvocation"]
+        }
         for i, callee in calls:
             for h in list(self.thrown[callee]):
                 self.throw(i, h, callers[i])

@@ -118,7 +118,11 @@ def test_context_sensitive_answers_equal_recomputation_after_changes() -> None:
         kept.refresh()
         views = kept.program.views(*asked)
         units = dict(kept.base.units)
-        for unit in ("Main.boxes()void", "Main$Box.put(java.lang.Object)void", "Main.lambdas(Main$Cat)java.lang.Object"):
+        for unit in (
+            "Main.boxes()void",
+            "Main$Box.put(java.lang.Object)void",
+            "Main.lambdas(Main$Cat)java.lang.Object",
+        ):
             kept.base.replace({unit: None})
         kept.base.replace({"Main.boxes()void": units["Main.boxes()void"]})
         anew.base.load(kept.base.units)
@@ -129,7 +133,9 @@ def test_context_sensitive_answers_equal_recomputation_after_changes() -> None:
 def test_every_question_can_be_asked_in_every_context(sample: Analysis) -> None:
     for context in CONTEXTS:
         assert dict(answer(sample, "figures", context))["reachable methods"] == 26
-    assert [question for question in QUESTIONS if question not in ("recursive", "locks") and not answer(sample, question)] == []
+    assert [
+        question for question in QUESTIONS if question not in ("recursive", "locks") and not answer(sample, question)
+    ] == []
 
 
 def test_a_file_that_breaks_leaves_the_answers_as_they_were(tmp_path: Path) -> None:

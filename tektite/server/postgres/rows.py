@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from tektite.server.postgres.messages import row_description
 from tektite.server.postgres.types import SIZES, TEXT, modifier_of, oid_of, writer
+from tektite.sql.catalog.pg_types import told_type
 from tektite.values.types import Type
 from tektite.values.words import type_from_arrow
 
@@ -22,7 +23,11 @@ PIECE_ROWS = 4096
 
 def columns_of(table: pa.Table) -> list[tuple[str, Type]]:
     """The names and types of a result's columns."""
-    return [(field.name, type_from_arrow(field.type)) for field in table.schema]
+    found = []
+    for field in table.schema:
+        declared = (field.metadata or {}).get(b"pg_type", b"").decode()
+        found.append((field.name, told_type(type_from_arrow(field.type), declared)))
+    return found
 
 
 def formats_of(asked: Sequence[int], columns: int) -> list[int]:

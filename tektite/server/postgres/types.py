@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import datetime
 import decimal
+import functools
 import struct
 from collections.abc import Callable
 from typing import Any, Final
 
 from tektite.errors import IncorrectError, UnsupportedError
+from tektite.sql.catalog.array_text import array_elements
+from tektite.sql.catalog.pg_types import PG_TYPES, ArrayText
 from tektite.values import types
 from tektite.values.types import DecimalType, Type
 
@@ -29,7 +32,8 @@ MICROSECOND: Final = datetime.timedelta(microseconds=1)
 OIDS: Final = {
     "int": INT8, "float": FLOAT8, "bool": BOOL, "string": TEXT_OID, "date": DATE, "timestamp": TIMESTAMP, "decimal": NUMERIC,
 }  # fmt: skip
-SIZES: Final = {INT8: 8, FLOAT8: 8, BOOL: 1, TEXT_OID: -1, DATE: 4, TIMESTAMP: 8, NUMERIC: -1}
+ARRAYS: Final = dict.fromkeys((1000, 1003, 1009, 1016), -1)
+SIZES: Final = {**ARRAYS, INT8: 8, FLOAT8: 8, BOOL: 1, TEXT_OID: -1, DATE: 4, TIMESTAMP: 8, NUMERIC: -1}
 
 KINDS: Final[dict[int, Type]] = {
     BOOL: types.Bool, INT8: types.Int, INT2: types.Int, INT4: types.Int, OID: types.Int, REGCLASS: types.Int,
@@ -42,6 +46,8 @@ KINDS: Final[dict[int, Type]] = {
 
 def oid_of(type: Type) -> int:
     """The number of a type."""
+    if isinstance(type, ArrayText):
+        return type.oid
     return OIDS.get(type.kind, TEXT_OID)
 
 
@@ -128,8 +134,24 @@ WRITE_BINARY: Final[dict[str, Callable[[Any], bytes]]] = {
 }
 
 
+def array_binary(element: str, text: str) -> bytes:
+    """An array of the system catalogs, from its text."""
+    write: dict[str, Callable[[str], bytes]] = {
+        "bool": lambda part: b"\1" if part == "t" else b"\0",
+        "int8": lambda part: struct.pack("!q", int(part)),
+    }
+    parts = array_elements(text)
+    head = struct.pack("!iiI", 1 if parts else 0, int(None in parts), PG_TYPES[element].oid)
+    if parts:
+        head += struct.pack("!ii", len(parts), 1)
+    cells = [None if part is None else write.get(element, str.encode)(part) for part in parts]
+    return head + b"".join(struct.pack("!i", -1) if c is None else struct.pack("!i", len(c)) + c for c in cells)
+
+
 def writer(type: Type, form: int) -> Callable[[Any], bytes]:
     """What writes values of a type in a format."""
+    if isinstance(type, ArrayText) and form == BINARY:
+        return functools.partial(array_binary, type.element)
     return (WRITE_BINARY if form == BINARY else WRITE_TEXT).get(type.kind, lambda value: str(value).encode())
 
 

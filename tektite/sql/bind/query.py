@@ -97,6 +97,8 @@ class Binder:
         self.expanding: list[str] = []
         self.relations_read = 0
         """How many relations the query has read so far, those of common table expressions as often as these are bound."""
+        self.element_types: dict[int, str] = {}
+        """The types of PostgreSQL that the elements of arrays have, by the id of the tree that makes one."""
         self._declared: dict[Any, str] = {}
         self._declared_literals: dict[int, tuple[Expr, str]] = {}
         self.placeholders: dict[str, Expr] | None = None
@@ -208,7 +210,7 @@ class Binder:
         return CommonTable(cte.this, [folded(c) for c in cte.args["alias"].columns], known, scope)
 
     def defined(self, found: CommonTable, node: exp.Expr) -> Bound:
-        """A common table expression's query. A small one is bound anew for each use, so that it is joined and filtered as each use
+        """A common table expression's query. A small one is bound anew for each use, so that it is joined and filtered as the use
         asks; a large one is bound once, so that a chain in which each reads the one before twice does not double with each link.
         """
         if found.shared is not None:

@@ -92,6 +92,33 @@ _FROM = {"bool": types.Bool, "float4": types.Float, "float8": types.Float, "time
          "timestamp": types.Timestamp, "time_stamp": types.Timestamp, **dict.fromkeys(INTEGERS, types.Int)}  # fmt: skip
 
 
+@dataclass(frozen=True, slots=True)
+class ArrayText(Type):
+    """An array of the system catalogs: a text of ours, which clients of PostgreSQL are to read as an array of `element`."""
+
+    element: str = "text"
+
+    @property
+    def oid(self) -> int:
+        """The number of PostgreSQL's type."""
+        return PG_TYPES[f"_{self.element}"].oid
+
+
+REGISTERED = ("regclass", "regtype", "regnamespace", "regproc")
+"""Oids that are shown as names."""
+
+
+def told_type(type: Type, declared: str) -> Type:
+    """The type that a client is told of a column of ours, which was declared as one of PostgreSQL's.
+
+    >>> told_type(types.String, "_text").oid, told_type(types.Int, "oid")
+    (1009, int)
+    """
+    if type == types.String and declared in ("_text", "_name", "_bool", "_int8"):
+        return ArrayText("string", declared.removeprefix("_"))
+    return types.String if declared in REGISTERED else type
+
+
 def pg_type(type: Type) -> PgType:
     """What PostgreSQL would call a type of ours.
 

@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from tektite.errors import TektiteError
-from tektite.expr import Expr, lit
+from tektite.expr import Expr, col, lit
 from tektite.expr import type_of as expression_type
 from tektite.sql.bind.query import Binder
 from tektite.sql.bind.scope import folded
-from tektite.sql.catalog.catalog_lookup import REGISTERED, said_type
+from tektite.sql.catalog.catalog_lookup import said_type
+from tektite.sql.catalog.pg_types import REGISTERED, told_type
 from tektite.sql.logical import outer_columns
 from tektite.sql.parse import parser
 from tektite.sql.parse.parser import label_of
@@ -163,7 +164,8 @@ class StatementDescriber:
         with outer_columns(binder.columns):
             bound = binder.query(tree, None)
         kinds = bound.plan.columns
-        return [(title, kinds[name]) for title, name in zip(bound.titles, bound.names, strict=True)]
+        told = {name: told_type(kinds[name], binder.declared(col(name))) for name in bound.names}
+        return [(title, told[name]) for title, name in zip(bound.titles, bound.names, strict=True)]
 
     def binder(self) -> Binder:
         return Binder(self.source, self.runner.reader())
