@@ -44,6 +44,7 @@ from tektite.sql.parse.places import StatementText
 from tektite.sql.parse.read_arguments import copied, refuse_unread
 from tektite.sql.rules.decorrelate import decorrelate
 from tektite.sql.statements import (
+    alter,
     copy,
     create,
     drop,
@@ -493,6 +494,7 @@ def utc_now() -> datetime.datetime:
 
 HANDLERS: dict[type[exp.Expr], Callable[[StatementRunner, StatementText, Any, Mapping[str, Any]], Result]] = {
     exp.Create: create.create,
+    exp.Alter: alter.alter,
     exp.Drop: drop.drop,
     exp.Insert: insert.insert,
     exp.Update: update.update,
