@@ -6,12 +6,14 @@ current.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import cast
 
 import numpy as np
 
 import tektite as tk
 from benchmarks.workloads import Words, r
 from tektite.engine.core import core_of
+from tektite.query.match import Joins
 
 SUBJECT_SEED, CHOICE_SEED, RMAT_SEED = 11, 12, 13
 
@@ -33,7 +35,7 @@ class Attributes:
             for at in range(arity)
         ]
         clauses = [(part, ("subject", f"v{at}")) for at, part in enumerate(self.parts)]
-        found = tk.match(*clauses, strategy=strategy, order=order)
+        found = tk.match(*clauses, joins=cast(Joins, strategy), order=order)
         self.view = self.engine.install("star", found, keep=False)
         self.declared = declared
         self.subjects = subjects
@@ -72,7 +74,7 @@ class Attributes:
 
     def held(self) -> dict[str, int]:
         """Tuples in the arrangements of the attributes, and in those that only this query has."""
-        base = sum(info.rows for info in self.engine.arrangements() if info.name != "star")
+        base = sum(info.rows for info in self.engine.indexes() if info.name != "star")
         return {"base_tuples": base, "own_tuples": sum(trace.rows for trace in core_of(self.view).flow.traces)}
 
     def close(self) -> None:
@@ -98,7 +100,7 @@ class Triangles:
     def install(self) -> None:
         """Keep the triangles of what is there, and of what will come, counted."""
         clauses = [(self.edges, ("a", "b")), (self.edges, ("b", "c")), (self.edges, ("a", "c"))]
-        found = tk.match(*clauses, strategy=self.strategy, order=self.order)
+        found = tk.match(*clauses, joins=cast(Joins, self.strategy), order=self.order)
         self.view = self.engine.install("triangles", found.count())
         self.engine.settle()
 

@@ -70,7 +70,7 @@ def measure(
     done, counted, seconds = 0, 0, 0.0
     while done < len(order) and seconds < duration:
         stop = min(done + size, len(order))
-        epochs = np.arange(engine.epoch, engine.epoch + stop - done)
+        epochs = np.arange(engine.next_epoch, engine.next_epoch + stop - done)
         part = slice(done, stop)
         work = [
             (name, np.ascontiguousarray(rest[name][:, places[part][chosen]]), epochs[chosen])

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -24,6 +24,7 @@ from benchmarks.workloads import r
 NAME = "fig8"
 DESCRIPTION = "tc(x, ?), tc(?, x) and sg(x, ?): medians and maxima over random arguments, one dataflow for all of them"
 
+Strategy = Literal["auto", "goal", "full"]
 GOALS = {"tc-from": "tc($x, ?)", "tc-to": "tc(?, $x)", "sg-with": "sg($x, ?)"}
 SEED = 8
 WARM = "gnp-50-0.05"
@@ -33,7 +34,7 @@ def run(
     graphs: Sequence[str] = ("tree-8", "grid-30", "gnp-500-0.01"),
     goals: Sequence[str] = ("tc-from", "tc-to", "sg-with"),
     arguments: int = 100,
-    strategy: str = "auto",
+    strategy: Strategy = "auto",
     workers: int = 1,
     beside: bool = True,
     check: bool = True,
@@ -74,7 +75,7 @@ def alone(measured: Callable[..., Measured], *given: Any) -> Measured:
         return process.submit(measured, *given).result()
 
 
-def asked(name: str, goal: str, draws: Edges, strategy: str, workers: int) -> Measured:
+def asked(name: str, goal: str, draws: Edges, strategy: Strategy, workers: int) -> Measured:
     """Ask for every argument, after a run that does not count: it loads the kernels."""
     ask(graph(WARM), goal, draws[:1], strategy, workers, Laps())
     edges = graph(name)
@@ -106,7 +107,7 @@ def prepared(edges: Edges, workers: int) -> tk.Engine:
     return engine
 
 
-def ask(edges: Edges, goal: str, draws: Edges, strategy: str, workers: int, laps: Laps) -> tuple[list[int], str]:
+def ask(edges: Edges, goal: str, draws: Edges, strategy: Strategy, workers: int, laps: Laps) -> tuple[list[int], str]:
     """Ask for one argument after the other, each alone, by changes of one query's arguments; how many answers each had."""
     counts = []
     with prepared(edges, workers) as engine:

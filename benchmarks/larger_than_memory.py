@@ -21,7 +21,9 @@ from tektite.engine.core import core_of
 from tektite.runtime.memory_limit import bytes_from
 
 NAME = "larger_than_memory"
-DESCRIPTION = "a table of `times` times the memory limit: load, open, epochs of one row, look-ups; memory of its own by phase"
+DESCRIPTION = (
+    "a table of `times` times the memory limit: load, open, epochs of one row, look-ups; memory of its own by phase"
+)
 
 COLUMNS = {"a": tk.Int, "b": tk.Int, "c": tk.Int}
 PART = 1_000_000
@@ -31,8 +33,8 @@ _MADV_PAGEOUT = 21
 def run(
     limit: str = "512 MiB", times: Sequence[float] = (0.25, 4.0), epochs: int = 500, folder: str = ""
 ) -> Iterator[dict[str, Any]]:
-    """Records by `phase`. `own` is the most memory of the process's own (RssAnon) in the phase, less what it had before the engine
-    was made. In the phases called cold, the pages of the indexes are on the disk alone.
+    """Records by `phase`. `own` is the most memory of the process's own (RssAnon) in the phase, less what it had before the
+    engine was made. In the phases called cold, the pages of the indexes are on the disk alone.
     """
     for factor in times:
         rows = int(bytes_from(limit, "limit") * factor / 24)
@@ -47,9 +49,8 @@ def measured(path: Path, limit: str, rows: int, factor: float, epochs: int) -> I
     with tk.Engine(storage=path, memory_limit=limit) as engine:
         table = engine.create_table("t", COLUMNS)
         began = time.perf_counter()
-        rng = np.random.default_rng(1)
-        for start in range(0, rows, PART):
-            table.insert(rng.integers(0, 2**40, (min(PART, rows - start), 3)))
+        for part in parts(rows):
+            table.insert(part)
         loaded = time.perf_counter() - began
         engine.sync()
         yield said | {"phase": "load", "seconds": round(loaded, 2), "own": watch.most()}
@@ -60,10 +61,11 @@ def measured(path: Path, limit: str, rows: int, factor: float, epochs: int) -> I
         table = engine.table("t")
         yield said | {"phase": "open", "seconds": round(time.perf_counter() - began, 2), "own": watch.most()}
         began = time.perf_counter()
-        view = engine.install("n", table.count(by="b"), key="b")
+        view = engine.install("n", table.count(by="b"), order_by="b")
         engine.settle()
         yield said | {"phase": "index", "seconds": round(time.perf_counter() - began, 2), "own": watch.most()}
-        keys = [row[1] for row in table.head(1000)] if hasattr(table, "head") else rng.integers(0, 2**40, 1000).tolist()
+        keys = [key for part in parts(rows) for key in part[:: max(rows // epochs, 1), 1].tolist()]
+        rng = np.random.default_rng(2)
         for state in ("warm", "cold"):
             if state == "cold":
                 page_out(engine)
@@ -76,6 +78,13 @@ def measured(path: Path, limit: str, rows: int, factor: float, epochs: int) -> I
                     view.lookup(keys[number % len(keys)])
             yield said | {"phase": f"epoch of one row, {state}", "own": watch.most()} | changes.figures(epochs)
             yield said | {"phase": f"look-up, {state}"} | lookups.figures(epochs)
+
+
+def parts(rows: int) -> Iterator[np.ndarray[Any, Any]]:
+    """The rows of the table, some at a time."""
+    rng = np.random.default_rng(1)
+    for start in range(0, rows, PART):
+        yield rng.integers(0, 2**40, (min(PART, rows - start), 3))
 
 
 class OwnMemory:

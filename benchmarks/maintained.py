@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator
-from typing import TypeVar
+from typing import TypeVar, cast
 
 import numpy as np
 
@@ -24,6 +24,7 @@ from benchmarks.workloads import (
     join_keys,
     r,
 )
+from tektite.engine.engine import Merging
 
 Work = TypeVar("Work")
 Name = TypeVar("Name")
@@ -90,7 +91,7 @@ class Counts:
         keep: bool = True,
     ) -> None:
         self.keys = keys
-        self.engine = tk.Engine(workers, merging=merging, autocommit=False)
+        self.engine = tk.Engine(workers, merging=cast(Merging, merging), autocommit=False)
         self.keep = keep
         self.records = self.engine.create_table(
             "records", {"k": tk.Int}, mode="stream" if not history else "bag", checked=keep
@@ -147,7 +148,7 @@ class Joined:
 
     def __init__(self, rows: int, workers: int = 1, merging: str = "default") -> None:
         self.rows = rows
-        self.engine = tk.Engine(workers, merging=merging, autocommit=False)
+        self.engine = tk.Engine(workers, merging=cast(Merging, merging), autocommit=False)
         self.index = self.engine.create_table("index", {"k": tk.Int, "v": tk.Int}, order_by="k")
         # A stream: the keys of earlier queries are not kept for later ones.
         self.wanted = self.engine.create_table("wanted", {"k": tk.Int}, mode="stream")
@@ -193,7 +194,7 @@ class Distances:
 
     def __init__(self, nodes: int, workers: int = 1, merging: str = "default") -> None:
         self.nodes = nodes
-        self.engine = tk.Engine(workers, merging=merging, autocommit=False)
+        self.engine = tk.Engine(workers, merging=cast(Merging, merging), autocommit=False)
         self.edges = self.engine.create_table("edges", {"src": tk.Int, "dst": tk.Int}, order_by="src")
         self.roots = self.engine.create_table("roots", {"node": tk.Int})
         start = self.roots.with_columns(distance=tk.lit(0))

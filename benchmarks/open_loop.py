@@ -36,8 +36,8 @@ def offer(computation: Counts, rate: int, seconds: float) -> list[float]:
     tick = per_tick / rate
     keys, diffs = updates_of(computation, ticks * per_tick)
     engine, records = computation.engine, computation.records
-    epochs = np.repeat(np.arange(ticks, dtype=np.int64), per_tick) + engine.epoch
-    base = engine.epoch
+    epochs = np.repeat(np.arange(ticks, dtype=np.int64), per_tick) + engine.next_epoch
+    base = engine.next_epoch
     latencies = np.empty(ticks)
     done = 0
     start = time.perf_counter()

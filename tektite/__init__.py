@@ -1,10 +1,10 @@
 """Tektite: standing queries over changing data that share the indexes they need."""
 
-from tektite.engine.changes import Change, Changes
+from tektite.engine.changes import Changes
 from tektite.engine.engine import Engine
-from tektite.engine.holds import ArrangementInfo, Held
+from tektite.engine.holds import Held, Index, IndexInfo
 from tektite.engine.session import Session, Transaction
-from tektite.engine.subscription import Delta, Listener, Subscription
+from tektite.engine.subscription import Change, Delta, Listener, Subscription
 from tektite.engine.table import Table
 from tektite.engine.view import View
 from tektite.errors import (
@@ -47,10 +47,8 @@ from tektite.values.types import Bool, Date, Decimal, Float, Float64, Int, Int64
 __version__ = "0.1.0"
 
 __all__ = [
-    "ArrangementInfo",
     "Bool",
     "Change",
-    "Changes",
     "Collection",
     "ConflictError",
     "Date",
@@ -65,6 +63,8 @@ __all__ = [
     "Grouped",
     "Held",
     "IncorrectError",
+    "Index",
+    "IndexInfo",
     "Int",
     "Int64",
     "Listener",
@@ -123,9 +123,10 @@ __all__ = [
 
 def __getattr__(name: str) -> object:
     """Names of former versions."""
-    if name == "Input":
+    former = {"Input": Table, "Changes": Changes, "ArrangementInfo": IndexInfo}
+    if name in former:
         from warnings import warn
 
-        warn("tektite.Input is called tektite.Table", DeprecationWarning, stacklevel=2)
-        return Table
+        warn(f"tektite.{name} is called tektite.{former[name].__name__}", DeprecationWarning, stacklevel=2)
+        return former[name]
     raise AttributeError(f"module 'tektite' has no attribute {name!r}")

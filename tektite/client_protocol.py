@@ -54,7 +54,7 @@ class SubscriptionProtocol(Protocol):
 
 @runtime_checkable
 class RelationProtocol(Protocol):
-    """What tables and views have in common: a name, a schema, and rows that can be read as of a time."""
+    """What tables and views have in common: a name, a schema, and rows that can be read as of a time, and followed."""
 
     @property
     def name(self) -> str: ...
@@ -72,6 +72,10 @@ class RelationProtocol(Protocol):
     def lookup(self, *key: Any) -> list[tuple[Any, ...]]: ...
 
     def to_arrow(self, at: int | None = None) -> pa.Table: ...
+
+    def subscribe(
+        self, *, snapshot: bool | None = None, progress: bool = False, since: int | None = None
+    ) -> SubscriptionProtocol: ...
 
     def __len__(self) -> int: ...
 
@@ -97,10 +101,6 @@ class ViewProtocol(RelationProtocol, Protocol):
     def error(self) -> Exception | None: ...
 
     def wait(self, time: int, timeout: float | None = None) -> bool: ...
-
-    def subscribe(
-        self, *, snapshot: bool | None = None, progress: bool = False, since: int | None = None
-    ) -> SubscriptionProtocol: ...
 
     def explain(self) -> str: ...
 

@@ -16,7 +16,7 @@ from typing import Any, Final
 import yaml
 
 from tektite.engine.declarations import table_description
-from tektite.engine.former_names import TABLE_OPTIONS, table_options
+from tektite.engine.former_tables import TABLE_OPTIONS, table_options
 from tektite.errors import IncorrectError, NotFoundError, TektiteError
 from tektite.sql.parse.parser import parse
 from tektite.values import columns

@@ -94,7 +94,7 @@ class Place:
 
     def engine(self, name: str) -> tk.Engine:
         """An engine on a storage of that name."""
-        return tk.Engine(spark=self.spark, storage=self.folder / name, shards=self.shards, job_rows=self.job_rows)
+        return tk.Engine(spark=self.spark, storage=self.folder / name, workers=self.shards, job_rows=self.job_rows)
 
 
 def declared(engine: tk.Engine, frames: dict[str, DataFrame]) -> dict[str, tk.Table]:

@@ -1,4 +1,5 @@
-"""The facts of a program by unit (a class, a function), in the tables of an engine. Replacing a unit changes what differs, and nothing else.
+"""The facts of a program by unit (a class, a function), in the tables of an engine. Replacing a unit changes what differs, and
+nothing else.
 
 A fact that several units give is there for as long as one of them gives it.
 """
@@ -18,7 +19,8 @@ class FactBase:
     """The units of a program, and their facts.
 
     >>> with tk.Engine() as engine:
-    ...     _ = engine.datalog(".decl edge(x: symbol, y: symbol)  path(x, y) :- edge(x, y).  path(x, z) :- path(x, y), edge(y, z).")
+    ...     rules = "path(x, y) :- edge(x, y).  path(x, z) :- path(x, y), edge(y, z)."
+    ...     _ = engine.datalog(".decl edge(x: symbol, y: symbol)" + rules)
     ...     base = FactBase(engine)
     ...     base.load({"f": {"edge": [("a", "b")]}, "g": {"edge": [("b", "c")]}})
     ...     base.replace({"g": {"edge": [("b", "d")]}})

@@ -1,6 +1,7 @@
 """An analysis of files that change: its rules, the facts of its files, and what changed since the files were last read.
 
-`Analysis` knows nothing of a language. What it needs is a folder of rules and a function that gives the facts of some files, unit by unit.
+`Analysis` knows nothing of a language. What it needs is a folder of rules and a function that gives the facts of some files,
+unit by unit.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ class Analysis:
         self.engine.close()
 
     def refresh(self) -> int:
-        """Read the files if one of them changed. Gives the number of facts that changed; if a file cannot be read, nothing changes."""
+        """Read the files if one of them changed. Gives the number of facts that changed; none if a file is unreadable."""
         stamps = {path: path.stat().st_mtime for given in self.paths for path in files(given)}
         if stamps == self.stamps:
             return 0

@@ -132,7 +132,7 @@ class Shared(Side):
                 "spark.sql.warehouse.dir": str(work / "warehouse"),
             },
         )
-        super().__init__(tk.Engine(spark=self.spark, storage=work / "store", shards=1, autocommit=False), scale, parts)
+        super().__init__(tk.Engine(spark=self.spark, storage=work / "store", workers=1, autocommit=False), scale, parts)
         self.arriving = work / "lineitem"
         self.arriving.mkdir()
         self.relations = Relations(self.engine, Described(scale), streams=("lineitem",))

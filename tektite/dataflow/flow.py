@@ -95,8 +95,12 @@ def last_closed(source: EpochSource, earliest: Callable[[], int | None] = lambda
 class Dataflow:
     """A graph of operators. It has consumed the epochs before `low`; while it is running, it consumes those before `high`."""
 
-    memory: BatchMemory | None = None
-    """Where its large batches lie, if memory is limited. A copy in another process has none."""
+    # There may be ten thousand. A dict of so many attributes would be a tenth of a small view.
+    __slots__ = (
+        "__weakref__", "_low", "awake", "constants", "effort", "failure", "first", "full_buffers", "handles", "high", "holds",
+        "imports", "journal", "limit", "memory", "name", "on_failed", "on_swept", "on_wake", "outlets", "part",
+        "result_errors", "results", "root", "rounds", "running", "shards", "sources", "sweep", "swept", "traces", "workers",
+    )  # fmt: skip
 
     def __init__(
         self, name: str, workers: Workers, shards: int, effort: str, memory: BatchMemory | None = None
@@ -106,6 +110,7 @@ class Dataflow:
         self.shards = shards
         self.effort = effort
         self.memory = memory
+        """Where its large batches lie, if memory is limited. A copy in another process has none."""
         self.limit: int | None = None
         """The bytes that it may keep. Beyond them it fails."""
         self.root = Scope(self)

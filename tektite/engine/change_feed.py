@@ -1,4 +1,4 @@
-"""ChangeFeed: the changes of a view from one moment on, for one follower.
+"""ChangeFeed: the changes of a view, or of a table, from one moment on, for one follower.
 
 A feed takes every change exactly once. What it has not taken waits in the queue of its handle, in the batches that the view
 minted, so that a slow follower costs the memory of what it has not read and nothing else. The view keeps its feeds, and a feed
@@ -25,6 +25,7 @@ from tektite.trace.trace import Handle
 from tektite.values.words import Words
 
 if TYPE_CHECKING:
+    from tektite.engine.input_core import InputCore
     from tektite.engine.lock import EngineLock
     from tektite.engine.view_core import ViewCore
 
@@ -32,9 +33,9 @@ LOG = logging.getLogger("tektite")
 
 
 class ChangeFeed:
-    """What one follower of a view has not been told yet. Made with the engine's lock held."""
+    """What one follower of a view or a table has not been told yet. Made with the engine's lock held."""
 
-    def __init__(self, view: ViewCore, snapshot: bool, since: int | None = None) -> None:
+    def __init__(self, view: InputCore | ViewCore, snapshot: bool, since: int | None = None) -> None:
         """Begins with the view's contents, as insertions, or behind them; as of its last answer, or of a time `since`."""
         self.view = view
         self.handle = Handle(view.trace, None, self._wake)
@@ -133,7 +134,10 @@ class ChangeFeed:
             except Exception:
                 self.end(forget=True)
                 LOG.exception(
-                    "view %r: callback %s raised; it is not called again", self.view.name, function_name(function)
+                    "%s %r: callback %s raised; it is not called again",
+                    self.view.kind,
+                    self.view.name,
+                    function_name(function),
                 )
 
         self.deliver = deliver_safely

@@ -5,12 +5,12 @@ Languages and Spark are imported by the methods that need them, so that `import 
 
 from __future__ import annotations
 
+import datetime
 import gc
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
-from warnings import warn
+from typing import TYPE_CHECKING, Any, Literal, Self, get_args
 
 import pyarrow as pa
 
@@ -20,16 +20,19 @@ from tektite.engine.constraints import check_time
 from tektite.engine.core import core_of
 from tektite.engine.declarations import IfExists, Mode, create_table, create_view, table_description
 from tektite.engine.engine_core import EngineCore, by_name
-from tektite.engine.former_names import keyword_schema, table_options
-from tektite.engine.holds import ArrangementInfo, Held, PinnedArrangement
+from tektite.engine.former_tables import keyword_schema, table_options
+from tektite.engine.holds import Held, Index, IndexInfo
 from tektite.engine.lock import guarded_by_core
 from tektite.engine.session import Session, Transaction
 from tektite.engine.table import Table
+from tektite.engine.ticker import Ticker, seconds_from
 from tektite.engine.view import View
 from tektite.errors import ConflictError, IncorrectError, TektiteError
 from tektite.kernels.ready import ensure_compiled
 from tektite.query.collection import ROUND_LIMIT, Collection
 from tektite.query.columns import column_numbers
+from tektite.query.former_names import former_name, former_options, without_former
+from tektite.query.match import Joins
 from tektite.runtime import allocator
 from tektite.runtime.memory_limit import bytes_from
 from tektite.storage.open_storage import Position
@@ -47,20 +50,23 @@ if TYPE_CHECKING:
     from tektite.datalog.evaluate.queries import Query
     from tektite.sql import Result
 
-MERGING = ("eager", "default", "lazy")
+Merging = Literal["eager", "default", "lazy"]
+"""How eagerly traces are merged."""
+MERGING: tuple[Merging, ...] = get_args(Merging)
 
 
 class Engine:
     """Keeps standing queries up to date in this process, and lets them share the indexes they need.
 
-    `workers`, or `shards`, is the number of shards, each maintained by a thread (one, or as many as are stored, where left
-    out); answers do not depend on it. With `storage`, a path or a `tektite.Storage`, inputs outlive the process: an engine on
+    `workers` is the number of shards, each maintained by a thread (one, or as many as are stored, where left out); answers do
+    not depend on it. With `storage`, a path or a `tektite.Storage`, inputs outlive the process: an engine on
     the same storage begins with what was durable. `merging` is how eagerly traces are merged: eager, default or lazy. `turn`
     is how many seconds a view may take at a time before the others get theirs. With a `spark` session and a storage, sweeps
     of more than `job_rows` rows run as jobs of the session. Outside of a transaction every write is an epoch of its own; with
     `autocommit=False` writes wait for the next `advance`, so that a program decides what belongs to an epoch. `memory_limit`, a
     number of bytes or a text such as "4 GiB", is what the engine plans with (three quarters of what the process may use, where
-    left out): indexes that do not fit lie in mapped files.
+    left out): indexes that do not fit lie in mapped files. `now()` moves when an epoch closes; with `clock`, a number of
+    seconds or a text such as "1s", one closes that often by itself while some query reads the time.
 
     >>> import tektite as tk
     >>> engine = tk.Engine()
@@ -72,29 +78,23 @@ class Engine:
     [(1, 2), (2, 1)]
     """
 
+    @former_options(shards="workers")
     def __init__(
         self,
         workers: int | None = None,
         *,
         spark: SparkSession | None = None,
-        shards: int | None = None,
         storage: str | Path | Storage | None = None,
-        merging: str = "default",
+        merging: Merging = "default",
         turn: float = 0.05,
         job_rows: int | None = None,
         autocommit: bool = True,
         memory_limit: int | str | None = None,
+        clock: float | str | datetime.timedelta | None = None,
     ) -> None:
-        if shards is not None and (isinstance(shards, bool) or not isinstance(shards, int) or shards < 1):
-            raise IncorrectError(f"shards must be a positive number, not {shards!r}")
-        if None not in (workers, shards) and workers != shards:
-            raise IncorrectError(
-                f"workers and shards are two names of one number: give one, not {workers} and {shards}"
-            )
         if job_rows is not None and (isinstance(job_rows, bool) or not isinstance(job_rows, int) or job_rows < 0):
             raise IncorrectError(f"job_rows must be a number of rows from 0 on, not {job_rows!r}")
-        workers = workers if shards is None else shards
-        if workers is not None and (not isinstance(workers, int) or workers < 1):
+        if workers is not None and (isinstance(workers, bool) or not isinstance(workers, int) or workers < 1):
             raise IncorrectError(f"workers must be a positive number, not {workers!r}")
         if merging not in MERGING:
             raise IncorrectError(f"merging is one of {', '.join(MERGING)}, not {merging!r}")
@@ -105,6 +105,7 @@ class Engine:
 
             spark = session(spark)
             move = moved_by(spark)
+        ticks = None if clock is None else seconds_from(clock)
         self._spark = spark
         self._attributes: dict[str, Attribute] = {}
         if ensure_compiled():
@@ -125,6 +126,8 @@ class Engine:
 
             given = spark, core.storage, core.dictionary, core.workers, job_rows
             core.run_on(lambda here: SparkExecutor(here, *given))
+        if ticks is not None:
+            Ticker(core, ticks)
 
     @property
     def workers(self) -> int:
@@ -179,6 +182,7 @@ class Engine:
         declared = table_description(name, schema, mode, primary_key, order_by, required, shard_by, checked)
         return create_table(self._core, name, declared, if_exists)
 
+    @former_name("engine.create_table(name, {column: type})")
     def input(
         self,
         name: str,
@@ -196,11 +200,6 @@ class Engine:
         **columns: Type,
     ) -> Table:
         """`create_table`, by its former name and with its former options."""
-        warn(
-            "engine.input(name, column=type) is called engine.create_table(name, {...})",
-            DeprecationWarning,
-            stacklevel=2,
-        )
         former = {
             "key": key, "semantics": semantics, "stream": stream, "unique": unique, "append": append, "shard": shard,
             "checked": checked, "required": required,
@@ -215,6 +214,7 @@ class Engine:
         return self._core.epoch
 
     @property
+    @former_name("engine.next_epoch")
     def epoch(self) -> int:
         """`next_epoch`, by its former name."""
         return self.next_epoch
@@ -295,6 +295,7 @@ class Engine:
     # ------------------------------------------------------------------ storage
 
     @property
+    @former_name("engine.next_epoch")
     def visible(self) -> int:
         """`next_epoch`, by a former name."""
         return self.next_epoch
@@ -362,19 +363,20 @@ class Engine:
             self.view(name)
             self.drop(name)
 
+    @former_options(key="order_by")
     def install(
         self,
         name: str,
         collection: Collection,
         *,
-        key: str | Sequence[str] = (),
+        order_by: str | Sequence[str] = (),
         keep: bool = True,
         on_change: Callable[[pa.Table], None] | None = None,
         limit: int | str | None = None,
     ) -> View:
-        """Keep a collection's contents up to date under a name. It reads the arrangements that are there already.
+        """Keep a collection's contents up to date under a name. It reads the indexes that are there already.
 
-        `key` says by which leading columns the result is ordered, for those that will join with it. With `keep=False`
+        `order_by` says by which leading columns the result is ordered, for those that will join with it. With `keep=False`
         only the changes of the result are of interest: it is not kept, and cannot be read as a snapshot. `on_change`
         is called after each sweep with a table of the changes (data columns, `time`, `diff`), the first answer included. A view
         that keeps more than `limit` bytes for itself, or for an index that is made for it, fails. Others do not notice.
@@ -389,7 +391,9 @@ class Engine:
         >>> print(squares.failure)
         view 'squares': it keeps ... MiB, and its limit is 1.0 MiB: raise the limit, or keep fewer rows or columns
         """
-        (view,) = self._core.install_together({name: collection}, {name: key}, keep, on_change, limit=_limit(limit))
+        (view,) = self._core.install_together(
+            {name: collection}, {name: order_by}, keep, on_change, limit=_limit(limit)
+        )
         return view
 
     @guarded_by_core
@@ -442,7 +446,7 @@ class Engine:
     @guarded_by_core
     def views(self) -> tuple[str, ...]:
         """The names of all views."""
-        return tuple(self._core.views)
+        return tuple(name for name in self._core.views if not name.startswith("__"))
 
     @property
     @guarded_by_core
@@ -467,34 +471,44 @@ class Engine:
         return Held(Hold(source.trace, lambda: ((epoch,),)), epoch)
 
     @guarded_by_core
-    def keep(self, collection: Collection, by: str | Sequence[str]) -> PinnedArrangement:
-        """Keep an arrangement of a collection, whether or not a view reads it, until it is released.
+    def create_index(self, collection: Collection, by: str | Sequence[str]) -> Index:
+        """Keep a shared index of a table, a view or a query, whether or not a view reads it, until it is dropped. So the next
+        query that looks rows up by these columns finds the index there.
 
         >>> import tektite as tk
         >>> engine = tk.Engine()
         >>> edges = engine.create_table("edges", {"src": tk.Int, "dst": tk.Int})
-        >>> pinned = engine.keep(edges, by="dst")
-        >>> [(info.name, info.columns) for info in engine.arrangements()]
+        >>> index = engine.create_index(edges, by="dst")
+        >>> index
+        <Index edges by (dst)>
+        >>> [(info.name, info.columns) for info in engine.indexes()]
         [('edges', ('src', 'dst')), ('edges by (dst)', ('dst', 'src'))]
-        >>> pinned.release()
-        >>> [info.name for info in engine.arrangements()]
+        >>> index.drop()
+        >>> [info.name for info in engine.indexes()]
         ['edges']
         """
         catalog = self._core.catalog
         catalog.clean_up()
         lead = column_numbers(collection.schema, by)
-        reader = catalog.begun(catalog.new_flow(f"kept by {by}"))
+        names = ", ".join([collection.schema.names[column] for column in lead])
+        reader = catalog.begun(catalog.new_flow(f"index by ({names})"))
         try:
             RecordingCatalog(catalog, reader).arrangement(collection.operator, lead, None, len(lead))
         except BaseException:
             catalog.abandon(reader)
             raise
         catalog.finished(reader)
-        return PinnedArrangement(self._core, reader)
+        title = getattr(collection, "name", "a query") if isinstance(collection, Table | View) else "a query"
+        return Index(self._core, reader, f"{title} by ({names})")
+
+    @former_name("engine.create_index(collection, by), or collection.create_index(by)")
+    def keep(self, collection: Collection, by: str | Sequence[str]) -> Index:
+        """`create_index`, by its former name."""
+        return self.create_index(collection, by)
 
     @guarded_by_core
-    def arrangements(self, of: Table | View | None = None) -> list[ArrangementInfo]:
-        """Every shared arrangement, with its size and its readers; or those of one input or view."""
+    def indexes(self, of: Table | View | None = None) -> list[IndexInfo]:
+        """Every shared index, with its size and its readers; or those of one table or view."""
         found = []
         for entry in self._core.catalog.entries:
             if of is not None and entry.collection != of.operator.fingerprint:
@@ -502,12 +516,17 @@ class Engine:
             trace = entry.trace
             since = min((t[0] for t in trace.since()), default=entry.source.low)
             found.append(
-                ArrangementInfo(
+                IndexInfo(
                     entry.name, entry.column_names, trace.rows, trace.batches, trace.bytes, since, entry.source.low,
                     tuple(sorted(reader.name for reader in entry.readers)),
                 )
             )  # fmt: skip
         return found
+
+    @former_name("engine.indexes()")
+    def arrangements(self, of: Table | View | None = None) -> list[IndexInfo]:
+        """`indexes`, by its former name."""
+        return self.indexes(of)
 
     @guarded_by_core
     def idle(self, fuel: int = 1 << 20) -> bool:
@@ -529,6 +548,9 @@ class Engine:
         which gives up epochs that are not durable.
         """
         self._core.close(discard)
+
+    def __dir__(self) -> list[str]:
+        return without_former(type(self), super().__dir__())
 
     def __enter__(self) -> Self:
         return self
@@ -579,20 +601,21 @@ class Engine:
         _check_text(query, "a query")
         return plan(self, query, **_parameters(params, named))
 
+    @former_options(rounds="max_rounds")
     @guarded_by_core
     def datalog(
         self,
         text: str,
         *,
         source: str = "program",
-        rounds: int = ROUND_LIMIT,
+        max_rounds: int = ROUND_LIMIT,
         share: Mapping[str, bool] | None = None,
-        joins: str = "auto",
+        joins: Joins = "auto",
         functors: Mapping[str, Callable[..., Any]] | None = None,
     ) -> Program:
         """Register rules, facts and declarations, in Soufflé's syntax or as EDN. Nothing runs until somebody asks for a view.
 
-        `source` is what errors call the text. `rounds` is how many rounds a recursion with arithmetic may take. `share` says
+        `source` is what errors call the text. `max_rounds` is how many rounds a recursion with arithmetic may take. `share` says
         for some predicates whether others read one arrangement of their facts (True) or derive them anew (False), where the
         documented policy should not decide. `joins` forces a join strategy for the rules of this text: binary, delta or hector.
         `functors` has a pure Python function for each `.functor` that the rules call.
@@ -610,7 +633,7 @@ class Engine:
         from tektite.datalog.evaluate.rule_store import rule_store
 
         _check_text(text, "a Datalog program")
-        return register(rule_store(self), text, source, rounds, share, joins, functors)
+        return register(rule_store(self), text, source, max_rounds, share, joins, functors)
 
     @guarded_by_core
     def query(
@@ -619,8 +642,8 @@ class Engine:
         arguments: Mapping[str, Any] | None = None,
         /,
         *,
-        strategy: str = "auto",
-        joins: str = "auto",
+        strategy: Literal["auto", "goal", "full"] = "auto",
+        joins: Joins = "auto",
         **named: Any,
     ) -> Query:
         """Maintain the answer of a goal, `tc("david", ?)`, or of a query `[:find ?b :in ?a :where [?a :knows ?b]]`.
@@ -644,24 +667,25 @@ class Engine:
         _check_text(text, "a query")
         return ask(rule_store(self), text, {**(arguments or {}), **named}, strategy, joins=joins)
 
+    @former_options(semantics="mode")
     @guarded_by_core
     def attribute(
         self,
         name: str,
         value: Type | None = None,
         *,
-        cardinality: str | None = None,
-        semantics: str | None = None,
+        cardinality: Literal["one", "many"] | None = None,
+        mode: Mode | None = None,
         entity: Type = Int,
     ) -> Attribute:
         """Declare an attribute of entities, kept by entity and by value; without a value type it is a property they have.
 
-        What a fact means that is written twice is said by `cardinality` (one or many), or by `semantics`: raw, distinct (as
-        which attributes count where nothing is said), cardinality-one, last-write-wins or cardinality-many.
+        What a fact means that is written twice is said by `cardinality` (one or many), or by `mode`, as of a table: bag, set
+        (where nothing is said), upsert (a value replaces the entity's last one) or append.
         """
         from tektite.datalog.evaluate.attributes import declare
 
-        made = declare(self, name, value, cardinality, semantics, entity)
+        made = declare(self, name, value, cardinality, mode, entity)
         self._attributes[made.name] = made
         return made
 

@@ -300,6 +300,7 @@ class EngineCore:
                 self._trimmer.trim_if_due()
         finally:  # an epoch that was interrupted may be closed
             if ending is not None:
+                notices.woken.extend(ending.feeds)
                 for view in self.views.values():
                     notices.woken.extend(view.feeds)
             if notices.woken or notices.at_each_epoch:
@@ -376,10 +377,12 @@ class EngineCore:
         return current
 
     @guarded
-    def finish(self, view: ViewCore, deadline: float | None = None) -> None:
+    def finish(self, view: InputCore | ViewCore, deadline: float | None = None) -> None:
         """Bring one view up to date with the epochs that are closed, or as far as it comes until a deadline of `time.monotonic`.
-        Others may use the engine meanwhile, unless the caller is called by a sweep itself.
+        Others may use the engine meanwhile, unless the caller is called by a sweep itself. A table always is.
         """
+        if view.flow is None:
+            return
         # Before the first epoch closes, what is constant is there already.
         if 0 < self.epoch <= view.flow.low or self.coordinator.current(view.flow):
             return
@@ -393,9 +396,9 @@ class EngineCore:
         self._trimmer.trim_if_due()
         self.notices.give(self.coordinator)
 
-    def is_current(self, view: ViewCore) -> bool:
+    def is_current(self, view: InputCore | ViewCore) -> bool:
         """Whether a view reflects every epoch that its inputs have closed."""
-        return self.coordinator.current(view.flow)
+        return view.flow is None or self.coordinator.current(view.flow)
 
     def run_on(self, made_from: Callable[[Executor], Executor]) -> None:
         """Run sweeps from here on by another executor, made from the present one, which it may use for what runs here."""
@@ -649,6 +652,8 @@ class EngineCore:
             self.is_closed = True
             for view in reversed(list(self.views.values())):
                 view.release()
+            for table in self.inputs.values():
+                table.end_feeds()
             for flow in reversed(list(self.coordinator.flows)):
                 self.coordinator.remove(flow)
             self.views.clear()

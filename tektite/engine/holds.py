@@ -1,4 +1,4 @@
-"""Holds on history, pinned arrangements, and `ArrangementInfo`."""
+"""Holds on history, indexes that stay, and `IndexInfo`."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from tektite.dataflow.flow import Dataflow
 from tektite.engine.lock import StepByStep, guarded_by_core
+from tektite.query.former_names import former_name
 from tektite.trace.trace import Hold
 
 if TYPE_CHECKING:
@@ -14,8 +15,8 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class ArrangementInfo:
-    """What `Engine.arrangements` says of one shared arrangement."""
+class IndexInfo:
+    """What `Engine.indexes` says of one shared index."""
 
     name: str
     columns: tuple[str, ...]
@@ -27,18 +28,35 @@ class ArrangementInfo:
     readers: tuple[str, ...]
 
 
-class PinnedArrangement:
-    """An arrangement that stays though no view may read it, until `release`. Made by `Engine.keep`."""
+class Index:
+    """A shared index that stays though no view may read it, until `drop` or the end of a `with` block. Made by
+    `Engine.create_index` and `Collection.create_index`.
+    """
 
-    def __init__(self, core: EngineCore, reader: Dataflow) -> None:
+    def __init__(self, core: EngineCore, reader: Dataflow, name: str) -> None:
         self._core = core
         self._reader = reader
+        self.name = name
 
     @guarded_by_core
-    def release(self) -> None:
+    def drop(self) -> None:
         """Let it go with the last view that reads it."""
         core, reader = self._core, self._reader
         core.lock.decide(StepByStep(lambda: core.catalog.release(reader)))
+
+    @former_name("index.drop()")
+    def release(self) -> None:
+        """`drop`, by its former name."""
+        self.drop()
+
+    def __repr__(self) -> str:
+        return f"<Index {self.name}>"
+
+    def __enter__(self) -> Index:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.drop()
 
 
 class Held:

@@ -7,14 +7,17 @@ who calls `write`, `prepare`, `changes_by` and `current_rows`, and when.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tektite.dataflow.arrange import consolidate
+from tektite.dataflow.errors import ErrorSource
 from tektite.dataflow.flow import last_closed
 from tektite.dataflow.graph import Outbox
+from tektite.engine.change_feed import ChangeFeed
 from tektite.engine.constraints import Rules, check_time
 from tektite.engine.epoch_batches import batches_of, split_at_epoch
 from tektite.engine.epochs import AdoptedRows, Batches, PreparedInput
@@ -58,9 +61,15 @@ class InputCore:
 
     facade: Table
     """The input as users hold it. Set by `EngineCore.add_input`."""
+    # The types are said here because modules that import each other read them: mypy infers them in no certain order.
+    trace: Trace
+    low: int
+    columns: tuple[int, ...]
+    kind = "table"
     first = 0
     failure: TektiteError | None = None
     flow = None
+    errors: Sequence[ErrorSource] = ()
 
     is_single = False
     """Whether it always holds exactly one row, which moves: the time of an SQL session does."""
@@ -108,6 +117,8 @@ class InputCore:
         """The last epoch in which that happened."""
         self.change_number = 0
         """How often inputs of the engine had changed then."""
+        self.feeds: dict[ChangeFeed, None] = {}
+        """Who follows its changes."""
         self._column_order = np.array(self.columns, np.int64)
         self._values = np.array([c for c in self.columns if c not in self.operation_keys], np.int64)
         self._arrivals = 0
@@ -150,13 +161,55 @@ class InputCore:
             what = f"table {self.name!r}" if self.closed else "its engine"
             raise ConflictError(f"cannot {verb}: {what} is closed")
 
+    @property
+    def dropped(self) -> bool:
+        """Whether there is no such table any more."""
+        return self.engine.inputs.get(self.name) is not self
+
+    def drop_error(self) -> ConflictError:
+        """What is raised by whoever reads it after it was dropped."""
+        return ConflictError(f"table {self.name!r} was dropped")
+
+    def error_at(self, epoch: int) -> TektiteError | None:
+        """What a read at an epoch finds instead of rows: rows of a table do not fail."""
+        return None
+
+    def check(self) -> None:
+        """Refuse to read a table that was dropped."""
+        if self.dropped:
+            raise self.drop_error()
+
+    def check_usable(self) -> None:
+        """Refuse to read a table that was dropped, or whose engine is closed."""
+        if self.engine.is_closed:
+            self.engine.check_running()
+        self.check()
+
+    def check_readable(self, epoch: int) -> None:
+        """Refuse an epoch that is not closed, or can not be told apart from later ones any more."""
+        check_time(epoch, f"table {self.name!r}: ")
+        if self.is_stream:
+            raise ConflictError(f"table {self.name!r} is a stream, which keeps no rows: install a view of it")
+        since = min((t[0] for t in self.trace.since()), default=0)
+        if epoch < since or (epoch >= self.low and not self.closed):
+            raise IncorrectError(
+                f"table {self.name!r} can be read at times {since} to {self.low - 1}, not at {epoch}; engine.hold keeps "
+                "earlier times readable"
+            )
+
     def release(self) -> None:
         """Let go of everything it holds, for good."""
+        self.end_feeds()
         self.closed = True
         self.engine.writes.forget(self)
         self.engine.scheduled.forget(self)
         if self.hold is not None:
             self.hold.drop()
+
+    def end_feeds(self) -> None:
+        """End all subscriptions."""
+        for feed in list(self.feeds):
+            feed.end()
 
     # ------------------------------------------------------------------ writing
 
@@ -432,21 +485,12 @@ class InputCore:
         """Its rows as of a closed epoch (the last one, where left out), with time and multiplicity behind the data columns; those
         alone whose first column in its own order is the word `lead`; or at least `rows` of them.
         """
-        if self.engine.is_closed:
-            self.engine.check_running()
-        if self.engine.inputs.get(self.name) is not self:
-            raise ConflictError(f"table {self.name!r} was dropped")
+        self.check_usable()
         if self.is_stream:
             raise ConflictError(f"table {self.name!r} is a stream, which keeps no rows: install a view of it")
         epoch = self.low - 1 if at is None else at
         if at is not None:
-            check_time(at, f"table {self.name!r}: ")
-            since = min((t[0] for t in self.trace.since()), default=0)
-            if at < since or (at >= self.low and not self.closed):
-                raise IncorrectError(
-                    f"table {self.name!r} can be read at times {since} to {self.low - 1}, not at {at}; engine.hold keeps earlier "
-                    "times readable"
-                )
+            self.check_readable(at)
         if not self.low:
             return np.empty((len(self.columns) + 2, 0), np.int64)
         if rows is not None:

@@ -1,18 +1,20 @@
-"""ReadableCollection: what inputs and views have in common for whoever reads their rows.
+"""ReadableCollection: what tables and views have in common for whoever reads their rows or follows their changes.
 
-All of it is built on two methods, which each of them has: `snapshot`, all rows as of a time, and `_read`, some of them.
+Reading is built on two methods, which each of them has: `snapshot`, all rows as of a time, and `_read`, some of them.
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 import pyarrow as pa
 
-from tektite.errors import IncorrectError, TektiteError, UnsupportedError
+from tektite.engine.lock import guarded_by_core
+from tektite.engine.subscription import Delta, Listener, Subscription
+from tektite.errors import ConflictError, IncorrectError, TektiteError, UnsupportedError
 from tektite.query.collection import Collection
 from tektite.values import types
 from tektite.values.columns import python_rows
@@ -148,6 +150,66 @@ class ReadableCollection(Collection):
 
     def _is_float(self, column: str) -> bool:
         return self.schema.types[self.schema.index(column)] == types.Float
+
+    # ------------------------------------------------------------------ changes
+
+    @overload
+    def subscribe(
+        self, callback: None = None, *, snapshot: bool | None = None, progress: bool = False, since: int | None = None
+    ) -> Subscription: ...
+    @overload
+    def subscribe(
+        self,
+        callback: Callable[[Delta], None],
+        *,
+        snapshot: bool | None = None,
+        progress: bool = False,
+        since: int | None = None,
+    ) -> Listener: ...
+    def subscribe(
+        self,
+        callback: Callable[[Delta], None] | None = None,
+        *,
+        snapshot: bool | None = None,
+        progress: bool = False,
+        since: int | None = None,
+    ) -> Subscription | Listener:
+        """The changes from here on, one `Delta` for each time at which something changed.
+
+        They begin with the present contents, as insertions, unless `snapshot` is false. With `since`, they are those behind
+        that time, which must still be readable (`Engine.hold` keeps times readable), and begin with the contents as of that
+        time only if `snapshot` is true. With `progress`, an empty delta says that nothing has changed up to its time.
+
+        Without a callback this is an iterator, also for `async for`: see `Subscription`. A callback is called with each delta
+        in the thread that closes the epoch, while the engine is locked: it may read views, and may not write. If it raises,
+        it is not called again. See `Listener`.
+        """
+        return self._subscribe(callback, snapshot, progress, since)
+
+    @guarded_by_core
+    def _subscribe(
+        self, callback: Callable[[Delta], None] | None, snapshot: bool | None, progress: bool, since: int | None
+    ) -> Subscription | Listener:
+        core = self._core
+        if callback is not None and not callable(callback):
+            raise IncorrectError(f"subscribe takes a function to call with each delta, not {callback!r}")
+        core.check_usable()
+        core.engine.finish(core)
+        core.check()
+        if since is not None:
+            core.check_readable(since)
+        if snapshot is None:
+            snapshot = since is None and not core.is_stream
+        elif snapshot and core.is_stream:
+            what = "was installed with keep=False" if self._kind == "view" else "is a stream"
+            raise ConflictError(
+                f"{self._kind} {core.name!r} {what}, so that it has no contents to begin with: subscribe with snapshot=False"
+            )
+        if callback is None:
+            return Subscription(core, snapshot, progress, since)
+        made = Listener(core, callback, snapshot, progress, since)
+        core.engine.notices.give(core.engine.coordinator)
+        return made
 
     # ------------------------------------------------------------------ how it is shown
 

@@ -1,7 +1,7 @@
-"""Subscription: a view's changes, epoch by epoch, for a thread, a task or a callback.
+"""Subscription: the changes of a view or a table, epoch by epoch, for a thread, a task or a callback.
 
-What a subscription yields adds up: the sum of all deltas with times up to t is what the view holds at t. Each change is told
-exactly once, however far behind its reader is. Waiting needs no thread and does not hold the engine's lock.
+What a subscription yields adds up: the sum of all deltas with times up to t is what the view or table holds at t. Each change is
+told exactly once, however far behind its reader is. Waiting needs no thread and does not hold the engine's lock.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 import weakref
 from collections.abc import AsyncIterator, Callable, Iterator
-from typing import TYPE_CHECKING, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 import pyarrow as pa
@@ -20,6 +20,9 @@ from tektite.engine.notices import Waiter, is_over, wait_in_task, wait_in_thread
 from tektite.errors import ConflictError, IncorrectError
 
 if TYPE_CHECKING:
+    from tektite.engine.input_core import InputCore
+    from tektite.engine.table import Table
+    from tektite.engine.view import View
     from tektite.engine.view_core import ViewCore
 
 
@@ -30,6 +33,14 @@ class Delta(NamedTuple):
     """The epoch. All that changed in it is here."""
     table: pa.Table
     """The rows that changed, and by how much each: the view's columns, and `diff`. Empty where a subscription tells progress."""
+
+
+class Change(NamedTuple):
+    """One row of a view changed its multiplicity by `diff` at `time`."""
+
+    row: tuple[Any, ...]
+    time: int
+    diff: int
 
 
 class _End:
@@ -107,7 +118,7 @@ class Backlog:
 
 
 class Subscription:
-    """The changes of a view as they happen. Made by `View.subscribe`.
+    """The changes of a view or a table as they happen. Made by `View.subscribe` and `Table.subscribe`.
 
     Iterating waits for the next `Delta`; it ends when the subscription or the engine is closed, or when the view can not change
     any more because its inputs have ended. A view that is dropped or fails raises. `async for` does the same in a task.
@@ -133,7 +144,7 @@ class Subscription:
     1 [{'src': 1, 'count': 1, 'diff': -1}, {'src': 1, 'count': 2, 'diff': 1}] None
     """
 
-    def __init__(self, view: ViewCore, snapshot: bool, progress: bool, since: int | None) -> None:
+    def __init__(self, view: InputCore | ViewCore, snapshot: bool, progress: bool, since: int | None) -> None:
         self._view = view
         self._progress = progress
         self._feed = feed = ChangeFeed(view, snapshot, since)
@@ -149,6 +160,11 @@ class Subscription:
     def lock(self) -> EngineLock:
         """The engine's, which guards everything that changes it."""
         return self._view.engine.lock
+
+    @property
+    def source(self) -> Table | View:
+        """The view or table whose changes it tells."""
+        return self._view.facade
 
     @property
     def time(self) -> int:
@@ -171,7 +187,9 @@ class Subscription:
         check_timeout(timeout)
         found = self._next(timeout)
         if isinstance(found, _End):
-            raise ConflictError(f"the subscription to view {self._view.name!r} has ended: {self._reason()}")
+            raise ConflictError(
+                f"the subscription to {self._view.kind} {self._view.name!r} has ended: {self._reason()}"
+            )
         return found
 
     def __iter__(self) -> Iterator[Delta]:
@@ -197,9 +215,27 @@ class Subscription:
 
     @guarded
     def table(self) -> pa.Table:
-        """All that can be told without waiting, in one table: the columns `time` and `diff` stand behind the data."""
+        """All that can be told without waiting, in one table: the columns `time` and `diff` stand behind the data. Raises if
+        there is nothing more, because the view was dropped or has failed.
+        """
         self._collect()
+        if self._has_ended and not len(self._backlog):
+            self._raise_why_ended()
         return self._backlog.rest(self._feed.empty())
+
+    def changes(self) -> list[Change]:
+        """All that can be told without waiting, row by row.
+
+        >>> import tektite as tk
+        >>> engine = tk.Engine()
+        >>> edges = engine.create_table("edges", {"src": tk.Int, "dst": tk.Int})
+        >>> subscription = engine.install("degrees", edges.count(by="src")).subscribe()
+        >>> _ = edges.insert([(1, 2)])
+        >>> subscription.changes()
+        [Change(row=(1, 1), time=0, diff=1)]
+        """
+        columns = [column.to_pylist() for column in self.table().columns]
+        return [Change(values[:-2], *values[-2:]) for values in zip(*columns, strict=True)]
 
     def _next(self, timeout: float | None) -> Delta | _End | None:
         delta = self._backlog.pop()
@@ -225,10 +261,14 @@ class Subscription:
         found = self._backlog.pop()
         if found is not None or not has_ended:
             return found
+        self._raise_why_ended()
+        return _END
+
+    def _raise_why_ended(self) -> None:
+        """Raise the error that ended the subscription, if one did."""
         error = None if self._is_closed else self._feed.why_ended()
         if error is not None:
             raise error
-        return _END
 
     @guarded
     def _collect(self, deadline: float | None = None) -> None:
@@ -267,7 +307,7 @@ class Subscription:
             return "it was closed"
         if self._view.engine.is_closed:
             return "the engine was closed"
-        return "every input that the view reads has ended"
+        return "every input that the view reads has ended" if self._view.kind == "view" else "the table has ended"
 
     # ------------------------------------------------------------------ the end
 
@@ -287,11 +327,11 @@ class Subscription:
     def __repr__(self) -> str:
         told = self._backlog.told
         state = "closed" if self.closed else f"told up to time {told}" if told >= 0 else "nothing told yet"
-        return f"<Subscription to view {self._view.name!r}, {state}>"
+        return f"<Subscription to {self._view.kind} {self._view.name!r}, {state}>"
 
 
 class Listener:
-    """A callback with the changes of a view, until it is closed. Made by `View.subscribe(callback)`.
+    """A callback with the changes of a view or a table, until it is closed. Made by `View.subscribe(callback)`.
 
     The view keeps it: a program that never ends the subscription need not hold this.
 
@@ -308,7 +348,7 @@ class Listener:
 
     def __init__(
         self,
-        view: ViewCore,
+        view: InputCore | ViewCore,
         function: Callable[[Delta], None],
         snapshot: bool,
         progress: bool,

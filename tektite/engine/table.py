@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal
-from warnings import warn
 
 import pyarrow as pa
 
 from tektite.engine.lock import guarded_by_core
 from tektite.engine.reading import ReadableCollection
 from tektite.engine.versions import decoded
+from tektite.query.former_names import former_name
 from tektite.values.words import Words
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Table(ReadableCollection):
-    """A changing collection that the program writes to. Made by `Engine.input`.
+    """A changing collection that the program writes to. Made by `Engine.create_table`.
 
     >>> import tektite as tk
     >>> engine = tk.Engine()
@@ -50,9 +50,15 @@ class Table(ReadableCollection):
         return self._core.name
 
     @property
-    def epoch(self) -> int:
+    def next_epoch(self) -> int:
         """The open epoch: the earliest time that an update may still have."""
         return self._core.low
+
+    @property
+    @former_name("table.next_epoch")
+    def epoch(self) -> int:
+        """`next_epoch`, by its former name."""
+        return self.next_epoch
 
     @property
     @guarded_by_core
@@ -144,9 +150,9 @@ class Table(ReadableCollection):
         """End the table: what it holds stays, nobody writes to it any more, and it holds no view up."""
         self._core.close()
 
+    @former_name("table.finish()")
     def close(self) -> None:
         """`finish`, by its former name."""
-        warn("close() of a table is called finish()", DeprecationWarning, stacklevel=2)
         self.finish()
 
     def load(
@@ -159,7 +165,7 @@ class Table(ReadableCollection):
         position: str | None = None,
         upto: Any = None,
         once: str | None = None,
-        extra: str = "error",
+        extra: Literal["error", "ignore"] = "error",
         progress: bool | Callable[[int, int], None] | None = None,
     ) -> int:
         """Add the rows of a Spark DataFrame as one epoch, and close it; how many rows there were.
@@ -183,7 +189,7 @@ class Table(ReadableCollection):
         operation: str | None = None,
         order: str | None = None,
         position: str | None = None,
-        extra: str = "error",
+        extra: Literal["error", "ignore"] = "error",
         checkpoint: str | None = None,
         trigger: dict[str, Any] | None = None,
         lag: int = 0,

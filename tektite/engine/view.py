@@ -12,10 +12,11 @@ from tektite.engine.changes import Changes
 from tektite.engine.constraints import check_time
 from tektite.engine.lock import guarded_by_core
 from tektite.engine.reading import ReadableCollection
-from tektite.engine.subscription import Delta, Listener, Subscription, check_timeout
+from tektite.engine.subscription import check_timeout
 from tektite.errors import ConflictError, IncorrectError, TektiteError
 from tektite.query.builders import derived
 from tektite.query.collection import Collection
+from tektite.query.former_names import former_name
 from tektite.values.words import Words
 
 if TYPE_CHECKING:
@@ -57,6 +58,7 @@ class View(ReadableCollection):
         return self._core.first
 
     @property
+    @former_name("view.time + 1")
     def low(self) -> int:
         """The first epoch for which the view has no answer yet: `time + 1`, by its former name."""
         return self._core.low
@@ -175,91 +177,31 @@ class View(ReadableCollection):
             found[row] = found.get(row, 0) + times  # 0.0 and -0.0 are one key of a dict
         return found
 
-    @overload
-    def subscribe(
-        self, callback: None = None, *, snapshot: bool | None = None, progress: bool = False, since: int | None = None
-    ) -> Subscription: ...
-    @overload
-    def subscribe(
-        self,
-        callback: Callable[[Delta], None],
-        *,
-        snapshot: bool | None = None,
-        progress: bool = False,
-        since: int | None = None,
-    ) -> Listener: ...
-    def subscribe(
-        self,
-        callback: Callable[[Delta], None] | None = None,
-        *,
-        snapshot: bool | None = None,
-        progress: bool = False,
-        since: int | None = None,
-    ) -> Subscription | Listener:
-        """The view's changes from here on, one `Delta` for each time at which something changed.
-
-        They begin with the present contents, as insertions, unless `snapshot` is false. With `since`, they are those behind
-        that time, which must still be readable (`Engine.hold` keeps times readable), and begin with the contents as of that
-        time only if `snapshot` is true. With `progress`, an empty delta says that nothing has changed up to its time.
-
-        Without a callback this is an iterator, also for `async for`: see `Subscription`. A callback is called with each delta
-        in the thread that closes the epoch, while the engine is locked: it may read views, and may not write. If it raises,
-        it is not called again. See `Listener`.
-        """
-        return self._subscribe(callback, snapshot, progress, since)
-
-    @guarded_by_core
-    def _subscribe(
-        self, callback: Callable[[Delta], None] | None, snapshot: bool | None, progress: bool, since: int | None
-    ) -> Subscription | Listener:
-        core = self._core
-        if callback is not None and not callable(callback):
-            raise IncorrectError(f"subscribe takes a function to call with each delta, not {callback!r}")
-        core.check_usable()
-        core.engine.finish(core)
-        core.check()
-        if since is not None:
-            core.check_readable(since)
-        if snapshot is None:
-            snapshot = since is None and not core.is_stream
-        elif snapshot and core.is_stream:
-            raise ConflictError(
-                f"view {self.name!r} was installed with keep=False, so that it has no contents to begin with: subscribe with "
-                "snapshot=False"
-            )
-        if callback is None:
-            return Subscription(core, snapshot, progress, since)
-        made = Listener(core, callback, snapshot, progress, since)
-        core.engine.notices.give(core.engine.coordinator)
-        return made
-
-    @guarded_by_core
+    @former_name("view.subscribe()")
     def changes(self, *, history: bool = True) -> Changes:
-        """The view's changes from here on, row by row, beginning with its present contents unless `history` is false. `subscribe`
-        has them epoch by epoch, and can wait for them.
-        """
-        core = self._core
-        core.check()
-        core.engine.finish(core)
-        core.check()
-        return Changes(core, history)
+        """The view's changes from here on, row by row, beginning with its present contents unless `history` is false."""
+        return Changes(self.subscribe(snapshot=history and not self._core.is_stream))
 
+    @former_name("view.subscribe(function)")
     @guarded_by_core
     def on_change(self, function: Callable[[pa.Table], None]) -> None:
-        """Call a function whenever there are changes, with a table of them (data columns, `time`, `diff`). `subscribe(function)`
-        can be ended, and calls it with one time after the other.
-        """
+        """Call a function whenever there are changes, with a table of them (data columns, `time`, `diff`)."""
         core = self._core
         core.check()
         core.engine.finish(core)
         core.check()
         core.call_on_change(function, snapshot=False)
 
-    def publish(self) -> None:
+    def persist(self) -> None:
         """Store the view's contents, and its changes from here on, so that other processes can read them: Spark as the data
-        source `tektite`. A view that was published by an earlier run goes on from what that has stored.
+        source `tektite`. A view that was persisted by an earlier run goes on from what that has stored.
         """
         self._core.publish()
+
+    @former_name("view.persist()")
+    def publish(self) -> None:
+        """`persist`, by its former name."""
+        self.persist()
 
     def explain(self) -> str:
         """How the view is maintained: the plan of its definition, its join strategies, and the arrangements that it reads.
@@ -310,7 +252,7 @@ class View(ReadableCollection):
     ) -> StreamingQuery:
         """Have Spark write the view's changes, with the columns `time` and `diff`, to files or whatever it can stream to.
 
-        The view is published first; what it holds comes before what changes. Files and Delta tables get every change
+        The view is persisted first; what it holds comes before what changes. Files and Delta tables get every change
         exactly once, Kafka (as JSON in the column `value`) at least once. Spark looks for changes once a second, or as
         `trigger` says. What was written, and up to where, is in the `checkpoint`, which lies in the engine's storage
         unless told otherwise.

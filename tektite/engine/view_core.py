@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 class ViewCore:
     """A view: a source of dataflows, and what plans read."""
 
+    kind = "view"
+
     facade: View
     """The view as users hold it. Set by `EngineCore.install_together`."""
     # The types are said here because modules that import each other read them: mypy infers them in no certain order.

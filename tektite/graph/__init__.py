@@ -16,6 +16,8 @@ ranks          PageRank, for the whole graph and for each of some sources
 cores          k-cores
 triangles      triangles and clustering coefficients
 communities    label propagation
+property_graph  PropertyGraph: nodes and edges of several kinds, each with properties
+pattern/       pattern queries: the MATCH of SQL/PGQ
 questions      ArgumentQuery: one dataflow that answers any number of arguments; walks and short paths for it
 greedy         colouring, matching: what takes one node or edge after the other
 """
@@ -28,6 +30,8 @@ from tektite.graph.greedy import colouring, maximal_matching
 from tektite.graph.levels import acyclic, levels
 from tektite.graph.neighbours import degree, k_hop, neighbours
 from tektite.graph.paths import bfs, reach, sssp
+from tektite.graph.pattern.graph_table import graph_table
+from tektite.graph.property_graph import EdgeTable, NodeTable, PropertyGraph
 from tektite.graph.questions import ArgumentQuery, look_up, short_paths, walks
 from tektite.graph.ranks import pagerank, personalised_pagerank
 from tektite.graph.sources import from_edge_list, from_frame, from_networkx, from_parquet, from_spark
@@ -35,7 +39,10 @@ from tektite.graph.triangles import clustering, triangles
 
 __all__ = [
     "ArgumentQuery",
+    "EdgeTable",
     "Graph",
+    "NodeTable",
+    "PropertyGraph",
     "acyclic",
     "bfs",
     "clustering",
@@ -46,6 +53,7 @@ __all__ = [
     "from_networkx",
     "from_parquet",
     "from_spark",
+    "graph_table",
     "k_core",
     "k_hop",
     "label_propagation",

@@ -27,7 +27,7 @@ def wcc(graph: Graph) -> tk.Collection:
     own = graph.nodes.select("node", component="node")
 
     def step(labels: tk.Collection) -> tk.Collection:
-        moved = graph.step(labels, direction="both").select("node", "component")
+        moved = graph.step(labels, direction="both")
         return moved.concat(own).min("component", by="node")
 
     return own.iterate(step, name="wcc")

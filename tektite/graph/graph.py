@@ -80,14 +80,14 @@ class Graph:
         found = _canonical(edges, src, dst, weight, directed, merge)
         if merge or not isinstance(edges, tk.Table | tk.View):
             # Without the index, every query would merge parallel edges for itself. A table or a view has one already.
-            found = found.arrange(by="src", title=f"edges of {self.name}")
+            found = found.index_by("src", title=f"edges of {self.name}")
         self.edges = found
         self._set_nodes(nodes)
 
     def _set_nodes(self, nodes: tk.Collection | None) -> None:
         if nodes is None:
             ends = self.edges.select(node="src").concat(self.edges.select(node="dst")).distinct()
-            self.nodes = ends.arrange(by="node", title=f"nodes of {self.name}")
+            self.nodes = ends.index_by("node", title=f"nodes of {self.name}")
             return
         found = nodes.schema.types[0]
         if found != self.node_type:
@@ -159,16 +159,16 @@ class Graph:
         """
         table = self._edge_table("add_edges")
         rows = as_table(edges, table.schema.names, f"graph {self.name!r}")
-        check_edges(rows, self.name, self.self_loops)
+        check_edges(rows, f"graph {self.name!r}", self.self_loops)
         if self.node_table is not None:
-            check_ends(rows, self.name, self.node_table)
+            check_ends(rows, f"graph {self.name!r}", self.node_table)
         return table.insert(self.oriented(rows))
 
     def remove_edges(self, edges: Any) -> int | None:
         """Take edges away, by their ends: tuples (src, dst), columns or a data frame. One that is not there changes nothing."""
         table = self._edge_table("remove_edges")
         rows = as_table(edges, ["src", "dst"], f"graph {self.name!r}")
-        check_edges(rows, self.name, self_loops=True)
+        check_edges(rows, f"graph {self.name!r}", self_loops=True)
         return table.remove(self.oriented(rows))
 
     def add_nodes(self, nodes: Any) -> int | None:
@@ -221,8 +221,11 @@ class Graph:
 
     # ------------------------------------------------------------------ steps along edges
 
-    def step(self, rows: tk.Collection, column: str = "node", direction: Direction = "out") -> tk.Collection:
-        """Rows with a node in some column, moved to each neighbour of it; the edge's `weight` comes with them if there is one.
+    def step(
+        self, rows: tk.Collection, column: str = "node", direction: Direction = "out", weight: bool = False
+    ) -> tk.Collection:
+        """Rows with a node in some column, moved to each neighbour of it; with `weight`, the edge's weight is a column behind
+        them.
 
         `direction` is along edges (out), against them (in) or both; in an undirected graph it is always both. A loop from a
         node to itself is one step.
@@ -240,8 +243,10 @@ class Graph:
         if not self.directed:
             direction = "both"
         kept = [name for name in rows.schema.names if name != column]
-        extra = ["weight"] if self.weighted else []
-        if "weight" in rows.schema.names and extra:
+        if weight and not self.weighted:
+            raise tk.IncorrectError(f"step: graph {self.name!r} has no weights")
+        extra = ["weight"] if weight else []
+        if "weight" in rows.schema.names and weight:
             raise tk.IncorrectError("step: the rows have a column 'weight' already; rename it")
         # The rows may have columns src and dst themselves.
         renamed = {"edge src": "src", "edge dst": "dst", **{name: name for name in extra}}

@@ -28,7 +28,7 @@ def reach(graph: Graph, sources: tk.Collection, *, direction: Direction = "out",
     start = _start(graph, sources, each, "reach")
 
     def step(reached: tk.Collection) -> tk.Collection:
-        moved = graph.step(reached, direction=direction).select(list(start.schema.names))
+        moved = graph.step(reached, direction=direction)
         return moved.concat(start).distinct()
 
     return start.iterate(step, name="reach")
@@ -104,7 +104,7 @@ def sssp(graph: Graph, sources: tk.Collection, *, direction: Direction = "out", 
     longer = tk.when(tk.col("weight") < 0).then(negative).otherwise(tk.col("distance") + tk.col("weight"))
 
     def step(nodes: tk.Collection) -> tk.Collection:
-        moved = graph.step(nodes, direction=direction).select(*keys, distance=longer.cast(weight))
+        moved = graph.step(nodes, direction=direction, weight=True).select(*keys, distance=longer.cast(weight))
         return moved.concat(start).min("distance", by=keys)
 
     return start.iterate(step, name="sssp")

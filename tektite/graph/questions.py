@@ -61,7 +61,7 @@ class ArgumentQuery:
                 raise tk.IncorrectError(
                     f"{name}: the answer must begin with its arguments ({wanted}), but its columns are {found.schema}"
                 )
-            self.view: tk.View = engine.install(name, found, key=list(names))
+            self.view: tk.View = engine.install(name, found, order_by=list(names))
             """The answers for all arguments."""
         except BaseException:
             engine.drop_table(self.arguments.name)
@@ -154,7 +154,7 @@ def walks(graph: Graph, asked: tk.Collection, length: int, direction: Direction 
         raise tk.IncorrectError(f"walks: length is a number of edges from 1 on, not {length!r}")
     found = graph.checked_sources(asked, "walks").select(node="node", end="node")
     for _ in range(length):
-        found = graph.step(found, "end", direction).select("node", "end")
+        found = graph.step(found, "end", direction)
     return found
 
 

@@ -78,7 +78,7 @@ def _ranks(graph: Graph, start: tk.Collection, keys: list[str], damping: Fractio
     def step(ranks: tk.Collection) -> tk.Collection:
         # A share is computed once for each node, and moved along all its edges.
         shares = ranks.join(degrees, on="node").select(*keys, rank=part).filter(tk.col("rank") > 0)
-        moved = graph.step(shares).select(*keys, "rank")
+        moved = graph.step(shares)
         return moved.concat(start).group_by(keys).agg(rank=tk.sum("rank"))
 
     return start.iterate(step, name="pagerank")

@@ -220,25 +220,25 @@ def _check_on_spark(name: str, edges: DataFrame, nodes: DataFrame | None, self_l
         wrong = wrong | (edges["src"] == edges["dst"])
     if "weight" in edges.columns:
         wrong = wrong | edges["weight"].isNull() | (edges["weight"] < 0) | f.isnan(edges["weight"].cast("double"))
-    check_edges(edges.filter(wrong).limit(1).toArrow(), name, self_loops)
+    check_edges(edges.filter(wrong).limit(1).toArrow(), f"graph {name!r}", self_loops)
     if nodes is None:
         return
     for column in ("src", "dst"):
         dangling = edges.join(nodes, edges[column] == nodes["node"], "left_anti").limit(1).toArrow()
         if dangling.num_rows:
             ends = nodes.filter(nodes["node"].isin(dangling["src"][0].as_py(), dangling["dst"][0].as_py()))
-            check_ends(dangling, name, ends.toArrow()["node"])
+            check_ends(dangling, f"graph {name!r}", ends.toArrow()["node"])
 
 
 def _filled(
     engine: tk.Engine, name: str, edges: pa.Table, nodes: pa.Table | None, directed: bool, self_loops: bool
 ) -> Graph:
     """A graph with these edges and nodes. Nothing is left behind if something is wrong with them."""
-    check_edges(edges, name, self_loops)
+    check_edges(edges, f"graph {name!r}", self_loops)
     if nodes is not None:
         if compute.any(compute.is_null(nodes["node"])).as_py():
             raise tk.IncorrectError(f"graph {name!r}: a node is NULL; give every node an id")
-        check_ends(edges, name, nodes["node"])
+        check_ends(edges, f"graph {name!r}", nodes["node"])
     with (
         _created(engine, name, edges.schema, nodes is not None, directed, self_loops) as graph,
         engine.transaction(),

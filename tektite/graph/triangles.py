@@ -22,9 +22,7 @@ def triangles(graph: Graph) -> tk.Collection:
     [(1, 2, 3), (2, 3, 4)]
     """
     pairs = _low_to_high(graph)
-    return tk.match(
-        (pairs, ("a", "b")), (pairs, ("b", "c")), (pairs, ("a", "c")), find=["a", "b", "c"], strategy="hector"
-    )
+    return tk.match((pairs, ("a", "b")), (pairs, ("b", "c")), (pairs, ("a", "c")), find=["a", "b", "c"], joins="hector")
 
 
 def clustering(graph: Graph) -> tk.Collection:
@@ -58,4 +56,4 @@ def _low_to_high(graph: Graph) -> tk.Collection:
         return graph.edges.select("src", "dst")
     src, dst = tk.col("src"), tk.col("dst")
     pairs = graph.edges.filter(src != dst).select(src=tk.least(src, dst), dst=tk.greatest(src, dst)).distinct()
-    return pairs.arrange(by="src", title=f"pairs of {graph.name}")
+    return pairs.index_by("src", title=f"pairs of {graph.name}")

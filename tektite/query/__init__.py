@@ -9,6 +9,7 @@ column_aggregates      the plan of aggregates of columns
 columns                columns of an operator by name: numbers, projections, floats as keys
 condition_joins        joins of two collections on any condition
 expression_aggregates  the aggregates that an expression is made of
+former_names           names of former versions, which work and warn
 group_functions        functions of many groups at once, over arrays of words
 grouped                `Grouped`: groups of rows, and `agg`
 joins                  joins of two operators by key, all pairs, by a bound that moves

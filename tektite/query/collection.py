@@ -6,7 +6,6 @@ types at once, so that a mistake is reported where it is made.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn, get_args
 
@@ -18,6 +17,7 @@ from tektite.expr.predicates import conjunction
 from tektite.plan import algebra as plan
 from tektite.query import joins, reductions
 from tektite.query.columns import Columns, column_list, column_numbers, project
+from tektite.query.former_names import former_name, former_options, without_former
 from tektite.query.other_names import METHODS
 from tektite.query.outputs import Outputs, flat, has_aggregate, outputs_of, plain
 from tektite.values import types
@@ -59,6 +59,9 @@ class Collection:
             columns = () if found is None else found.schema.names
             hint = f"; the column is c[{name!r}]" if name in columns else advice(name, METHODS)
             raise AttributeError(f"{type(self).__name__} has no {name!r}{hint}")
+
+    def __dir__(self) -> list[str]:
+        return without_former(type(self), super().__dir__())
 
     def __getitem__(self, name: str) -> Expr:
         """The column with this name, for expressions. A name that is not there is an error at once.
@@ -278,15 +281,31 @@ class Collection:
 
     # ------------------------------------------------------------------ arrangements and joins
 
-    def arrange(self, by: Columns, title: str | None = None) -> Collection:
-        """The same collection, indexed by some columns. All queries that need this index share it. `title` names it where
-        arrangements are listed.
+    def index_by(self, by: Columns, title: str | None = None) -> Collection:
+        """The same collection, read from an index by some columns, which all queries that need it share. `title` names the
+        index where indexes are listed.
         """
         return derived(plan.Arrange(self.schema, self.operator, column_numbers(self.schema, by), title), self)
 
+    @former_name("index_by(...)")
+    def arrange(self, by: Columns, title: str | None = None) -> Collection:
+        """`index_by`, by its former name."""
+        return self.index_by(by, title)
+
+    def create_index(self, by: Columns) -> Any:
+        """Keep a shared index by some columns, whether or not a view reads it, until it is dropped: `Engine.create_index`.
+
+        >>> import tektite as tk
+        >>> engine = tk.Engine()
+        >>> edges = engine.create_table("edges", {"src": tk.Int, "dst": tk.Int})
+        >>> edges.create_index("dst")
+        <Index edges by (dst)>
+        """
+        return self.engine.create_index(self, by)
+
     def consolidate(self) -> Collection:
         """The same collection, without changes that cancel each other."""
-        return self.arrange(by=self.schema.names)
+        return self.index_by(self.schema.names)
 
     def join(
         self,
@@ -516,15 +535,9 @@ class Collection:
 
         return limited(self, (), (), *checked(n, offset))
 
+    @former_name("bottom_k(k, by=, per=), or top_k for the greatest")
     def top(self, k: int, order_by: Columns, by: Columns = (), descending: bool | Sequence[bool] = False) -> Collection:
-        """The first `k` rows of each group in the order of some columns, the least first. NULLs come last. Deprecated: use
-        `bottom_k`, `top_k` for the greatest, or `sort(...).limit(k)`.
-        """
-        warnings.warn(
-            "Collection.top gives the least rows, and is deprecated: use bottom_k(k, by=, per=), or top_k for the greatest",
-            DeprecationWarning,
-            stacklevel=2,
-        )
+        """The first `k` rows of each group in the order of some columns, the least first. NULLs come last."""
         return derived(reductions.top(self.operator, k, order_by, by, descending), self)
 
     def reduce(self, function: Callable[..., Any], by: Columns = (), **columns: types.Type) -> Collection:
@@ -581,10 +594,12 @@ class Collection:
 
     # ------------------------------------------------------------------ loops
 
+    @former_options(limit="max_rounds")
     def iterate(
-        self, body: Callable[[Collection], Collection], limit: int = ROUND_LIMIT, name: str = "iterate"
+        self, body: Callable[[Collection], Collection], max_rounds: int = ROUND_LIMIT, name: str = "iterate"
     ) -> Collection:
-        """Applies `body` repeatedly, starting with this collection, until nothing changes.
+        """Applies `body` repeatedly, starting with this collection, until nothing changes. If something still changes after
+        `max_rounds` rounds, the view fails.
 
         >>> import tektite as tk
         >>> engine = tk.Engine()
@@ -599,7 +614,7 @@ class Collection:
         """
         from tektite.query.loops import Loop
 
-        with Loop(name, limit) as loop:
+        with Loop(name, max_rounds) as loop:
             variable = loop.variable("x", initial=self)
             result = body(variable)
             if not isinstance(result, Collection):

@@ -11,6 +11,7 @@ from typing import Any
 from tektite.errors import ConflictError, IncorrectError
 from tektite.plan import algebra as plan
 from tektite.query.collection import ROUND_LIMIT, Collection, derived
+from tektite.query.former_names import former_options
 from tektite.values import types
 from tektite.values.schema import Schema
 
@@ -35,15 +36,16 @@ class Loop:
     <Collection (src: int, dst: int)>
     """
 
+    @former_options(limit="max_rounds")
     def __init__(
-        self, name: str = "loop", limit: int = ROUND_LIMIT, shared: bool = False, advice: str | None = None
+        self, name: str = "loop", max_rounds: int = ROUND_LIMIT, shared: bool = False, advice: str | None = None
     ) -> None:
         """With `shared`, all queries that arrange what leaves the loop share one run of it. A loop that still changes after
-        `limit` rounds fails, with `advice` in its error.
+        `max_rounds` rounds fails, with `advice` in its error.
         """
         outer = _loops.get()
         parent = outer[-1]._plan if outer else None
-        self._plan: plan.Loop = plan.Loop(name, limit, parent, shared, advice or plan.Loop.advice)
+        self._plan: plan.Loop = plan.Loop(name, max_rounds, parent, shared, advice or plan.Loop.advice)
         self.name = name
 
     def __enter__(self) -> Loop:

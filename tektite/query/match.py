@@ -10,7 +10,7 @@ Every mistake is reported here. The result is a `plan.Match` in which
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal, get_args
 
 from tektite.errors import IncorrectError, NotFoundError
 from tektite.expr import Expr, col, lift, lit, rank, type_of
@@ -18,6 +18,7 @@ from tektite.expr.predicates import conjunction
 from tektite.plan import algebra as plan
 from tektite.plan.algebra import describe
 from tektite.query.collection import Collection, derived
+from tektite.query.former_names import former_options
 from tektite.values import types
 from tektite.values.columns import hint
 from tektite.values.schema import Schema
@@ -25,15 +26,18 @@ from tektite.values.schema import Schema
 Given = tuple[Collection, Sequence[Any]]
 """A clause as a user writes it: a collection, and a term for each of its columns."""
 
-STRATEGIES = ("auto", "binary", "delta", "hector")
+Joins = Literal["auto", "binary", "delta", "hector"]
+"""How a conjunction is kept up to date."""
+STRATEGIES: tuple[Joins, ...] = get_args(Joins)
 
 
+@former_options(strategy="joins")
 def match(
     *clauses: Given,
     find: Sequence[str] | None = None,
     where: Sequence[Expr] | Expr = (),
     without: Sequence[Given] = (),
-    strategy: str = "auto",
+    joins: Joins = "auto",
     order: Sequence[int] | Sequence[str] | None = None,
 ) -> Collection:
     """All values of variables for which each clause's collection has the row that the clause describes.
@@ -45,7 +49,7 @@ def match(
     * `where` lists predicates over variables. A predicate that two variables are equal is used for joining.
     * `without` lists clauses that must have no match. Their variables must occur in other clauses.
     * `order` forces an order of the clauses, by number, or of the variables, by name.
-    * `strategy` says how the result is maintained:
+    * `joins` says how the result is maintained:
 
       ========  ==================================================================================================
       binary    by joins of two
@@ -71,7 +75,7 @@ def match(
     """
     if not clauses:
         raise IncorrectError("match needs at least one clause, such as (edges, ('a', 'b'))")
-    check_strategy(strategy, "match: strategy")
+    check_strategy(joins, "match: joins")
     _check_list(without, "without", "clauses such as (edges, ('a', 'b'))")
     if not isinstance(where, Expr):
         _check_list(where, "where", "expressions such as tk.col('a') < tk.col('b')")
@@ -96,7 +100,7 @@ def match(
         tuple([_plain(clause, companions, valued) for clause in sides[0]]),
         tuple([_plain(clause, companions, None) for clause in sides[1]]),
         predicates,
-        strategy,
+        joins,
         _order(order, len(clauses), variables, companions),
     )
     return derived(operator, *(collection for collection, _ in (*positive, *negative)))

@@ -232,7 +232,8 @@ class Unpacked:
         everything: tuple[list[Any], ...] = (nodes, scopes, flows)
         for things, states in zip(everything, reading.load(), strict=True):
             for thing, state in zip(things, states, strict=True):
-                thing.__dict__.update(state)
+                for name, value in state.items():
+                    setattr(thing, name, value)
         self.graph = Graph(flows, scopes, nodes, traces)
         self.texts.forget()  # constants of programs, which the engine knows
 

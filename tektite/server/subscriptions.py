@@ -19,14 +19,11 @@ class ChangeStream:
     """The changes of a subscription, for one session."""
 
     def __init__(self, session: ClientSession, result: Result) -> None:
-        assert result.view is not None
+        assert result.subscription is not None
         self._session = session
-        self._view = result.view
-        self._is_temporary = result.is_temporary
-        if result.changes is not None:
-            result.changes.close()
-        self._subscription = result.view.subscribe(snapshot=True)
-        schema = result.view.schema.arrow
+        self._temporary = result.view if result.is_temporary else None
+        self._subscription = result.subscription
+        schema = self._subscription.source.schema.arrow
         self.schema = schema.append(pa.field("time", pa.int64())).append(pa.field("diff", pa.int64()))
 
     @staticmethod
@@ -52,7 +49,7 @@ class ChangeStream:
 
         def end() -> None:
             self._subscription.close()
-            if self._is_temporary:
-                self._view.drop()
+            if self._temporary is not None:
+                self._temporary.drop()
 
         self._session.server.release(end)

@@ -422,21 +422,17 @@ def resolved(feed: Feed, target: Target, shard: int, words: Words, dictionary: D
         found = np.empty_like(rows, shape=(width, 0))
         if version.batches:
             gone = operations(feed, target, rows[list(target.columns)], np.zeros(rows.shape[1], np.int64))
-            words = pending_updates.net_changes(
-                [gone], target.keys(feed), width - target.keys(feed), version
-            ).to_array()
+            (changes,) = pending_updates.net_changes([gone], target.keys(feed), width - target.keys(feed), version)
+            words = changes.to_array()
             found = np.empty((width, words.shape[1]), np.int64)
             found[list(target.columns)] = words[:width]
         return found
 
     plain = settled(feed, plain, held, dictionary)
     when = moments(feed, plain)
-    return pending_updates.net_changes(
-        [operations(feed, target, plain[stored], (plain[width] > 0).astype(np.int64), when)],
-        target.keys(feed),
-        width - target.keys(feed),
-        version,
-    )
+    arrived = operations(feed, target, plain[stored], (plain[width] > 0).astype(np.int64), when)
+    (changes,) = pending_updates.net_changes([arrived], target.keys(feed), width - target.keys(feed), version)
+    return changes
 
 
 def operations(feed: Feed, target: Target, words: Words, puts: Words, when: Words | None = None) -> Chunk:

@@ -139,7 +139,7 @@ class Following:
                 core_of(self.bad_rows).write([(batch, *bad) for bad in found.rejected], None, 1, "insert", into)
 
         steps = Steps()
-        what = f"tektite: epoch {engine.epoch}, follow {self.source.name}, batch {batch}"
+        what = f"tektite: epoch {engine.next_epoch}, follow {self.source.name}, batch {batch}"
         dictionary = core_of(engine).dictionary
         with dictionary.adding():
             left = None if self.bad_rows is None else max(self.most_bad - self.rejected, 0)
@@ -184,7 +184,7 @@ class Following:
         engine = self.source.engine
         with core_of(engine).lock.held:
             views = [engine.view(name) for name in engine.views]
-            waiting = [engine.epoch - view.low for view in views if view.failure is None and not view.current]
+            waiting = [engine.next_epoch - view.low for view in views if view.failure is None and not view.current]
         return max(waiting, default=0)
 
     def await_termination(self, timeout: float | None = None) -> bool:

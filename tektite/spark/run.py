@@ -83,7 +83,7 @@ def run(
         for note in checked.notes:
             say(f"note: {note}")
         with (
-            make_engine(spark=spark, shards=pipeline.workers, storage=pipeline.storage) as engine,
+            make_engine(spark=spark, workers=pipeline.workers, storage=pipeline.storage) as engine,
             loads_given_up(spark, stop) as loading_is_over,
         ):
             try:
@@ -181,7 +181,7 @@ def _work(
             query.processAllAvailable()
         query.stop()
     metrics.stopped = stop.is_set()
-    metrics.epochs, metrics.durable, metrics.bytes = engine.epoch, engine.durable, engine.bytes
+    metrics.epochs, metrics.durable, metrics.bytes = engine.next_epoch, engine.durable, engine.bytes
     metrics.updates = {name: core_of(engine.view(name)).trace.rows for name in engine.views}
 
 
@@ -208,7 +208,9 @@ def progress_line(engine: Any, followings: list[Following]) -> str:
     """The progress of the streams in a line."""
     rows = ", ".join(f"{f.source.name} {f.rows} rows in {f.epochs} epochs" for f in followings)
     lag = max((following.behind() for following in followings), default=0)
-    return f"epoch {engine.epoch}, durable {engine.durable}, views {lag} epochs behind{f'; {rows}' if rows else ''}"
+    return (
+        f"epoch {engine.next_epoch}, durable {engine.durable}, views {lag} epochs behind{f'; {rows}' if rows else ''}"
+    )
 
 
 def declare(engine: Any, name: str, plan: TablePlan) -> Any:
@@ -259,9 +261,9 @@ def install(pipeline: PipelinePlan, engine: Any, name: str, plan: ViewPlan) -> N
         engine.sql(plan.statement(name))
     else:
         assert plan.python is not None
-        engine.install(name, _function(pipeline.folder, name, plan.python)(engine), key=plan.order_by)
+        engine.install(name, _function(pipeline.folder, name, plan.python)(engine), order_by=plan.order_by)
     if plan.persist and core_of(engine).store is not None:
-        engine.view(name).publish()
+        engine.view(name).persist()
 
 
 def _function(folder: Path, view: str, where: str) -> Callable[[Any], Any]:

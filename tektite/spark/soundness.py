@@ -34,7 +34,7 @@ def check_pipeline(pipeline: PipelinePlan, make_engine: Callable[..., Any]) -> N
                     check_source(plan, source)
                 except IncorrectError as error:
                     raise IncorrectError(f"{pipeline.file}, tables.{name}.{what}: {error}") from None
-    with make_engine(shards=pipeline.workers) as engine:
+    with make_engine(workers=pipeline.workers) as engine:
         for name, plan in pipeline.tables.items():
             declare(engine, name, plan)
         for name, view in pipeline.views.items():

@@ -56,7 +56,7 @@ class StorageReader:
         if name not in known:
             raise NotFoundError(
                 f"storage {self.store.url} holds no {name!r}; it holds {', '.join(map(repr, known)) or 'nothing'}: a view "
-                "is there once it has been published, view.publish()"
+                "is there once it has been published, view.persist()"
             )
         described = known[name]
         if described["kind"] == "input" and described["stream"]:

@@ -68,7 +68,7 @@ def write_changes(
 ) -> StreamingQuery:
     """See `tektite.View.write_changes`."""
     session = session_of(view, spark)
-    view.publish()
+    view.persist()
     store = core_of(view.engine).store
     assert store is not None
     view.engine.sync()

@@ -48,6 +48,8 @@ class OpenStorage:
             self._lock = manifest.store.lock()
             state = manifest.refresh()
             self.inputs = read_inputs(state, files)
+            sections = [live.section for live in state.texts()]
+            dictionary.reserve(sum([s.rows for s in sections]), sum([s.bytes for s in sections]))
             for live in state.texts():
                 dictionary.add(files.open(state.files[live.file]).texts(live.index))
             self._take_over(manifest, state.shards or shards or 1)

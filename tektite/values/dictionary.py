@@ -158,6 +158,19 @@ class Dictionary:
                     space.set_table(len(space.table) // 2, before)
                 raise
 
+    def reserve(self, texts: int, size: int) -> None:
+        """Make room for so many texts of `size` bytes together, so that adding them moves nothing."""
+        with self._lock:
+            space = self._space
+            slots = len(space.table) // 2
+            while slots * 3 // 4 < space.end.texts + texts:
+                slots *= 2
+            if slots > len(space.table) // 2:
+                space.set_table(slots, space.end)
+            more = size + texts * strings.HEADER
+            if space.end.position + more > len(space.heap):
+                space.grow_heap(more)
+
     def lookup(self, ids: Words) -> pa.Array[Any]:
         """The texts of `ids` as an Arrow string array, null for NULL. An unknown id is an error."""
         chunks = self.lookup_chunks(ids)

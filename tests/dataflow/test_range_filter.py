@@ -20,6 +20,7 @@ from tektite.dataflow import range_filter
 from tektite.kernels.operators.range_filter import CURSORS, DONE, NEXT, OVERFLOWN, emit_segments, segments
 from tests.support.executors import make_engine
 from tests.support.kernel_rows import Row, Rows, check_constants, consolidate, read, table
+from tests.support.row_changes import row_changes
 
 pytestmark = pytest.mark.executors
 
@@ -180,7 +181,7 @@ def test_result_is_exact_at_every_epoch(workers: int, op: str, by: int, monkeypa
         # The columns in another order than the operator keeps them in.
         source = rows.select("other", "v", *names)
         view = engine.install("view", source.filter_by_bound("v", op, bounds, "b", by=names))
-        changes = view.changes()
+        changes = row_changes(view)
         history = History(seed=by)
 
         def make(random: random.Random) -> Row:
@@ -249,7 +250,7 @@ def test_rows_above_the_average_of_their_group(workers: int) -> None:
         view = engine.install("view", source.filter_by_bound("x", ">", means, "mean", by="k").select("k", "v"))
         whole = rows.group_by().agg(mean=tk.avg("v"))
         overall = engine.install("overall", source.filter_by_bound("x", "<=", whole, "mean").select("k", "v"))
-        changes, overall_changes = view.changes(), overall.changes()
+        changes, overall_changes = row_changes(view), row_changes(overall)
         history = History(seed=workers)
         epoch = 0
         for step in (1, 2, 1, 6, 3):
@@ -319,7 +320,7 @@ def test_bounds_of_a_loop_move_round_by_round(workers: int) -> None:
             return grown.concat(seeds).max("b", by="k")
 
         view = engine.install("view", seeds.max("b", by="k").iterate(step))
-        changes = view.changes()
+        changes = row_changes(view)
         history = History(seed=10 + workers)
         epoch = 0
         for width in (1, 1, 4, 2, 6):
@@ -356,7 +357,7 @@ def test_rows_of_a_loop_meet_bounds_from_outside(workers: int) -> None:
             return passed.select("k", v=tk.col("v") + 1).concat(seeds).distinct()
 
         view = engine.install("view", seeds.iterate(step))
-        changes = view.changes()
+        changes = row_changes(view)
         history = History(seed=20 + workers)
         epoch = 0
         for width in (1, 1, 4, 2, 6):
@@ -394,7 +395,7 @@ def test_rows_and_bounds_of_a_loop_in_a_loop(workers: int) -> None:
 
         start = seeds.max("v").select(b=tk.col("v") + 1)
         view = engine.install("view", start.iterate(outer))
-        changes = view.changes()
+        changes = row_changes(view)
         history = History(seed=30 + workers)
         epoch = 0
         for width in (1, 1, 4, 2, 6):

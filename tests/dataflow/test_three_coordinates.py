@@ -121,7 +121,7 @@ def least_of_counts(a: tk.Collection, b: tk.Collection) -> tk.Collection:
 def conjunction(strategy: str, cyclic: bool) -> Operation:
     def build(a: tk.Collection, b: tk.Collection) -> tk.Collection:
         last = ("z", "x") if cyclic else ("z", None)
-        return tk.match((a, ("x", "y")), (b, ("y", "z")), (a, last), without=[(b, ("x", "y"))], strategy=strategy)
+        return tk.match((a, ("x", "y")), (b, ("y", "z")), (a, last), without=[(b, ("x", "y"))], joins=strategy)
 
     return build
 
@@ -223,12 +223,12 @@ def at_random(seed: int, operation: Operation, leave: bool) -> None:
                 grid.update(which, row, time, -1 if remove else 1)
     while grid.flow.low < epochs:
         source = rng.choice(grid.inputs)
-        to = min(source.epoch + rng.choice([1, 1, 2, 5]), epochs)
-        if to > source.epoch:
+        to = min(source.next_epoch + rng.choice([1, 1, 2, 5]), epochs)
+        if to > source.next_epoch:
             source.advance(to)
         for _ in range(rng.choice([0, 1, 3])):
             grid.engine.run()
-        if all(source.epoch == epochs for source in grid.inputs):
+        if all(source.next_epoch == epochs for source in grid.inputs):
             grid.engine.settle()
         assert grid.flow.failure is None, grid.flow.failure
     for epoch in range(epochs):

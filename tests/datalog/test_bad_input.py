@@ -247,12 +247,12 @@ def test_rule_may_be_registered_again_with_its_clauses_in_another_order(engine: 
 
 def test_rule_registered_again_keeps_its_settings(engine: tk.Engine) -> None:
     rules = "p(x) :- edge(x, _)."
-    engine.datalog(rules, rounds=5, share={"p": False})
+    engine.datalog(rules, max_rounds=5, share={"p": False})
     with pytest.raises(tk.ConflictError, match="registered with rounds=5, not 6"):
-        engine.datalog(rules, rounds=6)
+        engine.datalog(rules, max_rounds=6)
     with pytest.raises(tk.ConflictError, match="registered with share={'p': False}"):
-        engine.datalog(rules, rounds=5, share={"p": True})
-    engine.datalog(rules, rounds=5, share={"p": False})
+        engine.datalog(rules, max_rounds=5, share={"p": True})
+    engine.datalog(rules, max_rounds=5, share={"p": False})
 
 
 def test_rules_are_forgotten_with_the_last_program_that_registered_them(engine: tk.Engine) -> None:
@@ -324,8 +324,8 @@ def test_query_is_refused(engine: tk.Engine, query: str, given: dict[str, object
 
 @pytest.mark.executors("stages")
 def test_recursion_that_grows_for_ever_ends_with_an_error_that_names_it(engine: tk.Engine) -> None:
-    program = engine.datalog("count_up(0). count_up(n + 1) :- count_up(n).", rounds=50)
-    engine.datalog("other(0). other(n + 1) :- other(n), n < 3.", rounds=1_000)
+    program = engine.datalog("count_up(0). count_up(n + 1) :- count_up(n).", max_rounds=50)
+    engine.datalog("other(0). other(n + 1) :- other(n), n < 3.", max_rounds=1_000)
     with pytest.raises(tk.TektiteError, match=r"count_up.*50 rounds.*larger rounds="):
         program["count_up"].rows()
     with pytest.raises(tk.TektiteError, match=r"count_up.*50 rounds.*larger rounds="):
@@ -335,7 +335,7 @@ def test_recursion_that_grows_for_ever_ends_with_an_error_that_names_it(engine: 
 
 @pytest.mark.executors("stages")
 def test_recursion_without_arithmetic_has_no_limit(engine: tk.Engine) -> None:
-    program = engine.datalog("reach(1). reach(y) :- reach(x), edge(x, y).", rounds=3)
+    program = engine.datalog("reach(1). reach(y) :- reach(x), edge(x, y).", max_rounds=3)
     engine.table("edge").insert([(i, i + 1) for i in range(1, 40)])
     engine.advance()
     assert len(program["reach"].rows()) == 40

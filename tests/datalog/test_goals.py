@@ -13,6 +13,7 @@ from tests.support.datalog_programs import BASE, VALUES, RandomProgram
 from tests.support.datalog_twin import evaluate
 from tests.support.executors import make_engine
 from tests.support.nightly import few_of
+from tests.support.row_changes import row_changes
 
 pytestmark = pytest.mark.executors
 
@@ -145,7 +146,7 @@ def test_one_dataflow_serves_arguments_that_come_and_go() -> None:
     assert sorted(query.rows()) == [(2, 3), (4, 5)]
     assert engine.views == before
     query.drop()
-    assert [a.name for a in engine.arrangements()] == ["edge"]
+    assert [a.name for a in engine.indexes()] == ["edge"]
 
 
 def test_argument_is_answered_before_another_epoch_closes() -> None:
@@ -218,7 +219,7 @@ def test_query_that_comes_to_ask_for_much_is_evaluated_in_full() -> None:
     assert "'sg' is kept in full already" in again.explain()
     for asked in (again, query, reference):
         asked.drop()
-    assert [a.name for a in engine.arrangements()] == ["edge"]
+    assert [a.name for a in engine.indexes()] == ["edge"]
 
 
 def test_query_that_asks_for_much_from_the_start_is_evaluated_in_full() -> None:
@@ -230,7 +231,7 @@ def test_query_that_asks_for_much_from_the_start_is_evaluated_in_full() -> None:
     query = engine.query("sg(149, ?)")
     assert query.explain().startswith("query 1: derived in full, because its arguments come to ask")
     query.drop()
-    assert [a.name for a in engine.arrangements()] == ["edge"]
+    assert [a.name for a in engine.indexes()] == ["edge"]
 
 
 def test_query_whose_changes_are_followed_stays_as_it_is() -> None:
@@ -240,7 +241,7 @@ def test_query_whose_changes_are_followed_stays_as_it_is() -> None:
     engine.advance()
     engine.datalog(GRAPH)
     query = engine.query("sg($x, ?)", x=5)
-    changes = query.changes(history=False)
+    changes = row_changes(query, snapshot=False)
     query.insert(x=149)
     engine.advance()
     assert query.explain().startswith("query 1: derived for its arguments")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from decimal import Decimal
+from typing import Any
 
 import pytest
 
@@ -131,20 +132,21 @@ def test_parameters_may_be_values_tuples_and_lists(engine: tk.Engine) -> None:
     assert sorted(several.rows()) == [("bob",), ("dee",)]
 
 
-SEMANTICS = {
-    "raw": {(1, 5): 2, (1, 6): 1},
-    "distinct": {(1, 5): 1, (1, 6): 1},
-    "cardinality-many": {(1, 5): 1, (1, 6): 1},
-    "cardinality-one": {(1, 6): 1},
-    "last-write-wins": {(1, 6): 1},
+MODES: dict[str, tuple[dict[str, Any], dict[object, int]]] = {
+    "bag": ({"mode": "bag"}, {(1, 5): 2, (1, 6): 1}),
+    "set": ({"mode": "set"}, {(1, 5): 1, (1, 6): 1}),
+    "many": ({"cardinality": "many"}, {(1, 5): 1, (1, 6): 1}),
+    "one": ({"cardinality": "one"}, {(1, 6): 1}),
+    "upsert": ({"mode": "upsert"}, {(1, 6): 1}),
 }
 
 
-@pytest.mark.executors(spark=["raw", "cardinality-many"])
-@pytest.mark.parametrize(("semantics", "expected"), SEMANTICS.items(), ids=SEMANTICS.keys())
-def test_fact_written_twice_means_what_the_attribute_says(semantics: str, expected: dict[object, int]) -> None:
+@pytest.mark.executors(spark=["bag", "many"])
+@pytest.mark.parametrize("case", MODES)
+def test_fact_written_twice_means_what_the_attribute_says(case: str) -> None:
+    options, expected = MODES[case]
     engine = make_engine()
-    engine.attribute("a", tk.Int, semantics=semantics)
+    engine.attribute("a", tk.Int, **options)
     engine.transact([(1, "a", 5)])
     engine.transact([(1, "a", 5), (1, "a", 6)])
     engine.advance()
@@ -159,24 +161,24 @@ def test_attribute_is_kept_forward_and_in_reverse_for_life() -> None:
     engine = make_engine()
     knows = engine.attribute("knows", tk.Int)
     bot = engine.attribute("bot?")
-    kept = [(a.name, a.columns) for a in engine.arrangements()]
+    kept = [(a.name, a.columns) for a in engine.indexes()]
     assert kept == [("knows", ("e", "v")), ("knows by (v)", ("v", "e")), ("bot?", ("e",))]
     with engine.query("[:find ?a ?c :where [?a :knows ?b] [?b :knows ?c]]"):
-        assert [(a.name, a.columns) for a in engine.arrangements()] == [*kept, ("query 1", ("a", "c"))]
+        assert [(a.name, a.columns) for a in engine.indexes()] == [*kept, ("query 1", ("a", "c"))]
         with pytest.raises(tk.ConflictError, match="'query 1' read it"):
             knows.drop()
-    assert [(a.name, a.columns) for a in engine.arrangements()] == kept
+    assert [(a.name, a.columns) for a in engine.indexes()] == kept
     bot.drop()
     knows.drop()
-    assert engine.arrangements() == []
+    assert engine.indexes() == []
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         ({"cardinality": "two"}, "one or many"),
-        ({"semantics": "lossy"}, "semantics is one of"),
-        ({"cardinality": "one", "semantics": "raw"}, "is not 'raw'"),
+        ({"mode": "lossy"}, "mode is one of bag, set, upsert, append, not 'lossy'"),
+        ({"cardinality": "one", "mode": "bag"}, "is not mode 'bag'"),
     ],
 )
 def test_attribute_is_refused(options: dict[str, str], message: str) -> None:

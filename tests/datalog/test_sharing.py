@@ -34,7 +34,7 @@ def engine() -> tk.Engine:
 
 
 def kept(engine: tk.Engine) -> list[str]:
-    return [a.name for a in engine.arrangements() if a.name not in ("edge", "start")]
+    return [a.name for a in engine.indexes() if a.name not in ("edge", "start")]
 
 
 def test_registering_builds_nothing(engine: tk.Engine) -> None:
@@ -57,7 +57,7 @@ def test_first_interest_builds_what_it_needs_and_the_last_takes_it_away(engine: 
 def test_two_readers_share_one_recursion(engine: tk.Engine) -> None:
     engine.datalog("a(x, z) :- edge(x, y), tc(y, z). b(x, z) :- tc(x, y), edge(y, z).")
     views = [engine.view("a"), engine.view("b"), engine.view("loop")]
-    readers = {a.name: a.readers for a in engine.arrangements()}
+    readers = {a.name: a.readers for a in engine.indexes()}
     # The second order of columns is made from the first, not by another run of the recursion.
     assert "tc by (y)" in readers["tc by (x)"]
     assert "loop" in readers["tc by (y)"]
@@ -126,7 +126,7 @@ def test_order_of_building_follows_from_the_rules_alone() -> None:
         engine.create_table("start", {"x": tk.Int}, mode="set")
         program = engine.datalog(RULES)
         program.views(*sorted(wanted))
-        orders.append([a.name for a in engine.arrangements()])
+        orders.append([a.name for a in engine.indexes()])
     assert orders[0] == orders[1]
 
 

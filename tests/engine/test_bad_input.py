@@ -27,7 +27,7 @@ def engine() -> tk.Engine:
 def contents(engine: tk.Engine) -> tuple[object, ...]:
     inputs = [engine.table(name) for name in ("edges", "prices")]
     rows = [sorted(engine.view(name).rows()) for name in engine.views]
-    return (rows, engine.epoch, engine.views, [(i.pending, i.epoch) for i in inputs], len(engine.arrangements()))
+    return (rows, engine.next_epoch, engine.views, [(i.pending, i.next_epoch) for i in inputs], len(engine.indexes()))
 
 
 Call = Callable[[tk.Engine], object]
@@ -150,8 +150,8 @@ def test_one_bad_input_keeps_all_epochs_open(engine: tk.Engine) -> None:
 
 def test_a_closed_input_takes_nothing_more(engine: tk.Engine) -> None:
     edges = engine.table("edges")
-    edges.close()
-    for call in (edges.close, edges.advance, lambda: edges.insert([(1, 2)])):
+    edges.finish()
+    for call in (edges.finish, edges.advance, lambda: edges.insert([(1, 2)])):
         with pytest.raises(tk.ConflictError, match="'edges' is closed"):
             call()
     assert engine.view("degrees").rows() == [(1, 1)]
@@ -160,7 +160,7 @@ def test_a_closed_input_takes_nothing_more(engine: tk.Engine) -> None:
 def test_a_dropped_view_says_so(engine: tk.Engine) -> None:
     view = engine.view("degrees")
     view.drop()
-    for call in (view.snapshot, view.drop, view.changes):
+    for call in (view.snapshot, view.drop, view.subscribe):
         with pytest.raises(tk.ConflictError, match="'degrees' was dropped"):
             call()
 
@@ -204,7 +204,7 @@ def test_a_loop_variable_is_set_once(engine: tk.Engine) -> None:
 @pytest.mark.executors("spark")
 def test_a_loop_that_does_not_converge_fails_alone(engine: tk.Engine) -> None:
     edges = engine.table("edges")
-    growing = edges.iterate(lambda x: x.with_columns(dst=tk.col("dst") + 1).concat(x).distinct(), limit=50)
+    growing = edges.iterate(lambda x: x.with_columns(dst=tk.col("dst") + 1).concat(x).distinct(), max_rounds=50)
     view = engine.install("growing", growing)
     with pytest.raises(tk.FaultError, match="'growing'.*'iterate' still changes after 50 rounds"):
         view.snapshot()
@@ -261,7 +261,7 @@ def test_times_that_are_no_epochs_are_refused() -> None:
             view.rows(at="a")  # type: ignore[arg-type]
         with pytest.raises(tk.IncorrectError, match="an input or a view, not 'zz'"):
             engine.hold("zz")  # type: ignore[arg-type]
-        assert engine.epoch == 1 and table.pending == 0
+        assert engine.next_epoch == 1 and table.pending == 0
 
 
 def test_closed_engine_takes_nothing_more() -> None:

@@ -33,7 +33,7 @@ def test_an_epoch_closes_iff_no_two_rows_have_the_same_key_at_any_time() -> None
         view = engine.install("v", table)
         held: Counter[tuple[int, int, int]] = Counter()
         for batch in batches:
-            first, wrong, later = engine.epoch, False, held.copy()
+            first, wrong, later = engine.next_epoch, False, held.copy()
             for epoch in range(3):
                 for row, at, diff in batch:
                     later[row] += diff * (at == epoch)
@@ -85,7 +85,7 @@ def test_a_repeated_key_is_refused_and_nothing_changes(semantics: str) -> None:
     other.insert([(1,)])
     with pytest.raises(tk.ConflictError, match="table 't': there would be two rows with the key k = 'a' at time 1"):
         engine.advance()
-    assert engine.epoch == 1
+    assert engine.next_epoch == 1
     table.rollback()
     engine.advance()
     assert engine.install("v", table).rows() == [("a", 1)]
@@ -161,7 +161,7 @@ def test_a_declaration_that_makes_no_sense_is_refused(options: dict[str, object]
 
 @pytest.mark.parametrize("declared_again", [True, False])
 def test_a_storage_remembers_what_was_declared(tmp_path: Path, declared_again: bool) -> None:
-    create = "CREATE TABLE t (k int PRIMARY KEY, v int NOT NULL); CREATE TABLE log (x int) WITH (semantics = 'append')"
+    create = "CREATE TABLE t (k int PRIMARY KEY, v int NOT NULL); CREATE TABLE log (x int) WITH (mode = 'append')"
     with make_engine(storage=tmp_path) as engine:
         engine.sql(create)
         engine.sql("INSERT INTO t VALUES (1, 1); INSERT INTO log VALUES (1)")

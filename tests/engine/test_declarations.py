@@ -76,7 +76,7 @@ def test_primary_key_is_enforced_and_order_by_is_not(engine: tk.Engine) -> None:
 def test_modes_are_those_of_sql(engine: tk.Engine) -> None:
     for mode in ("bag", "set", "append", "stream"):
         engine.create_table(f"{mode}_python", {"x": int}, mode=mode)  # type: ignore[arg-type]
-        engine.sql(f"CREATE TABLE {mode}_sql (x bigint) WITH (semantics = '{mode}')")
+        engine.sql(f"CREATE TABLE {mode}_sql (x bigint) WITH (mode = '{mode}')")
         python, sql = (tk.engine.core.core_of(engine.table(f"{mode}_{made}")).declared for made in ("python", "sql"))
         assert python == sql
 

@@ -54,12 +54,12 @@ def test_committing_takes_what_was_prepared(table: tk.Table) -> None:
     core = core_of(table.engine)
     with core.lock.held:
         prepared = core.prepare_epoch([core_of(table)], 2, core.writes)
-        assert core.epoch == table.epoch == 1
+        assert core.epoch == table.next_epoch == 1
         prepared.apply()
         after = state_of(table)
         prepared.apply()  # as after an interrupt
         assert state_of(table) == after
-    assert core.epoch == table.epoch == 2
+    assert core.epoch == table.next_epoch == 2
     assert table.pending == 1
     wanted = {(2, 2), (2, 3), (4, 4)} if core_of(table).semantics != "upsert" else {(2, 3), (4, 4)}
     assert {*view.rows()} == wanted
@@ -99,7 +99,7 @@ def test_an_epoch_that_one_input_refuses_closes_for_none(tmp_path: Path) -> None
         bad.remove([(1,)])
         with pytest.raises(tk.IncorrectError, match="negative number of times"):
             engine.advance(positions={"source": {"at": 1}})
-        assert engine.epoch == good.epoch == bad.epoch == 0
+        assert engine.next_epoch == good.next_epoch == bad.next_epoch == 0
         assert good.pending == bad.pending == 1
         assert engine.positions == {}
         bad.rollback()
@@ -141,5 +141,5 @@ def test_rows_that_a_language_needs_are_there_as_of_the_last_closed_epoch() -> N
     engine.advance()
     always = core.constant_input("always", schema, [(1,)])
     since = core.transient_input("since", schema, rows=[(2,)])
-    assert (always.closed, always.epoch, since.closed, since.epoch) == (True, 1, False, 2)
+    assert (always.closed, always.next_epoch, since.closed, since.next_epoch) == (True, 1, False, 2)
     assert engine.install("both", always.concat(since)).rows() == [(1,), (2,)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
@@ -30,7 +30,7 @@ DECLARED: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
 def test_input_declares_what_create_table_does(case: str) -> None:
     former, options = DECLARED[case]
     with tk.Engine() as engine, tk.Engine() as other:
-        with pytest.warns(DeprecationWarning, match=r"called engine\.create_table"):
+        with pytest.warns(DeprecationWarning, match=r"input is a former name: use engine\.create_table"):
             found = engine.input("t", **COLUMNS, **former)
         with pytest.warns(DeprecationWarning):
             again = engine.input("u", COLUMNS, **former)
@@ -56,3 +56,42 @@ def test_former_options_that_make_no_sense_are_refused(case: str) -> None:
     options, message = REFUSED[case]
     with tk.Engine() as engine, pytest.raises(tk.IncorrectError, match=message):
         engine.input("t", **options)
+
+
+def test_former_names_of_options_and_methods_work_and_warn() -> None:
+    with tk.Engine(workers=1) as engine:
+        table = engine.create_table("t", COLUMNS)
+        view = engine.install("v", table)
+        table.insert([(1, 2)])
+        calls: dict[str, Callable[[], Any]] = {
+            "shards": lambda: tk.Engine(shards=2).close(),  # type: ignore[call-arg]
+            "strategy": lambda: tk.match((table, ("a", "b")), strategy="binary"),  # type: ignore[call-arg]
+            "limit": lambda: table.iterate(lambda x: x, limit=3),  # type: ignore[call-arg]
+            "rounds": lambda: engine.datalog("p(x) :- t(x, _).", rounds=7),  # type: ignore[call-arg]
+            "key": lambda: engine.install("w", table, key="v").lookup(2),  # type: ignore[call-arg]
+            "semantics": lambda: engine.attribute("a", tk.Int, semantics="raw").mode,  # type: ignore[call-arg]
+            "keep": lambda: engine.keep(table, "v").drop(),
+            "arrangements": lambda: [info.name for info in engine.arrangements()],
+            "arrange": lambda: table.arrange("v"),
+            "epoch": lambda: (engine.epoch, table.epoch),
+            "low": lambda: view.low,
+            "changes": lambda: [tuple(change) for change in view.changes()],
+        }
+        found = {}
+        for name, call in calls.items():
+            with pytest.warns(DeprecationWarning, match=f"{name}=? is a former name"):
+                found[name] = call()
+        assert found["key"] == [(1, 2)] and found["semantics"] == "bag" and found["epoch"] == (1, 1)
+        assert found["low"] == 1 and found["changes"] == [((1, 2), 0, 1)] and "t" in found["arrangements"]
+        with pytest.raises(tk.IncorrectError, match="strategy= is the former name of joins=: give one of them"):
+            tk.match((table, ("a", "b")), strategy="binary", joins="delta")  # type: ignore[call-arg]
+
+
+def test_former_names_are_not_listed() -> None:
+    with tk.Engine() as engine:
+        table = engine.create_table("t", COLUMNS)
+        listed = {*dir(engine), *dir(table), *dir(engine.install("v", table))}
+    assert {"create_table", "create_index", "subscribe", "persist"} <= listed
+    assert (
+        not {"input", "keep", "arrange", "epoch", "visible", "low", "changes", "on_change", "publish", "top"} & listed
+    )

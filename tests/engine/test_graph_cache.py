@@ -12,11 +12,12 @@ from tektite.dataflow.flow import Dataflow
 from tektite.engine.core import core_of
 from tektite.expr import text
 from tests.support.executors import make_engine
+from tests.support.row_changes import row_changes
 
 SCHEMA = """
     CREATE TABLE town (id int PRIMARY KEY, name varchar);
     CREATE TABLE person (id int PRIMARY KEY, town int, age int);
-    CREATE TABLE visit (person int, town int, cost int) WITH (semantics = '{semantics}')
+    CREATE TABLE visit (person int, town int, cost int) WITH (mode = '{semantics}')
 """
 QUERIES = {
     "joined": "SELECT name, sum(cost) AS total FROM visit, person, town WHERE visit.person = person.id AND "
@@ -116,7 +117,7 @@ def test_a_graph_is_used_again_only_while_the_same_arrangements_are_there() -> N
     engine.sql("DROP INDEX people")
     engine.sql(statement)
     assert flow_of(engine, "v") is not first
-    readers = {a.columns[0]: a.readers for a in engine.arrangements(engine.table("person"))}
+    readers = {a.columns[0]: a.readers for a in engine.indexes(engine.table("person"))}
     assert readers["town"] == ("v",)
 
 
@@ -168,7 +169,7 @@ def test_a_view_that_was_dropped_stays_dropped_when_its_query_comes_again() -> N
     statement = f"CREATE MATERIALIZED VIEW v AS {QUERIES['joined']}"
     old = engine.sql(statement).view
     assert old is not None
-    changes = old.changes()
+    changes = row_changes(old)
     engine.sql("DROP MATERIALIZED VIEW v")
     engine.sql(statement)
     engine.sql("INSERT INTO visit VALUES (3, 3, 7)")

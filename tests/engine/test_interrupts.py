@@ -89,16 +89,16 @@ class World:
         wanted = {name: +rows for name, rows in self.held.items()}
         assert self.found() == wanted
         lows = {source.low for source in core_of(self.engine).inputs.values() if not source.closed}
-        assert lows == {self.engine.epoch}
+        assert lows == {self.engine.next_epoch}
         self.write(7)
         self.engine.advance()
         wanted = {name: +rows for name, rows in self.held.items()}
         assert self.found() == wanted
         if reopen and self.folder is not None:
-            epoch = self.engine.epoch
+            epoch = self.engine.next_epoch
             self.engine.close()
             self.open()
-            assert self.engine.epoch == epoch
+            assert self.engine.next_epoch == epoch
             assert self.found() == wanted
 
 
@@ -143,7 +143,7 @@ def test_an_epoch_is_all_or_nothing(tmp_path: Path, setting: Setting, error: typ
         return world.engine.advance
 
     for world, where in each_point(tmp_path, setting, error, act):
-        before = world.engine.epoch
+        before = world.engine.next_epoch
         try:
             if before == 3:  # it did not happen: everything still waits
                 assert [world.a.pending, world.b.pending, world.c.pending] == [2, 2, 1]
@@ -191,7 +191,7 @@ def test_a_view_is_installed_or_not(tmp_path: Path, setting: Setting, error: typ
             world.engine.drop("joined")
             for name in world.engine.views:
                 world.engine.drop(name)
-            names = [info.name for info in world.engine.arrangements()]
+            names = [info.name for info in world.engine.indexes()]
             assert sorted(names) == ["a", "b", "c"], names
             world.check(reopen=True)
         except BaseException as found:
@@ -250,7 +250,7 @@ def test_sync_and_close_can_be_repeated(tmp_path: Path, error: type[BaseExceptio
         try:
             if call == "sync":
                 world.engine.sync()
-                assert world.engine.durable == world.engine.epoch
+                assert world.engine.durable == world.engine.next_epoch
                 world.check(reopen=True)
             else:
                 world.engine.close()
@@ -322,7 +322,7 @@ def test_no_signal_tears_an_epoch(tmp_path: Path) -> None:
         while time.monotonic() < ended:
             epoch += 1
             world.write(epoch)
-            visible = world.engine.epoch
+            visible = world.engine.next_epoch
             try:
                 signal.setitimer(signal.ITIMER_REAL, 1e-5 * (1 + epoch % 60))
                 world.engine.advance()
@@ -331,7 +331,7 @@ def test_no_signal_tears_an_epoch(tmp_path: Path) -> None:
                 interrupts += 1
             finally:
                 signal.setitimer(signal.ITIMER_REAL, 0)
-            if world.engine.epoch == visible:
+            if world.engine.next_epoch == visible:
                 world.engine.advance()
     finally:
         signal.signal(signal.SIGALRM, before)

@@ -48,10 +48,10 @@ def test_fixed_rows_go_with_their_last_reader() -> None:
         engine.install(name, fixed(engine, [(1, 2)]).join(fixed(engine, [(2, 3)]), left_on="b", right_on="a"))
         for name in "ab"
     ]
-    assert len(engine.arrangements()) == 4
+    assert len(engine.indexes()) == 4
     for view in views:
         view.drop()
-    assert engine.arrangements() == []
+    assert engine.indexes() == []
 
 
 def test_no_rows_are_rows_too() -> None:
@@ -74,7 +74,7 @@ def test_views_of_one_dataflow_come_and_go_one_by_one() -> None:
     engine.advance()
     assert sorted(found[1].rows()) == [(1, 2), (2, 1)]
     found[1].drop()
-    assert [a.name for a in engine.arrangements()] == ["edges"]
+    assert [a.name for a in engine.indexes()] == ["edges"]
 
 
 def test_views_of_one_dataflow_are_installed_together_or_not_at_all() -> None:
@@ -90,13 +90,13 @@ def test_arrangement_is_kept_until_it_is_released() -> None:
     edges = engine.create_table("edges", {"src": tk.Int, "dst": tk.Int})
     assert core_of(engine).is_arranged(edges, "src")
     assert not core_of(engine).is_arranged(edges, "dst")
-    kept = engine.keep(edges, "dst")
+    kept = edges.create_index("dst")
     assert core_of(engine).is_arranged(edges, "dst")
     edges.insert([(1, 2)])
     engine.advance()
-    (reverse,) = [a for a in engine.arrangements() if a.columns == ("dst", "src")]
+    (reverse,) = [a for a in engine.indexes() if a.columns == ("dst", "src")]
     assert reverse.rows == 1
-    kept.release()
+    kept.drop()
     assert not core_of(engine).is_arranged(edges, "dst")
 
 
@@ -140,7 +140,7 @@ def test_loops_that_are_shared_run_once_for_all_that_leave_them() -> None:
             .distinct()
         )
         odd.set(even.join(edges, left_on="node", right_on="src").select(node="dst").distinct())
-        left = [loop.leave(even, "even").arrange(by="node"), loop.leave(odd, "odd").arrange(by="node")]
+        left = [loop.leave(even, "even").index_by("node"), loop.leave(odd, "odd").index_by("node")]
     views = [engine.install("even", left[0]), engine.install("odd", left[1])]
     owners = {
         id(entry.flow) for entry in core_of(engine).catalog.entries if entry.name in ("even by (node)", "odd by (node)")
@@ -152,4 +152,4 @@ def test_loops_that_are_shared_run_once_for_all_that_leave_them() -> None:
     views[0].drop()
     assert sorted(views[1].rows()) == [(2,), (3,)]
     views[1].drop()
-    assert [a.name for a in engine.arrangements()] == ["edges"]
+    assert [a.name for a in engine.indexes()] == ["edges"]

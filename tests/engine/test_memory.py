@@ -30,9 +30,9 @@ class Replacing:
         engine.advance()
 
     def run(self, epochs: int, at_once: int = 1) -> None:
-        last = self.engine.epoch + epochs
-        while self.engine.epoch < last:
-            first = self.engine.epoch
+        last = self.engine.next_epoch + epochs
+        while self.engine.next_epoch < last:
+            first = self.engine.next_epoch
             for epoch in range(first, first + at_once):
                 i = epoch % ROWS
                 src, dst = self.rows[i]
@@ -79,12 +79,12 @@ def test_a_steady_collection_keeps_its_size_for_ten_thousand_epochs(merging: str
         sizes = []
         for _ in range(10):
             data.run(1000)
-            found = [*engine.arrangements()]
+            found = [*engine.indexes()]
             sizes.append(max([info.rows for info in found] + [t.rows for v in (view, other) for t in traces_of(v)]))
             assert max(info.batches for info in found) <= 16
         assert max(sizes) <= ENOUGH
         assert max(sizes[5:]) <= 2 * max(sizes[:5])
-        assert engine.epoch > 10_000
+        assert engine.next_epoch > 10_000
         assert sum(n for _, n in view.rows()) == ROWS
 
 
@@ -113,13 +113,13 @@ def test_the_traces_inside_a_loop_keep_their_size(make: object, at_once: int) ->
 def test_what_a_view_used_is_gone_after_it_was_dropped() -> None:
     with tk.Engine(autocommit=False) as engine:
         data = Replacing(engine)
-        names = {info.name for info in engine.arrangements()}
+        names = {info.name for info in engine.indexes()}
         edges = data.source
         hops = edges.join(edges, left_on="dst", right_on="src").select("src", dst="dst_right")
-        view = engine.install("loop", labels(edges.arrange(by="dst")))
+        view = engine.install("loop", labels(edges.index_by("dst")))
         other = engine.install("hops", hops.count(by="dst"))
         data.run(20)
-        assert {info.name for info in engine.arrangements()} > names
+        assert {info.name for info in engine.indexes()} > names
         alive = [
             weakref.ref(trace) for v in (view, other) for trace in traces_of(v) if trace is not core_of(edges).trace
         ]
@@ -130,7 +130,7 @@ def test_what_a_view_used_is_gone_after_it_was_dropped() -> None:
         del view, other, hops
         gc.collect()
         assert [ref() for ref in alive if ref() is not None] == []
-        assert {info.name for info in engine.arrangements()} == names
+        assert {info.name for info in engine.indexes()} == names
         assert not core_of(edges).trace.handles and len(core_of(edges).trace.holds) == 1
 
 
@@ -158,7 +158,7 @@ def test_memory_comes_back_when_a_large_view_is_dropped() -> None:
         engine.advance()
         gc.collect()
         before = process.memory_info().rss
-        view = engine.install("turned", source.select("b", "a").distinct().arrange(by="b"))
+        view = engine.install("turned", source.select("b", "a").distinct().index_by("b"))
         assert core_of(view).trace.rows == rows
         grown = process.memory_info().rss - before
         assert grown > 16 * rows
@@ -188,7 +188,7 @@ def test_a_hold_keeps_earlier_epochs_of_a_view_readable() -> None:
     with tk.Engine(autocommit=False) as engine:
         data = Replacing(engine)
         view = engine.install("all", data.source)
-        start = view.low - 1
+        start = core_of(view).low - 1
         states = [dict.fromkeys(data.rows, 1)]
         with engine.hold(view):
             for _ in range(30):

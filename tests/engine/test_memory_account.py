@@ -29,10 +29,10 @@ def engine_with_a_path(length: int) -> tk.Engine:
 def test_what_a_view_keeps_for_itself_counts_until_it_is_dropped() -> None:
     engine = engine_with_a_path(300)
     before = engine.bytes
-    assert before == sum(a.bytes for a in engine.arrangements())
+    assert before == sum(a.bytes for a in engine.indexes())
     view = engine.install("reach", reach(engine))
     assert len(view.rows()) == 300
-    shared = sum(a.bytes for a in engine.arrangements())
+    shared = sum(a.bytes for a in engine.indexes())
     assert engine.bytes > shared + 8 * 300  # the loop's own arrangements hold each node with its round
     view.drop()
     assert engine.bytes == before
@@ -50,7 +50,7 @@ def test_idle_merges_what_a_loop_keeps() -> None:
 def test_dropped_input_gives_back_its_memory_and_its_name() -> None:
     engine = engine_with_a_path(300)
     engine.drop("edges")
-    assert (engine.bytes, engine.arrangements()) == (0, [])
+    assert (engine.bytes, engine.indexes()) == (0, [])
     edges = engine.create_table("edges", {"src": tk.Int, "dst": tk.Int})
     edges.insert([(1, 2)])
     engine.advance()

@@ -8,6 +8,7 @@ import tektite as tk
 from tektite.engine.core import core_of
 from tests.support.brute import Bag, Row, bag
 from tests.support.executors import make_engine
+from tests.support.row_changes import row_changes
 
 pytestmark = pytest.mark.executors("stages")
 
@@ -73,8 +74,8 @@ def test_a_view_installed_on_compacted_history_answers_at_once(merging: str) -> 
             pass
         assert core_of(edges).trace.rows <= 20
         view = engine.install("degrees", edges.count(by="src"))
-        assert view.first == 59 and view.low == 60
-        assert [tuple(change) for change in view.changes()] == [((k, 1), 59, 1) for k in range(5)]
+        assert view.first == 59 and core_of(view).low == 60
+        assert [tuple(change) for change in row_changes(view)] == [((k, 1), 59, 1) for k in range(5)]
         edges.insert([(0, 99)])
         engine.advance()
         assert view.multiplicities() == {(k, 2 if k == 0 else 1): 1 for k in range(5)}
@@ -107,16 +108,16 @@ def test_an_arrangement_is_shared_and_lives_as_long_as_its_readers() -> None:
         edges.insert([(1, 2), (2, 3)])
         engine.advance()
         one = engine.install("one", edges.join(edges, left_on="dst", right_on="src"))
-        before = [info.name for info in engine.arrangements()]
+        before = [info.name for info in engine.indexes()]
         two = engine.install("two", edges.join(edges, on="dst").count())
-        made = [info for info in engine.arrangements() if "one" in info.readers and "two" in info.readers]
-        assert made and {info.name for info in engine.arrangements()} == {*before, "two"}
+        made = [info for info in engine.indexes() if "one" in info.readers and "two" in info.readers]
+        assert made and {info.name for info in engine.indexes()} == {*before, "two"}
         one.drop()
         edges.insert([(5, 3)])
         engine.advance()
         assert two.rows() == [(5,)]
         two.drop()
-        assert [info.name for info in engine.arrangements()] == ["edges"]
+        assert [info.name for info in engine.indexes()] == ["edges"]
 
 
 # ---------------------------------------------------------------------------------------------------- closed inputs
@@ -132,7 +133,7 @@ def test_a_join_goes_on_answering_after_one_input_has_ended(ended: str) -> None:
         b.insert([(1, 20), (2, 30)])
         engine.advance()
         gone, going = (a, b) if ended == "a" else (b, a)
-        gone.close()
+        gone.finish()
         going.advance()
         while engine.idle():
             pass
@@ -142,7 +143,7 @@ def test_a_join_goes_on_answering_after_one_input_has_ended(ended: str) -> None:
         assert view.multiplicities() == want
         fresh = engine.install("fresh", a.join(b, on="k"))
         assert fresh.multiplicities() == want
-        going.close()
+        going.finish()
         assert view.closed and view.multiplicities() == want
         assert engine.install("last", a.join(b, on="k")).multiplicities() == want
         with pytest.raises(tk.ConflictError, match="closed"):
@@ -153,9 +154,9 @@ def test_updates_ahead_of_time_count_when_an_input_ends() -> None:
     with make_engine() as engine:
         a = engine.create_table("a", {"x": tk.Int})
         view = engine.install("view", a.count())
-        changes = view.changes()
+        changes = row_changes(view)
         a.update([(1,), (2,)], times=[7, 3])
-        a.close()
+        a.finish()
         assert view.rows() == [(2,)]
         assert [tuple(c) for c in changes] == [((1,), 3, 1), ((1,), 7, -1), ((2,), 7, 1)]
 
@@ -189,23 +190,23 @@ def test_a_slow_view_falls_behind_alone_and_answers_for_where_it_is(workers: int
             engine.advance()
             for _ in range(5):
                 engine.run()
-            assert quick.low == epoch + 1 and {*quick.rows()} == there
-            low = slow.low
+            assert core_of(quick).low == epoch + 1 and {*quick.rows()} == there
+            low = core_of(slow).low
             lagged += low <= epoch
             found = slow.snapshot(wait=False)
-            assert slow.low == low, "reading without waiting does no work"
+            assert core_of(slow).low == low, "reading without waiting does no work"
             rows = set(zip(*(column.to_pylist() for column in found.columns), strict=True))
             assert rows == (answers[low - 1] if low else set())
         assert lagged > 6
         assert {*slow.rows()} == answers[-1]
-        assert slow.current and slow.low == 12
+        assert slow.current and core_of(slow).low == 12
 
 
 def test_a_suspended_sweep_is_not_disturbed_by_what_happens_meanwhile() -> None:
     """While a sweep stands still its inputs move on and are compacted, and views come and go."""
     with make_engine(turn=0.0) as engine:
         edges, quick, slow = chain(engine)
-        changes = slow.changes()
+        changes = row_changes(slow)
         edges.insert([(i, i + 1) for i in range(6)])
         engine.advance()
         for epoch in range(1, 40):
@@ -219,7 +220,7 @@ def test_a_suspended_sweep_is_not_disturbed_by_what_happens_meanwhile() -> None:
             if epoch % 7 == 5:
                 engine.drop("guest")
         said = [tuple(change) for change in changes]
-        for epoch in range(slow.low):
+        for epoch in range(core_of(slow).low):
             gone = epoch % 6 if epoch else None
             present = [i for i in range(6) if i != gone]
             want: set[Row] = set()

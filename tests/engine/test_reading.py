@@ -214,7 +214,7 @@ def test_lookup_finds_the_rows_of_a_key_by_any_type(
     engine: tk.Engine, kind: Any, values: list[Any], wrong: Any
 ) -> None:
     table = engine.create_table("t", {"v": tk.Int, "k": kind}, order_by="k")
-    view = engine.install("v", table.filter(tk.col("v") >= 0), key="k")
+    view = engine.install("v", table.filter(tk.col("v") >= 0), order_by="k")
     table.insert([(i, value) for i, value in enumerate(values)] + [(9, values[0]), (10, None)])
     table.insert([(11, values[0])])
     table.remove([(0, values[0])])
@@ -268,7 +268,7 @@ def test_shown_whatever_state_it_is_in(engine: tk.Engine) -> None:
     assert repr(stream) == "<Table 's' (x: int), a stream, open epoch 1>"
     unkept.drop()
     assert repr(unkept) == "<View 'unkept' (x: string), dropped>"
-    loop = engine.install("loop", table.select(n=1).iterate(lambda rows: rows.select(n=tk.col("n") + 1), limit=3))
+    loop = engine.install("loop", table.select(n=1).iterate(lambda rows: rows.select(n=tk.col("n") + 1), max_rounds=3))
     assert repr(loop).startswith("<View 'loop' (n: int), failed: view 'loop'")
     assert {*engine.failures} == {"numbers", "loop"}
     assert engine.failures["loop"] is loop.failure and str(engine.failures["numbers"]) == str(numbers.error)
@@ -303,24 +303,24 @@ def test_a_query_answered_once_leaves_nothing_behind() -> None:
         assert hops.collect().num_rows == 0
         edges.insert([(1, 2), (2, 3), (3, 4)])
         engine.advance()
-        before = [(info.name, info.columns, info.readers) for info in engine.arrangements()]
+        before = [(info.name, info.columns, info.readers) for info in engine.indexes()]
         for _ in range(3):
             assert sorted(map(tuple, map(dict.values, hops.collect().to_pylist()))) == [(1, 3), (2, 4)]
         assert engine.views == ()
-        assert [(info.name, info.columns, info.readers) for info in engine.arrangements()] == before
+        assert [(info.name, info.columns, info.readers) for info in engine.indexes()] == before
         assert not core_of(edges).trace.handles
 
 
 def test_a_query_answered_once_reads_the_indexes_that_are_there(engine: tk.Engine) -> None:
     edges = engine.create_table("edges", {"src": tk.Int, "dst": tk.Int})
     edges.insert([(1, 2), (2, 3)])
-    pinned = engine.keep(edges, by="dst")
+    pinned = edges.create_index("dst")
     during: list[set[str]] = []
-    engine.on_sweep(lambda _: during.append({info.name for info in engine.arrangements()}))
+    engine.on_sweep(lambda _: during.append({info.name for info in engine.indexes()}))
     assert edges.join(edges, left_on="dst", right_on="src").collect().num_rows == 1
     (names,) = during
     assert {name for name in names if not name.startswith("__")} == {"edges", "edges by (dst)"}
-    pinned.release()
+    pinned.drop()
 
 
 def test_a_query_that_fails_once_says_why_and_is_gone(engine: tk.Engine) -> None:

@@ -12,6 +12,7 @@ import pytest
 import tektite as tk
 from tektite.engine.core import core_of
 from tests.support.executors import make_engine
+from tests.support.row_changes import row_changes
 
 pytestmark = pytest.mark.executors("stages")
 
@@ -105,10 +106,10 @@ def test_show_views_counts_rows_and_says_what_fails(caplog: pytest.LogCaptureFix
     engine.sql("CREATE MATERIALIZED VIEW v AS SELECT x::int AS y FROM s")
     engine.sql("CREATE MATERIALIZED VIEW w AS SELECT x FROM s")
 
-    def explode(table: pa.Table) -> None:
+    def explode(delta: tk.Delta) -> None:
         raise RuntimeError("boom")
 
-    engine.view("w").on_change(explode)
+    engine.view("w").subscribe(explode)
     engine.sql("INSERT INTO s VALUES ('3')")
     shown = engine.sql("SHOW VIEWS").table.to_pylist()
     assert shown == [
@@ -190,7 +191,7 @@ def test_what_reads_a_view_with_an_error_fails_too_and_says_where_it_comes_from(
 
 def test_a_shared_arrangement_carries_its_errors_to_all_its_readers() -> None:
     engine, source = texts()
-    parsed = source.select(y=number(), x="x").arrange("y")
+    parsed = source.select(y=number(), x="x").index_by("y")
     views = [engine.install(f"v{i}", parsed.join(parsed, on="y").select("y")) for i in range(2)]
     change(engine, source, ("1",), ("bad",))
     for view in views:
@@ -251,8 +252,8 @@ def test_a_subscription_raises_while_an_error_stands_and_then_tells_everything()
     engine, source = texts()
     view = engine.install("v", source.select(y=number()))
     told: list[int] = []
-    view.on_change(lambda table: told.append(table.num_rows))
-    changes = view.changes()
+    view.subscribe(lambda delta: told.append(delta.table.num_rows))
+    changes = row_changes(view)
     change(engine, source, ("1",))
     assert [(c.row, c.diff) for c in changes] == [((1,), 1)]
     change(engine, source, ("2",), ("bad",))
@@ -411,7 +412,7 @@ def test_conditions_of_a_conjunction_that_fail_are_counted_once_however_it_is_jo
             (c, ("n",)),
             where=[number() > tk.col("n")],
             find=["k", "n"],
-            strategy=strategy,
+            joins=strategy,
         )
         view = engine.install("v", found)
         for source, row in ((a, (1, "bad")), (a, (1, "9")), (b, (1, 2)), (b, (1, 3))):

@@ -14,6 +14,7 @@ import pytest
 
 import tektite as tk
 from tests.support.executors import make_engine
+from tests.support.row_changes import row_changes
 
 pytestmark = pytest.mark.executors(
     "stages", spark=["test_a_transaction_of_python_sql_and_datalog_is_one_epoch", "test_sessions_do_not_meet"]
@@ -227,7 +228,7 @@ def test_a_forgotten_transaction_holds_no_history() -> None:
     for n in range(3):
         accounts.insert([("ann", n)])
         engine.advance()
-    assert {info.since for info in engine.arrangements(accounts)} == {engine.next_epoch - 1}
+    assert {info.since for info in engine.indexes(accounts)} == {engine.next_epoch - 1}
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -347,7 +348,7 @@ def test_a_statement_that_was_overtaken_sees_what_overtook_it() -> None:
 
 
 def test_a_commit_to_an_input_that_has_gone_is_refused_as_a_whole() -> None:
-    for end in (lambda table: table.close(), lambda table: table.engine.drop(table.name)):
+    for end in (lambda table: table.finish(), lambda table: table.engine.drop(table.name)):
         engine = make_engine()
         gone, stays = engine.create_table("gone", {"x": tk.Int}), engine.create_table("stays", {"x": tk.Int})
         view = engine.install("all", stays)
@@ -400,7 +401,7 @@ def test_timed_updates_count_when_their_epoch_closes_whoever_closes_it() -> None
     engine.advance()
     table.insert([(1,)], time=2)
     table.insert([(2,)])
-    changes = view.changes(history=False)
+    changes = row_changes(view, snapshot=False)
     for k in (7, 8, 9):
         engine.sql(f"INSERT INTO t VALUES ({k})")
     assert table.pending == 1
@@ -456,7 +457,7 @@ def test_views_over_an_input_that_ended_before_its_first_epoch_hold_nobody_up() 
     engine = make_engine()
     over, going = engine.create_table("over", {"k": tk.Int}), engine.create_table("going", {"k": tk.Int})
     engine.sql("CREATE MATERIALIZED VIEW v AS SELECT DISTINCT k FROM over")
-    over.close()
+    over.finish()
     going.insert([(5,)])
     engine.advance()
     assert engine.sql("SELECT going.k FROM going LEFT JOIN v ON going.k = v.k").rows() == [(5,)]

@@ -44,7 +44,7 @@ def test_a_join_by_the_shard_columns_reads_the_inputs_own_arrangement(workers: i
         wanted.insert([orders[-1:]])
         engine.advance()
         assert sorted(view.rows()) == sorted(row for order in orders for row in held if row[0] == order)
-    assert {info.name for info in engine.arrangements()} == {"lines", "wanted", "joined"}
+    assert {info.name for info in engine.indexes()} == {"lines", "wanted", "joined"}
 
 
 @pytest.mark.parametrize("left", ["lines", "prices"])

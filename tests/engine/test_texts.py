@@ -11,6 +11,7 @@ import pytest
 import tektite as tk
 from tektite.engine import text_collector
 from tektite.engine.core import core_of
+from tests.support.row_changes import row_changes
 from tests.support.stored import state_of
 from tests.support.texts import collected, eager, texts
 
@@ -60,7 +61,7 @@ def test_a_subscription_has_the_texts_of_changes_that_were_not_read() -> None:
     with eager(tk.Engine()) as engine:
         table = engine.create_table("t", {"s": tk.String})
         view = engine.install("all", table)
-        changes = view.changes()
+        changes = row_changes(view)
         for epoch in range(20):
             table.insert([(f"only in {epoch}",)])
             table.remove([(f"only in {epoch}",)])
@@ -73,10 +74,10 @@ def test_a_subscription_that_nobody_holds_holds_nothing() -> None:
     with eager(tk.Engine()) as engine:
         table = engine.create_table("t", {"s": tk.String})
         view = engine.install("all", table)
-        changes = view.changes()
+        changes = row_changes(view)
         table.insert([("once",)])
         table.remove([("once",)])
-        handle = changes._feed.handle
+        handle = changes.subscription._feed.handle
         assert handle in core_of(view).trace.handles
         del changes
         gc.collect()
@@ -89,7 +90,7 @@ def test_a_callback_lives_as_long_as_its_view() -> None:
     with eager(tk.Engine()) as engine:
         table = engine.create_table("t", {"s": tk.String})
         told: list[str] = []
-        engine.install("all", table).on_change(lambda changed: told.extend(changed["s"].to_pylist()))
+        engine.install("all", table).subscribe(lambda delta: told.extend(delta.table["s"].to_pylist()))
         for text in ("one", "two"):
             gc.collect()
             table.insert([(text,)])
@@ -169,7 +170,7 @@ def test_threads_read_and_write_across_collections(monkeypatch: pytest.MonkeyPat
 
         def read(view: tk.View) -> None:
             try:
-                changes = view.changes()
+                changes = row_changes(view)
                 while not stop.is_set():
                     assert all(text is not None for text in view.snapshot().column(1).to_pylist())
                     list(changes)

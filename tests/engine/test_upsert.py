@@ -9,6 +9,7 @@ import pytest
 
 import tektite as tk
 from tests.support.executors import make_engine
+from tests.support.row_changes import row_changes
 
 pytestmark = pytest.mark.executors("stages")
 
@@ -75,7 +76,7 @@ def test_updates_with_times_of_their_own_count_in_their_epochs() -> None:
     with make_engine() as engine:
         table = engine.create_table("t", {"k": tk.Int, "v": tk.Int}, mode="upsert", primary_key="k")
         view = engine.install("v", table)
-        changes = view.changes()
+        changes = row_changes(view)
         table.update([(1, 30), (1, 10), (2, 5), (1, 11), (1, 20)], times=[3, 1, 2, 1, 2])
         engine.advance(to=4)
         engine.settle()

@@ -8,6 +8,7 @@ import pytest
 import tektite as tk
 from tektite.engine.core import core_of
 from tests.support.executors import make_engine
+from tests.support.row_changes import row_changes
 
 pytestmark = pytest.mark.executors("stages")
 
@@ -59,7 +60,7 @@ def test_changes_begin_with_the_contents_and_go_on_from_there() -> None:
     edges.insert([(1, 2), (1, 3)])
     engine.advance()
     view = engine.install("degrees", edges.count(by="src"))
-    changes, news = view.changes(), view.changes(history=False)
+    changes, news = row_changes(view), row_changes(view, snapshot=False)
     assert [*changes] == [((1, 2), 0, 1)] and [*news] == []
     edges.remove([(1, 2)])
     engine.advance()
@@ -73,10 +74,10 @@ def test_a_callback_sees_each_change_once() -> None:
     view = engine.install("all", edges)
     seen: list[dict[str, int]] = []
 
-    def remember(table: pa.Table) -> None:
-        seen.extend(table.to_pylist())
+    def remember(delta: tk.Delta) -> None:
+        seen.extend({**row, "time": delta.time} for row in delta.table.to_pylist())
 
-    view.on_change(remember)
+    view.subscribe(remember)
     edges.insert([(1, 2)])
     engine.advance()
     engine.advance()
@@ -121,12 +122,12 @@ def test_a_callback_that_raises_loses_its_subscription_and_nothing_else(caplog: 
     calls: list[str] = []
     told: list[int] = []
 
-    def explode(table: pa.Table) -> None:
+    def explode(delta: tk.Delta) -> None:
         calls.append("explode")
         raise RuntimeError("boom")
 
-    view.on_change(explode)
-    view.on_change(lambda table: told.append(table.num_rows))
+    view.subscribe(explode)
+    view.subscribe(lambda delta: told.append(delta.table.num_rows))
     for epoch in range(3):
         edges.insert([(1, epoch)])
         engine.advance()
@@ -142,28 +143,28 @@ def test_a_callback_that_raises_loses_its_subscription_and_nothing_else(caplog: 
 def test_queries_share_one_arrangement_and_the_last_reader_frees_it() -> None:
     engine, edges = graph()
     engine.install("first", two_hops(edges))
-    names = [a.name for a in engine.arrangements()]
+    names = [a.name for a in engine.indexes()]
     assert names == ["edges", "edges by (dst)", "first"]
     engine.install("second", edges.join(edges, on="dst"))
-    by_dst = next(a for a in engine.arrangements() if a.name == "edges by (dst)")
+    by_dst = next(a for a in engine.indexes() if a.name == "edges by (dst)")
     assert set(by_dst.readers) == {"first", "second"}
     engine.drop("first")
-    assert "edges by (dst)" in [a.name for a in engine.arrangements()]
+    assert "edges by (dst)" in [a.name for a in engine.indexes()]
     engine.drop("second")
-    assert [a.name for a in engine.arrangements()] == ["edges"]
+    assert [a.name for a in engine.indexes()] == ["edges"]
 
 
 def test_an_explicit_arrangement_of_a_derived_collection_is_shared() -> None:
     engine, edges = graph()
-    loops = edges.filter(tk.col("src") != tk.col("dst")).arrange(by="dst")
+    loops = edges.filter(tk.col("src") != tk.col("dst")).index_by("dst")
     engine.install("a", edges.join(loops, left_on="src", right_on="dst"))
-    before = len(engine.arrangements())
-    again = edges.filter(tk.col("src") != tk.col("dst")).arrange(by="dst")
+    before = len(engine.indexes())
+    again = edges.filter(tk.col("src") != tk.col("dst")).index_by("dst")
     engine.install("b", edges.join(again, left_on="src", right_on="dst", how="semi"))
     engine.install("c", edges.join(again, left_on="src", right_on="dst"))
-    created = {a.name for a in engine.arrangements()} - {"a", "b", "c"}
+    created = {a.name for a in engine.indexes()} - {"a", "b", "c"}
     assert len([name for name in created if name.startswith("project")]) == 1
-    assert len(engine.arrangements()) == before + 2
+    assert len(engine.indexes()) == before + 2
 
 
 @pytest.mark.executors("spark")
@@ -171,17 +172,17 @@ def test_collections_that_differ_in_what_a_name_means_do_not_share() -> None:
     engine, edges = graph()
     edges.insert([(1, 2)])
     engine.advance()
-    first = edges.select(a="src", b="dst").select(x="a").arrange(by="x")
-    second = edges.select(b="src", a="dst").select(x="a").arrange(by="x")
+    first = edges.select(a="src", b="dst").select(x="a").index_by("x")
+    second = edges.select(b="src", a="dst").select(x="a").index_by("x")
     assert engine.install("first", first).rows() == [(1,)]
     assert engine.install("second", second).rows() == [(2,)]
 
 
 def test_dropping_one_reader_of_a_derived_arrangement_leaves_the_other() -> None:
     engine, edges = graph()
-    base = edges.filter(tk.col("src") > 0).arrange(by="src")
-    one = engine.install("one", base.select("src", x=tk.col("dst") + 1).arrange(by="src"))
-    two = engine.install("two", base.select("src", x=tk.col("dst") + 2).arrange(by="src"))
+    base = edges.filter(tk.col("src") > 0).index_by("src")
+    one = engine.install("one", base.select("src", x=tk.col("dst") + 1).index_by("src"))
+    two = engine.install("two", base.select("src", x=tk.col("dst") + 2).index_by("src"))
     one.drop()
     edges.insert([(1, 2)])
     engine.advance()
@@ -206,6 +207,7 @@ def test_an_interrupt_stops_the_view_it_hits_and_no_other() -> None:
     assert sorted(other.rows()) == [(1, 2), (2, 3)]
 
 
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_what_a_broken_off_iteration_did_not_see_comes_next_time() -> None:
     engine, edges = graph()
     changes = engine.install("all", edges).changes()
@@ -228,7 +230,7 @@ def test_a_reader_that_is_always_behind_keeps_few_batches() -> None:
         slow.advance(epoch + 1)
     engine.finish(view)
     assert max(len(pin.batches) for handle in core_of(view).flow.handles for pin in handle.pins) <= 25
-    slow.advance(edges.epoch)
+    slow.advance(edges.next_epoch)
     expected = sum(1 for e in range(100) for s in range(100) if e % 7 == s % 7)
     assert sum(view.multiplicities().values()) == expected
 
@@ -279,7 +281,7 @@ def test_a_stream_input_keeps_no_history() -> None:
     engine.advance()
     assert sorted(early.rows()) == [("one", 2), ("two", 1)]
     assert late.rows() == [("one", 1)]
-    assert next(a for a in engine.arrangements() if a.name == "events").rows == 0
+    assert next(a for a in engine.indexes() if a.name == "events").rows == 0
 
 
 def test_a_closed_input_holds_nobody_up() -> None:
@@ -307,14 +309,14 @@ def test_inputs_may_move_at_different_rates() -> None:
     other.advance(2)
     assert view.rows() == []
     other.advance(4)
-    changes = view.changes()
+    changes = row_changes(view)
     assert view.rows() == [(1, 2)] and [c.time for c in changes] == [3]
 
 
 def test_future_and_disordered_times_count_when_their_epoch_closes() -> None:
     engine, edges = graph()
     view = engine.install("degrees", edges.count(by="src"))
-    changes = view.changes()
+    changes = row_changes(view)
     edges.update([(1, 1), (1, 2), (1, 3), (1, 1)], times=[4, 0, 2, 6], diffs=[1, 1, 1, -1])
     engine.advance(3)
     assert view.rows() == [(1, 2)]

@@ -1,4 +1,6 @@
-"""The slow twin of the context-insensitive points-to analysis: the same meaning, by passes over all facts until nothing changes."""
+"""The slow twin of the context-insensitive points-to analysis: the same meaning, by passes over all facts until nothing
+changes.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +43,8 @@ class Program:
         found |= {s for above in self.above.values() for s in above}
         for relation, column in [
             ("AssignHeapAllocation", 1), ("AssignCast", 0), ("AssignReturnValue", 1), ("FormalType", 2),
-            ("ReturnType", 1), ("LoadStaticField", 2), ("ExceptionHandler", 1), ("DeclaredException", 1), ("LambdaConstruction", 2),
+            ("ReturnType", 1), ("LoadStaticField", 2), ("ExceptionHandler", 1),
+            ("DeclaredException", 1), ("LambdaConstruction", 2),
         ]:  # fmt: skip
             found |= {row[column] for row in self[relation]}
         return found
@@ -179,7 +182,7 @@ class State:
         self.caught = {h: (t, v) for h, t, v, _ in program["ExceptionHandler"]}
         self.lambdas_of = {row[0]: row for row in program["LambdaAllocation"]}
         self.shifts = dict(program["LambdaShift"])
-        self.constructed = {l: h for l, h, _ in program["LambdaConstruction"]}
+        self.constructed = {made: h for made, h, _ in program["LambdaConstruction"]}
         self.natives = {m for (m,) in program["NativeMethod"]}
         self.allocated_in = {h: m for h, _, _, m in program["AssignHeapAllocation"]}
 
@@ -286,8 +289,8 @@ class State:
         return None if kind == "virtual" else self.program.in_classes(c, n, d)
 
     def captured(self, heap: str) -> Iterator[tuple[int, set[str]]]:
-        for l, n, v in self.program["LambdaCapture"]:
-            if l == heap and self.allocated_in[l] in self.reachable:
+        for made, n, v in self.program["LambdaCapture"]:
+            if made == heap and self.allocated_in[made] in self.reachable:
                 yield n, self.var[v]
 
     def pass_captured(self, heap: str, method: str) -> None:
@@ -298,8 +301,8 @@ class State:
 
     def lambdas(self) -> None:
         for i, _, n, _, base, _ in self.program["VirtualMethodInvocation"]:
-            for l in [one for one in self.var[base] if one in self.lambdas_of and self.lambdas_of[one][1] == n]:
-                self.call_lambda(i, l)
+            for heap in [one for one in self.var[base] if one in self.lambdas_of and self.lambdas_of[one][1] == n]:
+                self.call_lambda(i, heap)
 
     def call_lambda(self, invocation: str, heap: str) -> None:
         program, shift = self.program, self.shifts[heap]

@@ -71,7 +71,8 @@ def test_every_variable_that_is_read_is_written(jar: str) -> None:
         "LoadInstanceField": 3, "LoadStaticField": 3, "LoadArrayIndex": 1, "AssignReturnValue": 2, "ExceptionHandler": 2,
     }  # fmt: skip
     read = {
-        "AssignLocal": (0,), "AssignCast": (1,), "LoadInstanceField": (0,), "StoreInstanceField": (0, 1), "StoreStaticField": (0,),
+        "AssignLocal": (0,), "AssignCast": (1,), "LoadInstanceField": (0,), "StoreInstanceField": (0, 1),
+        "StoreStaticField": (0,),
         "LoadArrayIndex": (0,), "StoreArrayIndex": (0, 1), "VirtualMethodInvocation": (4,), "SpecialMethodInvocation": (4,),
         "ActualParam": (2,), "ReturnVar": (1,), "Throw": (1,), "LambdaCapture": (2,), "Dereference": (1,), "NullCheck": (1,),
     }  # fmt: skip
@@ -81,12 +82,17 @@ def test_every_variable_that_is_read_is_written(jar: str) -> None:
     assert len(used) > 20
 
 
-def test_rules_declare_the_relations_that_extraction_gives() -> None:
-    text = (RULES / "java" / "facts.dl").read_text()
-    declared = {
+def declarations(text: str) -> dict[str, tuple[tuple[str, ...], ...]]:
+    """The relations that a Datalog text declares, with the names and types of their columns."""
+    return {
         name: tuple(tuple(column.split(": ")) for column in columns.split(", "))
         for name, columns in re.findall(r"^\.decl (\w+)\((.*)\)$", text, re.MULTILINE)
     }
+
+
+def test_rules_declare_the_relations_that_extraction_gives() -> None:
+    text = (RULES / "java" / "facts.dl").read_text()
+    declared = declarations(text)
     given = {
         name: tuple((column, "number" if column in NUMBERS else "symbol") for column in columns)
         for name, columns in RELATIONS.items()

@@ -117,7 +117,7 @@ def test_three_languages_ask_one_dataflow_each_over_the_same_indexes() -> None:
         goal = engine.query("hop($x, ?)", x=0)
         engine.sql("EXECUTE hops(0)")
         query.insert([(0,)])
-        installed = engine.views, len(engine.arrangements())
+        installed = engine.views, len(engine.indexes())
         for node in range(1, 20):
             by_sql = [row[0] for row in engine.sql(f"EXECUTE hops({node})")]
             goal.insert(x=node)
@@ -125,8 +125,8 @@ def test_three_languages_ask_one_dataflow_each_over_the_same_indexes() -> None:
             by_python = [row[1] for row in query.answer(node)]
             assert sorted(by_sql) == sorted(by_python)
             assert {z for x, z in goal.rows() if x == node} == set(by_python)
-        assert (engine.views, len(engine.arrangements())) == installed
-        readers = next(found.readers for found in engine.arrangements() if found.name == "web")
+        assert (engine.views, len(engine.indexes())) == installed
+        readers = next(found.readers for found in engine.indexes() if found.name == "web")
         assert {"hops", "__prepared_hops"} <= set(readers)
 
 

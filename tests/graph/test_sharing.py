@@ -15,7 +15,7 @@ def indexes_of_edges(engine: tk.Engine) -> dict[str, int]:
     """The arrangements of edges, with the number of their readers."""
     return {
         found.name: len(found.readers)
-        for found in engine.arrangements()
+        for found in engine.indexes()
         if set(found.columns) >= {"src", "dst"} and found.name.split(" by ")[0] in ("roads", "edges of roads")
     }
 
@@ -35,7 +35,7 @@ def test_five_algorithms_keep_two_indexes_of_the_edges(kind: str, workers: int) 
         engine.install("wcc", graph.wcc(roads))
         before = indexes_of_edges(engine)
         read = {name: readers for name, readers in before.items() if readers}
-        size = len(engine.arrangements())
+        size = len(engine.indexes())
         later = {
             "sssp": graph.sssp(roads, sources),
             "hops": graph.k_hop(roads, sources, 2, "both"),
@@ -47,7 +47,7 @@ def test_five_algorithms_keep_two_indexes_of_the_edges(kind: str, workers: int) 
             engine.install(name, collection)
         after = indexes_of_edges(engine)
         assert list(after) == list(before)
-        assert len(engine.arrangements()) == size + len(later)  # what the views themselves keep
+        assert len(engine.indexes()) == size + len(later)  # what the views themselves keep
         by_target = [name for name in after if name.endswith("by (dst)")]
         assert len(by_target) == 1
         assert after[by_target[0]] == read[by_target[0]] + len(later)

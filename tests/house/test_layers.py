@@ -185,7 +185,8 @@ def test_executors_know_no_operator_by_name() -> None:
     assert not [found for found in known if found[1] not in CONTRACT]
 
 
-def test_import_loads_nothing_heavy() -> None:
-    program = f"import sys, tektite; print(*[name for name in {HEAVY} if name in sys.modules])"
+@pytest.mark.parametrize("name", ["tektite", "tektite.graph"])
+def test_import_loads_nothing_heavy(name: str) -> None:
+    program = f"import sys, {name}; print(*[name for name in {HEAVY} if name in sys.modules])"
     loaded = subprocess.check_output([sys.executable, "-c", program], cwd=PACKAGE.parent, text=True)
     assert loaded.split() == []

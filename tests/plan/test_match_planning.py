@@ -118,7 +118,7 @@ def parsed(world: World, text: str) -> list[Any]:
     ],
 )  # fmt: skip
 def test_pipeline_of_the_first_clause(strategy: str, clauses: str, options: dict[str, Any], steps: list[str]) -> None:
-    text = tk.match(*parsed(World(), clauses), strategy=strategy, **options).explain()
+    text = tk.match(*parsed(World(), clauses), joins=strategy, **options).explain()
     block = text.split("changes of ")[1].splitlines()[1:]
     assert [line.strip() for line in block if line.strip() and not line.startswith("arrangements")][
         : len(steps)
@@ -132,7 +132,7 @@ def test_predicates_and_negation_apply_as_soon_as_their_variables_are_bound() ->
         *parsed(world, "e:ab e:bc e:cd"),
         where=[col("d") > col("a"), col("b") > 1, col("c") > 2],
         without=parsed(world, "u:b e:ac"),
-        strategy="delta",
+        joins="delta",
     ).explain()
     block = text.split("changes of e(a, b)")[1].split("changes of")[0].strip().splitlines()
     assert [line.strip() for line in block] == [
@@ -148,8 +148,8 @@ def test_predicates_and_negation_apply_as_soon_as_their_variables_are_bound() ->
 
 def test_an_arrangement_in_another_order_of_columns_serves() -> None:
     world = World()
-    world.engine.install("by z y", world.w.arrange(by=["z", "y"]).count(by="z"))
-    text = tk.match(*parsed(world, "e:ab w:cab u:c"), strategy="delta").explain()
+    world.engine.install("by z y", world.w.index_by(["z", "y"]).count(by="z"))
+    text = tk.match(*parsed(world, "e:ab w:cab u:c"), joins="delta").explain()
     assert "fetch w(c, a, b) by (z, y)" in text
     assert "w by (z, y): shared, there already" in text
 
@@ -198,7 +198,7 @@ def test_hector_does_not_go_through_all_pairs_of_a_hub_s_neighbours(
             with make_engine(workers=workers) as engine:
                 edges = engine.create_table("edges", {"src": tk.Int, "dst": tk.Int})
                 clauses = [(edges, ("a", "b")), (edges, ("b", "c")), (edges, ("c", "a"))]
-                view = engine.install("triangles", tk.match(*clauses, strategy=strategy))
+                view = engine.install("triangles", tk.match(*clauses, joins=strategy))
                 edges.insert([(0, i) for i in range(1, n)] + [(i, 0) for i in range(1, n)] + [(1, 2)])
                 engine.advance()
                 assert sorted(view.rows()) == [(0, 1, 2), (1, 2, 0), (2, 0, 1)]

@@ -28,7 +28,7 @@ def plan_of(query: Query) -> str:
             "orders", {"id": tk.Int, "customer": tk.Int, "total": tk.Int, "note": tk.String}, **keyed
         )
         customers = engine.create_table("customers", {"id": tk.Int, "town": tk.String, "limits": tk.Int}, **keyed)
-        engine.sql("CREATE TABLE items (line int, part int, amount int) WITH (semantics = 'stream')")
+        engine.sql("CREATE TABLE items (line int, part int, amount int) WITH (mode = 'stream')")
         lines = query(engine, orders, customers).splitlines()
     end = next((at for at, line in enumerate(lines[1:], 1) if not line.startswith(" ")), len(lines))
     return re.sub(r"  \(about [\d,]+ rows\)", "", "\n".join(line[2:] for line in lines[1:end]))

@@ -16,6 +16,7 @@ import tektite as tk
 from tektite.engine.core import core_of
 from tests.support.executors import examples, make_engine
 from tests.support.float_twin import LEAST, anything, expected, rounded, same, scaled
+from tests.support.row_changes import row_changes
 
 pytestmark = pytest.mark.executors
 
@@ -84,7 +85,7 @@ def test_several_epochs_in_one_sweep_give_each_its_sum() -> None:
     @given(st.lists(st.tuples(one_row, st.integers(0, 5)), max_size=20))
     def check(rows: list[tuple[Any, int]]) -> None:
         twin = Twin(1, "default")
-        changes = twin.view.changes()
+        changes = row_changes(twin.view)
         twin.source.update([row for row, _ in rows], times=[time for _, time in rows])
         twin.source.update([row for row, _ in rows], times=[time + 3 for _, time in rows], diffs=[-1] * len(rows))
         twin.engine.advance(10)

@@ -31,7 +31,7 @@ def answer(engine: tk.Engine, collection: tk.Collection) -> list[tuple[Any, ...]
 def test_triangles(strategy: str) -> None:
     engine = make_engine()
     edges = graph(engine)
-    found = tk.match((edges, ("a", "b")), (edges, ("b", "c")), (edges, ("c", "a")), strategy=strategy)
+    found = tk.match((edges, ("a", "b")), (edges, ("b", "c")), (edges, ("c", "a")), joins=strategy)
     view = engine.install("triangles", found)
     edges.insert([(1, 2), (2, 3), (3, 1), (3, 4)])
     engine.advance()
@@ -49,7 +49,7 @@ def test_ignored_columns_add_up_and_multiplicities_multiply(strategy: str) -> No
     edges.insert([(1, 2), (1, 2), (1, 3)])
     other.insert([(1, 7), (1, 8)])
     engine.advance()
-    assert answer(engine, tk.match((edges, ("a", None)), (other, ("a", None)), strategy=strategy)) == [(1,)] * 6
+    assert answer(engine, tk.match((edges, ("a", None)), (other, ("a", None)), joins=strategy)) == [(1,)] * 6
 
 
 @each_strategy
@@ -58,7 +58,7 @@ def test_literals_and_repeated_variables_select_rows(strategy: str) -> None:
     edges = graph(engine)
     edges.insert([(1, 1), (1, 2), (2, 2), (2, 3), (3, 1)])
     engine.advance()
-    found = tk.match((edges, ("a", "a")), (edges, ("a", tk.lit(2))), strategy=strategy)
+    found = tk.match((edges, ("a", "a")), (edges, ("a", tk.lit(2))), joins=strategy)
     assert answer(engine, found) == [(1,), (2,)]
 
 
@@ -74,9 +74,7 @@ def test_literals_of_any_type(strategy: str) -> None:
     )
     engine.advance()
     terms = (tk.lit("tea"), tk.lit(day), tk.lit(3), tk.lit(True), "id")
-    assert answer(engine, tk.match((facts, terms), (facts, (None, None, None, None, "id")), strategy=strategy)) == [
-        (1,)
-    ]
+    assert answer(engine, tk.match((facts, terms), (facts, (None, None, None, None, "id")), joins=strategy)) == [(1,)]
 
 
 @each_strategy
@@ -86,7 +84,7 @@ def test_clauses_that_share_nothing_are_multiplied(strategy: str) -> None:
     edges.insert([(1, 2), (3, 4)])
     other.insert([(5, 6)])
     engine.advance()
-    found = tk.match((edges, ("a", "b")), (other, ("c", "d")), strategy=strategy)
+    found = tk.match((edges, ("a", "b")), (other, ("c", "d")), joins=strategy)
     assert answer(engine, found) == [(1, 2, 5, 6), (3, 4, 5, 6)]
 
 
@@ -97,10 +95,10 @@ def test_null_matches_nothing_but_is_kept_where_nothing_is_compared(strategy: st
     edges = graph(engine)
     edges.insert([(1, None), (None, 2), (1, 3), (3, None), (None, None)])
     engine.advance()
-    hops = tk.match((edges, ("a", "b")), (edges, ("b", "c")), strategy=strategy)
+    hops = tk.match((edges, ("a", "b")), (edges, ("b", "c")), joins=strategy)
     assert answer(engine, hops) == [(1, 3, None)]
     engine.drop("answer")
-    assert answer(engine, tk.match((edges, ("a", "a")), strategy=strategy)) == []
+    assert answer(engine, tk.match((edges, ("a", "a")), joins=strategy)) == []
 
 
 @each_strategy
@@ -111,7 +109,7 @@ def test_without_keeps_what_has_no_match(strategy: str) -> None:
         (edges, ("a", "b")),
         (edges, ("b", "c")),
         without=[(blocked, ("a", "c")), (blocked, ("b", None))],
-        strategy=strategy,
+        joins=strategy,
     )
     view = engine.install("hops", hops)
     edges.insert([(1, 2), (2, 3), (2, 4), (4, 5)])
@@ -136,20 +134,18 @@ def test_floats_are_compared_as_numbers_and_kept_as_first_written(strategy: str)
     right.insert([(0.0, 0.0), (float("nan"), 1.0), (1.5, 1.5), (None, None)])
     engine.advance()
     for order in ([0, 1], [1, 0]):
-        found = tk.match((left, ("x", "n")), (right, ("x", None)), strategy=strategy, order=order)
+        found = tk.match((left, ("x", "n")), (right, ("x", None)), joins=strategy, order=order)
         assert [str(row) for row in sorted(engine.install("answer", found).rows(), key=lambda row: row[1])] == [
             "(-0.0, 1)",
             "(nan, 2)",
             "(1.5, 3)",
         ]
         engine.drop("answer")
-    assert answer(engine, tk.match((right, ("x", "x")), (left, ("x", "n")), strategy=strategy)) == [(0.0, 1), (1.5, 3)]
+    assert answer(engine, tk.match((right, ("x", "x")), (left, ("x", "n")), joins=strategy)) == [(0.0, 1), (1.5, 3)]
     engine.drop("answer")
-    assert answer(engine, tk.match((left, (tk.lit(0.0), "n")), strategy=strategy)) == [(1,)]
+    assert answer(engine, tk.match((left, (tk.lit(0.0), "n")), joins=strategy)) == [(1,)]
     engine.drop("answer")
-    found = tk.match(
-        (left, ("x", "n")), without=[(right, (None, "x"))], find=["n"], strategy=strategy, order=["n", "x"]
-    )
+    found = tk.match((left, ("x", "n")), without=[(right, (None, "x"))], find=["n"], joins=strategy, order=["n", "x"])
     assert answer(engine, found) == [(2,), (4,)]
 
 
@@ -159,7 +155,7 @@ def test_transitive_closure_by_a_conjunction_of_a_loop(strategy: str) -> None:
     edges = graph(engine)
 
     def step(reach: tk.Collection) -> tk.Collection:
-        longer = tk.match((reach, ("a", "b")), (reach, ("b", "c")), find=["a", "c"], strategy=strategy)
+        longer = tk.match((reach, ("a", "b")), (reach, ("b", "c")), find=["a", "c"], joins=strategy)
         return longer.concat(edges).distinct()
 
     view = engine.install("reach", edges.iterate(step))
@@ -176,7 +172,7 @@ def test_transitive_closure_by_a_conjunction_of_a_loop(strategy: str) -> None:
 def test_changes_of_several_clauses_in_one_epoch_are_counted_once(strategy: str) -> None:
     engine = make_engine()
     edges = graph(engine)
-    found = tk.match((edges, ("a", "b")), (edges, ("b", "c")), (edges, ("a", "c")), strategy=strategy)
+    found = tk.match((edges, ("a", "b")), (edges, ("b", "c")), (edges, ("a", "c")), joins=strategy)
     view = engine.install("triangles", found)
     edges.insert([(100, 300)])
     engine.advance()
@@ -208,12 +204,12 @@ def test_conjunction_in_a_loop_within_a_loop(strategy: str, workers: int) -> Non
         def trim(left: tk.Collection, chosen: str = chosen, edges: tk.Collection = edges) -> tk.Collection:
             def reach(paths: tk.Collection) -> tk.Collection:
                 longer = tk.match(
-                    (paths, ("a", "b")), (left, ("b", "c")), (edges, ("b", "c")), find=["a", "c"], strategy=chosen
+                    (paths, ("a", "b")), (left, ("b", "c")), (edges, ("b", "c")), find=["a", "c"], joins=chosen
                 )
                 return longer.concat(left).distinct()
 
             paths = left.iterate(reach)
-            return tk.match((left, ("a", "b")), (paths, ("b", "a")), (edges, ("a", None)), strategy=chosen).distinct()
+            return tk.match((left, ("a", "b")), (paths, ("b", "a")), (edges, ("a", None)), joins=chosen).distinct()
 
         view = engine.install("cycles", edges.distinct().iterate(trim))
         rng, states = random.Random(5), []
@@ -241,11 +237,11 @@ def test_pipelines_hold_no_intermediate_result(strategy: str) -> None:
         part.insert([(i, i % 7) for i in range(200)])
     engine.advance()
     clauses = [(part, ("e", f"v{i}")) for i, part in enumerate(parts)]
-    view = engine.install("star", tk.match(*clauses, strategy=strategy), keep=False)
+    view = engine.install("star", tk.match(*clauses, joins=strategy), keep=False)
     # Every clause is looked up by its first column, which the inputs' own arrangements serve; the result is not kept.
-    assert {info.name for info in engine.arrangements()} == {"part0", "part1", "part2", "part3", "star"}
+    assert {info.name for info in engine.indexes()} == {"part0", "part1", "part2", "part3", "star"}
     assert sum(trace.rows for trace in core_of(view).flow.traces) == 0
-    joined = engine.install("joined", tk.match(*clauses, strategy="binary"), keep=False)
+    joined = engine.install("joined", tk.match(*clauses, joins="binary"), keep=False)
     engine.settle()
     assert sum(trace.rows for trace in core_of(joined).flow.traces) >= 400
 
@@ -257,7 +253,7 @@ def test_reverse_bindings_agree_in_both_directions(strategy: str) -> None:
     view = engine.install(
         "friends",
         tk.match(
-            (knows, ("a", "b")), (knows, ("b", "a")), (likes, ("a", "b")), (likes, (tk.lit(1), "b")), strategy=strategy
+            (knows, ("a", "b")), (knows, ("b", "a")), (likes, ("a", "b")), (likes, (tk.lit(1), "b")), joins=strategy
         ),
     )
     knows.insert([(1, 2), (2, 1), (2, 3), (4, 4)])
@@ -275,7 +271,7 @@ def test_multiplicities_that_do_not_fit_fail_the_view_and_nothing_else(strategy:
     engine = make_engine()
     edges = graph(engine)
     clauses = [(edges, ("a", "b")), (edges, ("b", "c")), (edges, ("a", "c"))]
-    view = engine.install("triangles", tk.match(*clauses, strategy=strategy))
+    view = engine.install("triangles", tk.match(*clauses, joins=strategy))
     edges.update([(1, 1)], diffs=[2**40])
     engine.advance()
     with pytest.raises(tk.IncorrectError, match="'triangles'.*does not fit into 64 bits"):
@@ -291,12 +287,12 @@ def test_dropping_and_explaining_leave_nothing_behind(strategy: str) -> None:
     engine.advance()
     handles, holds = len(core_of(edges).trace.handles), len(core_of(edges).trace.holds)
     clauses = [(edges, ("a", "b")), (edges, ("b", "c")), (edges, ("a", "c"))]
-    found = tk.match(*clauses, without=[(edges, ("c", "a"))], strategy=strategy)
+    found = tk.match(*clauses, without=[(edges, ("c", "a"))], joins=strategy)
     found.explain()
-    assert [info.name for info in engine.arrangements()] == ["edges"]
+    assert [info.name for info in engine.indexes()] == ["edges"]
     assert (len(core_of(edges).trace.handles), len(core_of(edges).trace.holds)) == (handles, holds)
     engine.install("triangles", found).drop()
-    assert [info.name for info in engine.arrangements()] == ["edges"]
+    assert [info.name for info in engine.indexes()] == ["edges"]
     assert (len(core_of(edges).trace.handles), len(core_of(edges).trace.holds)) == (handles, holds)
 
 
@@ -318,7 +314,7 @@ def test_explain_shows_pipelines_and_extenders() -> None:
         (edges, ("b", "c")),
         (edges, ("c", "a")),
         where=[tk.col("a") < tk.col("c")],
-        strategy="hector",
+        joins="hector",
     )
     assert triangle.explain().splitlines() == [
         "plan",
@@ -347,14 +343,14 @@ def test_explain_shows_pipelines_and_extenders() -> None:
 def test_filter_over_an_arrangement_reads_it_as_it_is(strategy: str) -> None:
     engine = make_engine()
     edges, weights = graph(engine), engine.create_table("weights", {"node": tk.Int, "weight": tk.Int, "kind": tk.Int})
-    heavy = weights.arrange(by="node").filter((tk.col("weight") > 5) & (tk.col("kind") == 1))
-    found = tk.match((edges, ("a", "b")), (heavy, ("a", None, "k")), (heavy, ("b", "w", tk.lit(1))), strategy=strategy)
+    heavy = weights.index_by("node").filter((tk.col("weight") > 5) & (tk.col("kind") == 1))
+    found = tk.match((edges, ("a", "b")), (heavy, ("a", None, "k")), (heavy, ("b", "w", tk.lit(1))), joins=strategy)
     view = engine.install("view", found)
     edges.insert([(1, 2), (2, 3), (3, 1)])
     weights.insert([(1, 6, 1), (2, 7, 1), (2, 8, 1), (3, 5, 1), (1, 9, 2)])
     engine.advance()
     assert sorted(view.rows()) == [(1, 2, 1, 7), (1, 2, 1, 8)]
-    assert {info.name for info in engine.arrangements()} == {"edges", "weights", "view", "edges by (dst)"}
+    assert {info.name for info in engine.indexes()} == {"edges", "weights", "view", "edges by (dst)"}
     weights.remove([(1, 6, 1)])
     engine.advance()
     assert view.rows() == []
@@ -364,7 +360,7 @@ def test_a_declared_key_is_followed_without_counting() -> None:
     engine = make_engine()
     edges = graph(engine)
     home = engine.create_table("home", {"id": tk.Int, "city": tk.Int}, mode="upsert", primary_key=["id"])
-    text = tk.match((edges, ("a", "b")), (home, ("a", "c")), (home, ("b", "c")), strategy="hector").explain()
+    text = tk.match((edges, ("a", "b")), (home, ("a", "c")), (home, ("b", "c")), joins="hector").explain()
     block = (
         text.split("changes of edges(a, b), variables in the order a, b, c")[1]
         .split("changes of")[0]
@@ -405,7 +401,7 @@ def test_a_declared_key_is_followed_without_counting() -> None:
             tk.IncorrectError,
             "variable 'c' of without",
         ),
-        (lambda e, f: tk.match((e, ("a", "b")), strategy="fast"), tk.IncorrectError, "strategy is one of"),
+        (lambda e, f: tk.match((e, ("a", "b")), joins="fast"), tk.IncorrectError, "joins is one of"),
         (lambda e, f: tk.match((e, ("a", "b")), order=[1]), tk.IncorrectError, "order lists every clause"),
     ],
 )
@@ -419,15 +415,15 @@ def test_mistakes_are_named(build: Any, error: type[tk.TektiteError], text: str)
 def test_explain_names_strategy_order_and_arrangements() -> None:
     engine = make_engine()
     edges = graph(engine)
-    hops = tk.match((edges, ("a", "b")), (edges, ("b", "c")), strategy="binary")
+    hops = tk.match((edges, ("a", "b")), (edges, ("b", "c")), joins="binary")
     text = hops.explain()
     assert "strategy binary" in text
     assert "edges(a, b), edges(b, c)" in text
     assert "edges by (dst): shared, made for this query" in text
-    assert len(engine.arrangements()) == 1
+    assert len(engine.indexes()) == 1
     engine.install("hops", hops)
     assert "edges by (dst): shared, there already" in hops.explain()
-    assert all(info.readers in ((), ("edges by (dst)", "hops"), ("hops",)) for info in engine.arrangements())
+    assert all(info.readers in ((), ("edges by (dst)", "hops"), ("hops",)) for info in engine.indexes())
 
 
 @each_strategy
@@ -435,10 +431,10 @@ def test_a_variable_that_is_said_to_be_a_literal(strategy: str) -> None:
     engine = make_engine()
     edges = graph(engine)
     hops = [(edges, ("a", "b")), (edges, ("b", "c")), (edges, ("a", "c"))]
-    one = engine.install("one", tk.match(*hops, where=[tk.col("b") == 2, tk.lit(3) > tk.col("b")], strategy=strategy))
-    none = engine.install("none", tk.match(*hops, where=[tk.col("b") == 2, tk.col("b") == 3], strategy=strategy))
-    ends = engine.install("ends", tk.match(*hops, find=["b"], where=tk.lit(2) == tk.col("b"), strategy=strategy))
-    barred = tk.match(*hops, where=tk.col("b") == 2, without=[(edges, ("b", "a"))], strategy=strategy)
+    one = engine.install("one", tk.match(*hops, where=[tk.col("b") == 2, tk.lit(3) > tk.col("b")], joins=strategy))
+    none = engine.install("none", tk.match(*hops, where=[tk.col("b") == 2, tk.col("b") == 3], joins=strategy))
+    ends = engine.install("ends", tk.match(*hops, find=["b"], where=tk.lit(2) == tk.col("b"), joins=strategy))
+    barred = tk.match(*hops, where=tk.col("b") == 2, without=[(edges, ("b", "a"))], joins=strategy)
     without = engine.install("without", barred)
     edges.insert([(1, 2), (2, 3), (1, 3), (3, 4), (2, 4), (5, 2), (5, 3), (2, 5)])
     engine.advance()
@@ -489,11 +485,11 @@ def test_variables_may_have_any_name(name: str, strategy: str) -> None:
     labelled = engine.create_table("labelled", {"label": tk.Int, "number": tk.Int, "of": tk.Int})
     constant = tk.match(
         (edges, (name, "b")), (labelled, (tk.lit(2), None, name)), (edges, ("b", None)),
-        where=tk.col(name) < 9, find=["b", name], strategy=strategy,
+        where=tk.col(name) < 9, find=["b", name], joins=strategy,
     )  # fmt: skip
-    few = edges.arrange(by="src").filter(tk.col("src") < 3)
+    few = edges.index_by("src").filter(tk.col("src") < 3)
     filtered = tk.match(
-        (edges, (name, "b")), (few, (None, name)), (edges, ("b", None)), find=["b", name], strategy=strategy
+        (edges, (name, "b")), (few, (None, name)), (edges, ("b", None)), find=["b", name], joins=strategy
     )
     views = [engine.install("constant", constant), engine.install("filtered", filtered)]
     # Relations change one after the other, so that the changes of each go their own way.

@@ -12,6 +12,7 @@ from tektite.dataflow import pipeline_actions, pipelines
 from tests.support.brute import Bag, Brute, bag
 from tests.support.conjunctions import random_match
 from tests.support.executors import make_engine
+from tests.support.row_changes import row_changes
 
 pytestmark = pytest.mark.executors
 
@@ -46,19 +47,19 @@ class Random:
     def collection(self, strategy: str, options: dict[str, Any], loop: bool) -> tk.Collection:
         """The conjunction, or one inside a loop whose variable stands in for the first clause."""
         if not loop:
-            return tk.match(*self.clauses, **options, strategy=strategy)
+            return tk.match(*self.clauses, **options, joins=strategy)
         first, terms = self.clauses[0]
         names = first.schema.names
 
         def body(variable: tk.Collection) -> tk.Collection:
-            inner = tk.match((variable, terms), *self.clauses[1:], **options, strategy=strategy)
+            inner = tk.match((variable, terms), *self.clauses[1:], **options, joins=strategy)
             found = inner.schema.names
             shifted = {
                 name: (tk.col(found[at % len(found)]) + 1) % 4 if found else tk.lit(at) for at, name in enumerate(names)
             }
             return inner.select(**shifted).concat(first).distinct()
 
-        return first.distinct().iterate(body, limit=200)
+        return first.distinct().iterate(body, max_rounds=200)
 
     def change(self, rng: random.Random, epoch: int) -> None:
         """Insert and remove a few rows of every input at an epoch."""
@@ -80,7 +81,7 @@ def follow(case: Random, seed: int, epochs: int, read: float = 1.0) -> None:
     changes added up to every epoch, with what brute force makes of the inputs.
     """
     rng = random.Random(-seed)
-    changes = case.view.changes()
+    changes = row_changes(case.view)
     expected: list[Bag] = []
     seen: Bag = {}
     epoch = told = 0

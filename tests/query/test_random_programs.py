@@ -17,6 +17,7 @@ from tests.support.brute import Bag, Brute, Row, bag
 from tests.support.executors import examples, make_engine
 from tests.support.nightly import by_day_or_night
 from tests.support.programs import KEYED, History, Program
+from tests.support.row_changes import row_changes
 
 pytestmark = [pytest.mark.slow, pytest.mark.executors]
 
@@ -53,9 +54,9 @@ class World:
     def install(self, number: int, key: list[str] | None = None) -> Watched:
         """Install collection `number` of the pool and follow its changes."""
         collection = self.program.pool[number][0]
-        view = self.engine.install(f"view {self.count}", collection, key=key or [])
+        view = self.engine.install(f"view {self.count}", collection, order_by=key or [])
         self.count += 1
-        found = Watched(number, view, view.first, view.changes())
+        found = Watched(number, view, view.first, row_changes(view))
         self.watched.append(found)
         self.program.pool[number] = (view, self.program.pool[number][1])
         return found
@@ -93,7 +94,7 @@ class World:
         """Compare every view with brute force, at each epoch that has closed since the last time."""
         for w in self.watched:
             w.said += [tuple(change) for change in w.changes]
-            low = w.view.low
+            low = core_of(w.view).low
             for epoch in range(max(w.checked, w.start), low):
                 want = self.want(w.number, epoch)
                 got = bag((row, diff) for row, time, diff in w.said if time <= epoch)
@@ -129,7 +130,7 @@ def run_at_random(w: World, rng: random.Random) -> None:
     epochs = w.history.epochs
     pool = len(w.program.pool)
     w.install(pool - 1)
-    while any(source.epoch < epochs for source in w.program.inputs.values()):
+    while any(source.next_epoch < epochs for source in w.program.inputs.values()):
         if len(w.watched) < 3 and rng.random() < 0.4:
             w.install(rng.randrange(pool))
         elif w.watched and rng.random() < 0.1:
@@ -141,16 +142,16 @@ def run_at_random(w: World, rng: random.Random) -> None:
                 )  # fmt: skip
                 gone.view.drop()
         if rng.random() < 0.5:
-            to = min(max(s.epoch for s in w.program.inputs.values()) + rng.choice([1, 1, 2, 4]), epochs)
+            to = min(max(s.next_epoch for s in w.program.inputs.values()) + rng.choice([1, 1, 2, 4]), epochs)
             for name in w.program.inputs:
                 w.deliver(name, to, rng)
             w.engine.advance(to)
         else:
             name = rng.choice(list(w.program.inputs))
             source = w.program.inputs[name]
-            to = min(source.epoch + rng.choice([1, 1, 2, 5]), epochs)
+            to = min(source.next_epoch + rng.choice([1, 1, 2, 5]), epochs)
             w.deliver(name, to, rng)
-            if to > source.epoch:
+            if to > source.next_epoch:
                 source.advance(to)
         if rng.random() < 0.2:
             w.engine.idle()
@@ -227,7 +228,7 @@ def test_views_go_on_when_an_input_has_ended(executor: str) -> None:
                 w.check()
                 for name, source in w.program.inputs.items():
                     if ending[name] <= epoch and not source.closed:
-                        source.close()
+                        source.finish()
                         w.check()
                 if rng.random() < 0.2:
                     w.install(rng.randrange(len(w.program.pool)))

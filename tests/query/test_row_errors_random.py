@@ -72,7 +72,7 @@ def mapped(query: Query, rng: random.Random) -> Query:
         return (k, added(x, 0 if branches and b in ("*", None) else number(b)), b)
 
     value = tk.when(tk.coalesce(tk.col("b"), "*") != "*", text_as_number).otherwise(0) if branches else text_as_number
-    found = query.collection.select("k", x=tk.col("x") + value, b="b").arrange("k")
+    found = query.collection.select("k", x=tk.col("x") + value, b="b").index_by("k")
     return Query(found, lambda given: by_row(query.rows(given), one), f"map({query.text}, {branches})")
 
 
@@ -101,7 +101,7 @@ def filtered(query: Query, rng: random.Random) -> Query:
         passes = value is not None and value > bound
         return row if passes else None
 
-    found = query.collection.filter(predicate).arrange("k")
+    found = query.collection.filter(predicate).index_by("k")
     return Query(found, lambda given: by_row(query.rows(given), one), f"filter({query.text}, {predicate})")
 
 
@@ -116,12 +116,12 @@ def joined(query: Query, other: Query) -> Query:
         return found
 
     pairs = query.collection.join(other.collection, on="k")
-    found = pairs.select("k", x=tk.col("x") + tk.col("x_right"), b="b").arrange("k")
+    found = pairs.select("k", x=tk.col("x") + tk.col("x_right"), b="b").index_by("k")
     return Query(found, rows, f"join({query.text}, {other.text})")
 
 
 def summed(query: Query) -> Query:
-    found = sums(query.collection).arrange("k")
+    found = sums(query.collection).index_by("k")
     return Query(found, lambda given: sums_of(query.rows(given)), f"sum({query.text})")
 
 
@@ -191,7 +191,7 @@ def reduced(query: Query) -> Query:
             raise FailsError("more than two")
         return found
 
-    found = query.collection.reduce(at_most_two, by="k", x=tk.Int, b=tk.String).arrange("k")
+    found = query.collection.reduce(at_most_two, by="k", x=tk.Int, b=tk.String).index_by("k")
     return Query(found, rows, f"reduce({query.text})")
 
 
@@ -350,3 +350,65 @@ def test_a_read_fails_exactly_if_recomputing_the_query_fails() -> None:
 
     check()
     assert working > 1 and failing[True] and failing[False]
+
+
+def of_multiplicities(held: Rows) -> dict[str, Rows]:
+    """What `test_multiplicities...` asks, computed with numbers of any size."""
+    joined: Rows = Counter()
+    for (k, v), n in held.items():
+        for (other, w), m in held.items():
+            if k == other:
+                joined[k, v, w] += n * m
+    keys: Rows = Counter()
+    sums: Rows = Counter()
+    for (k, v, _), n in joined.items():
+        keys[k,] += n
+        sums[k,] += n * v
+    there = [key for key, n in keys.items() if n]
+    return {
+        "pairs": joined,
+        "keys": keys,
+        "counts": Counter([(*key, keys[key]) for key in there]),
+        "sums": Counter([(*key, sums[key]) for key in there]),
+        "distinct": Counter(there),
+        "both": Counter({(k,): n * n + n for k, n in totals(held).items()}),
+    }
+
+
+def totals(held: Rows) -> Counter[Any]:
+    found: Counter[Any] = Counter()
+    for (k, _), n in held.items():
+        found[k] += n
+    return found
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_multiplicities_beyond_64_bits_are_an_error_never_a_wrong_answer(seed: int) -> None:
+    rng = random.Random(seed)
+    engine = make_engine()
+    table = engine.create_table("t", {"k": tk.Int, "v": tk.Int}, checked=False)
+    pairs = table.join(table.select(k="k", w="v"), on="k")
+    queries = {
+        "pairs": pairs,
+        "keys": pairs.select("k"),
+        "counts": pairs.count(by="k"),
+        "sums": pairs.group_by("k").agg(total=tk.sum("v")),
+        "distinct": pairs.select("k").distinct(),
+        "both": pairs.select("k").concat(table.select("k")),
+    }
+    views = {name: engine.install(name, query) for name, query in queries.items()}
+    held: Rows = Counter()
+    for _ in range(8):
+        row = (rng.randrange(2), rng.randrange(3))
+        diff = max(rng.choice([1, -1, 2**31, 2**30 + 5, 2**32, -(2**31), 2**20]), -held[row])
+        table.update([row], diffs=[diff])
+        held[row] += diff
+        engine.advance()
+        wanted = of_multiplicities(held)
+        for name, view in views.items():
+            try:
+                found = view.multiplicities()
+            except tk.TektiteError as error:
+                assert "64 bits" in str(error)
+            else:
+                assert found == {row: n for row, n in wanted[name].items() if n}

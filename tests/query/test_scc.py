@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 import tektite as tk
 from tests.support.brute import Bag
 from tests.support.executors import examples, make_engine
+from tests.support.row_changes import row_changes
 
 pytestmark = pytest.mark.executors
 
@@ -92,7 +93,7 @@ def test_components_follow_the_edges(graph: object, together: bool) -> None:
         with make_engine(workers=rng.choice([1, 2]), merging=rng.choice(["eager", "default", "lazy"])) as engine:
             source = engine.create_table("edges", {"src": tk.Int, "dst": tk.Int})
             view = engine.install("components", components(source))
-            changes = view.changes()
+            changes = row_changes(view)
             said: dict[int, list[tuple[Edge, int]]] = {}
             states = []
             source.insert(sorted(edges), time=0)

@@ -10,6 +10,7 @@ import pytest
 import tektite as tk
 from tektite.query.limits import first_rows, ordered
 from tests.support.executors import make_engine
+from tests.support.row_changes import row_changes
 
 pytestmark = pytest.mark.executors
 
@@ -54,7 +55,7 @@ def test_the_first_rows_are_those_of_a_sorted_group_at_every_epoch(
         table = engine.create_table("t", {"g": tk.Int, "name": tk.String, "n": tk.Int})
         names, downs = zip(*order, strict=True)
         view = engine.install("first", first_rows(table, ordered(table, list(names), list(downs), "top"), ["g"], k))
-        changes = view.changes()
+        changes = row_changes(view)
         rows: Counter[Row] = Counter()
         wanted, there = {}, {}
         found: Counter[Row] = Counter()

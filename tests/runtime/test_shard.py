@@ -68,7 +68,7 @@ def views(engine: tk.Engine) -> tuple[tk.Table, list[tk.View]]:
         .group_by("kind")
         .agg(n=tk.count(), least=tk.min("src")),
         "counts": pairs.count(by="src", name="n").count(by="n", name="m"),
-        "paths": tk.match(*ends, strategy="delta"),
+        "paths": tk.match(*ends, joins="delta"),
         "reach": pairs.distinct().iterate(step),
         "loud": edges.select("dst", kind=tk.col("kind").upper()).max("kind", by="dst"),
     }

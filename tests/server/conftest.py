@@ -14,3 +14,4 @@ def served() -> Iterator[RunningServer]:
     """A server of an empty engine without a storage."""
     with running_server() as found:
         yield found
+    assert "internal-error" not in found.log.getvalue()

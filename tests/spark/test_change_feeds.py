@@ -73,7 +73,7 @@ def test_followed_row_that_moves_to_another_key_leaves_the_old_one(spark: SparkS
     files = Files(spark, tmp_path / "files", COLUMNS)
     files.add([(1, "a", "insert", 0), (2, "b", "insert", 0)])
     files.add([(1, "a", "update_preimage", 1), (9, "a", "update_postimage", 1)])
-    with tk.Engine(spark=spark, storage=tmp_path / "store", shards=2, autocommit=False) as engine:
+    with tk.Engine(spark=spark, storage=tmp_path / "store", workers=2, autocommit=False) as engine:
         table = declare(engine)
         view = engine.install("all", table)
         table.follow(files.stream(), operation="_change_type", trigger=NOW, extra="ignore").await_termination()
@@ -162,7 +162,7 @@ def test_followed_feed_without_an_order_is_counted(spark: SparkSession, tmp_path
     files.add([(1, "a", "insert"), (2, "b", "insert"), (3, "x", "insert"), (3, "x", PRE), (4, "x", POST)])
     files.add([(2, "b", PRE), (2, "b", POST), (1, "b", PRE), (1, "c", POST), (1, "a", PRE), (1, "b", POST)])
     files.add([(2, "b", "delete"), (2, "b", "insert")])
-    with tk.Engine(spark=spark, storage=tmp_path / "store", shards=2, autocommit=False) as engine:
+    with tk.Engine(spark=spark, storage=tmp_path / "store", workers=2, autocommit=False) as engine:
         table = declare(engine)
         view = engine.install("all", table)
         following = table.follow(files.stream(), operation="op", trigger=NOW)
@@ -179,7 +179,7 @@ def test_counted_rows_of_a_frequent_key_all_travel(spark: SparkSession, tmp_path
     steps = [f"v{number % 7}" for number in range(3001)]
     told = [row for old, new in pairwise(steps) for row in ((1, old, PRE), (1, new, POST))]
     random.Random(3).shuffle(told)
-    with tk.Engine(spark=spark, storage=tmp_path / "store", shards=3, autocommit=False) as engine:
+    with tk.Engine(spark=spark, storage=tmp_path / "store", workers=3, autocommit=False) as engine:
         table = declare(engine)
         table.insert([(1, steps[0])])
         engine.advance()

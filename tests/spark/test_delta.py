@@ -31,7 +31,7 @@ spark = tektite.spark.session(master="local[2,4]", config={
 })
 table, out = str(folder / "table"), str(folder / "out")
 spark.range(100).selectExpr("id AS k", "concat('v', id % 3) AS v").write.format("delta").save(table)
-with tk.Engine(spark=spark, storage=folder / "store", shards=2, autocommit=False) as engine:
+with tk.Engine(spark=spark, storage=folder / "store", workers=2, autocommit=False) as engine:
     rows = engine.create_table("t", {"k": tk.Int, "v": tk.String})
     view = engine.install("n", rows.count(by="v"))
     rows.load(spark.read.format("delta").load(table))

@@ -91,7 +91,7 @@ def goes_on_to_the_end(folder: Path, expected: Counter[tuple[int, str]], history
     out, _ = last.communicate(timeout=300)
     assert last.returncode == 0, (folder / "stderr").read_text()[-4000:]
     assert out.split("\n")[-2] == "done", (history, out)
-    with tk.Engine(storage=folder / "store", shards=2, autocommit=False) as engine:
+    with tk.Engine(storage=folder / "store", workers=2, autocommit=False) as engine:
         assert engine.install("all", engine.table("t")).multiplicities() == dict(expected)
         counts: dict[str, int] = {}
         for (_, v), n in expected.items():
@@ -123,7 +123,7 @@ def test_driver_is_killed_around_commits_and_at_random_and_goes_on(tmp_path: Pat
 
 def test_second_driver_is_refused_and_changes_nothing(spark: SparkSession, tmp_path: Path) -> None:
     make_files(tmp_path, 1)
-    with tk.Engine(spark=spark, storage=tmp_path / "store", shards=2, autocommit=False) as engine:
+    with tk.Engine(spark=spark, storage=tmp_path / "store", workers=2, autocommit=False) as engine:
         table = engine.create_table("t", {"k": tk.Int, "v": tk.String})
         table.load(spark.createDataFrame([(1, "mine")], "k int, v string"))
         engine.sync()
@@ -153,10 +153,10 @@ def test_driver_that_lost_its_storage_stops_its_stream_and_the_other_goes_on(
     files = Files(spark, tmp_path / "files", "k int, v string")
     files.add([(1, "x")])
     storage = tk.Storage(unlocked(tmp_path / "store"))
-    old = tk.Engine(spark=spark, storage=storage, shards=2, autocommit=False)
+    old = tk.Engine(spark=spark, storage=storage, workers=2, autocommit=False)
     lost = old.create_table("t", {"k": tk.Int, "v": tk.String}).follow(files.stream())
     lost.process_all_available()
-    with tk.Engine(spark=spark, storage=storage, shards=2, autocommit=False) as engine:
+    with tk.Engine(spark=spark, storage=storage, workers=2, autocommit=False) as engine:
         files.add([(2, "y")])
         with pytest.raises(ConflictError):
             lost.process_all_available()

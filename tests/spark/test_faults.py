@@ -63,7 +63,7 @@ def troubled(kind: str, attempts: int) -> Stage:
 )
 def test_task_that_fails_is_run_again(spark: SparkSession, tmp_path: Path, kind: str, stored: bool) -> None:
     frame = frame_of(spark)
-    with tk.Engine(spark=spark, storage=tmp_path / "store" if stored else None, shards=2, autocommit=False) as engine:
+    with tk.Engine(spark=spark, storage=tmp_path / "store" if stored else None, workers=2, autocommit=False) as engine:
         table = engine.create_table("t", {"k": tk.Int, "v": tk.String})
         view = engine.install("all", table)
         assert table.load(frame.mapInArrow(troubled(kind, attempts=1), frame.schema)) == 4000
@@ -72,12 +72,12 @@ def test_task_that_fails_is_run_again(spark: SparkSession, tmp_path: Path, kind:
 
 def test_load_whose_job_fails_for_good_changes_nothing(spark: SparkSession, tmp_path: Path) -> None:
     frame = frame_of(spark)
-    with tk.Engine(spark=spark, storage=tmp_path / "store", shards=2, autocommit=False) as engine:
+    with tk.Engine(spark=spark, storage=tmp_path / "store", workers=2, autocommit=False) as engine:
         table = engine.create_table("t", {"k": tk.Int, "v": tk.String})
         view = engine.install("all", table)
         with pytest.raises(Exception, match="trouble on purpose"):
             table.load(frame.mapInArrow(troubled("raises", attempts=9), frame.schema), once="history")
-        assert engine.epoch == 0 and table.pending == 0
+        assert engine.next_epoch == 0 and table.pending == 0
         assert table.load(frame, once="history") == 4000
         assert len(view.rows()) == 4000
 

@@ -15,11 +15,13 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 import tektite as tk
+from tektite.engine.core import core_of
 from tektite.errors import ConflictError, FaultError, IncorrectError
 from tektite.spark import load as loading
 from tektite.spark.load import write_files
 from tektite.spark.progress import EpochProgress
 from tektite.storage.store import PosixStore
+from tests.support.row_changes import row_changes
 from tests.support.spark_files import NOW, Files
 
 
@@ -36,10 +38,10 @@ def test_micro_batches_become_epochs(spark: SparkSession, tmp_path: Path, form: 
     engine = tk.Engine(autocommit=False)
     table = engine.create_table("t", {"k": tk.Int, "v": tk.String})
     view = engine.install("all", table)
-    changes = view.changes()
+    changes = row_changes(view)
     following = table.follow(files.stream(), trigger=NOW)
     assert following.await_termination(60)
-    assert (following.epochs, following.rows, following.batch, engine.epoch) == (3, 6, 2, 3)
+    assert (following.epochs, following.rows, following.batch, engine.next_epoch) == (3, 6, 2, 3)
     assert sorted(view.rows()) == [(0, "a0"), (0, "b"), (1, "a1"), (1, "b"), (2, "a2"), (2, "b")]
     assert sorted({change.time for change in changes}) == [0, 1, 2]
 
@@ -236,7 +238,7 @@ def test_stream_waits_for_views_that_are_behind(files: Files) -> None:
     table = engine.create_table("t", {"k": tk.Int, "v": tk.String})
     view = engine.install("pairs", table.join(table.rename(l="k"), on="v").count(by="k"))
     behind: list[int] = []
-    engine.install("watch", table, on_change=lambda _: behind.append(engine.epoch - view.low))
+    engine.install("watch", table, on_change=lambda _: behind.append(engine.next_epoch - core_of(view).low))
     table.follow(files.stream(), trigger=NOW, lag=0).await_termination()
     assert view.current
     assert max(behind) <= 1
@@ -255,7 +257,7 @@ def test_two_streams_feed_one_join(spark: SparkSession, tmp_path: Path) -> None:
     for following in followings:
         following.await_termination()
     assert sorted(view.rows()) == [(k, f"l{k}", f"r{k}") for k in range(3)]
-    assert engine.epoch == 6
+    assert engine.next_epoch == 6
 
 
 def test_rate_source_is_followed(spark: SparkSession) -> None:
@@ -313,7 +315,7 @@ def test_micro_batch_that_the_storage_lost_is_not_committed_before_it_is_durable
             assert not (tmp_path / "store" / "checkpoints" / "t" / "commits" / "1").exists()
         full.clear()
         assert table.follow(files.stream(), trigger=NOW).await_termination(60)
-        assert engine.durable == engine.epoch and sorted(view.rows()) == [(1, "a"), (2, "b")]
+        assert engine.durable == engine.next_epoch and sorted(view.rows()) == [(1, "a"), (2, "b")]
 
 
 @pytest.mark.parametrize("stored", [False, True], ids=["memory", "storage"])
@@ -355,7 +357,7 @@ def test_engines_follow_streams_into_inputs_of_one_name(files: Files, tmp_path: 
 def test_load_beside_a_stream_counts_once(spark: SparkSession, files: Files, tmp_path: Path) -> None:
     """A load that notes no position has nothing to do with how far a stream is."""
     files.add([(1, "a")])
-    with tk.Engine(spark=spark, storage=tmp_path / "store", shards=2, autocommit=False) as engine:
+    with tk.Engine(spark=spark, storage=tmp_path / "store", workers=2, autocommit=False) as engine:
         table = engine.create_table("t", {"k": tk.Int, "v": tk.String})
         view = engine.install("all", table)
         following = table.follow(files.stream())
@@ -421,7 +423,7 @@ def test_damaged_checkpoint_and_streams_that_cannot_start_are_named(files: Files
 def test_closed_input_takes_nothing(spark: SparkSession, files: Files) -> None:
     engine = tk.Engine(autocommit=False)
     table = engine.create_table("t", {"k": tk.Int, "v": tk.String})
-    table.close()
+    table.finish()
     with pytest.raises(ConflictError, match="cannot take rows from Spark: table 't' is closed"):
         table.load(files.table())
     engine.close()

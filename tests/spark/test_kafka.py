@@ -79,7 +79,7 @@ def changes():
 
 
 produce([(k, f"v{k % 3}", "c") for k in range(30)])
-with tk.Engine(spark=spark, storage=folder / "store", shards=2, autocommit=False) as engine:
+with tk.Engine(spark=spark, storage=folder / "store", workers=2, autocommit=False) as engine:
     table = engine.create_table("t", {"k": tk.Int, "v": tk.String}, mode="upsert", primary_key=["k"])
     view = engine.install("n", table.count(by="v"))
     columns = {"operation": "op", "order": "offset", "position": "offset"}
@@ -90,7 +90,7 @@ with tk.Engine(spark=spark, storage=folder / "store", shards=2, autocommit=False
     view.write_changes("kafka", options={**broker, "topic": "out"}, trigger=NOW).awaitTermination()
     assert changes() == Counter(view.rows())
 # A driver that goes on where the first stopped
-with tk.Engine(spark=spark, storage=folder / "store", shards=2, autocommit=False) as engine:
+with tk.Engine(spark=spark, storage=folder / "store", workers=2, autocommit=False) as engine:
     table = engine.create_table("t", {"k": tk.Int, "v": tk.String}, mode="upsert", primary_key=["k"])
     view = engine.install("n", table.count(by="v"))
     produce([(0, "v0", "d"), (1, "v2", "u"), (100, "v9", "c")])

@@ -100,7 +100,7 @@ def test_loaded_rows_come_back_as_they_were(spark: SparkSession) -> None:
     wall_clock = list(TYPES).index("wall clock")
     kept = [f"c{i}" for i in range(len(TYPES)) if i != wall_clock]
     assert Counter(back.select(kept).collect()) == Counter(frame.select(kept).collect())
-    assert engine.epoch == 1
+    assert engine.next_epoch == 1
 
 
 @pytest.mark.parametrize("workers", [1, 2])
@@ -157,7 +157,7 @@ def test_rows_of_one_key_without_an_order_are_refused(spark: SparkSession) -> No
     table = engine.create_table("t", {"k": tk.String, "v": tk.Int}, mode="upsert", primary_key=["k"])
     with pytest.raises(IncorrectError, match=r"several rows for k = 'x' .* order='\.\.\.'"):
         table.load(changes(spark, [("x", 1), ("x", 2), ("y", 1)], "k string, v int"))
-    assert engine.epoch == 0 and table.pending == 0
+    assert engine.next_epoch == 0 and table.pending == 0
 
 
 BAD_FRAMES = {
@@ -188,7 +188,7 @@ def test_bad_frame_is_refused_and_changes_nothing(spark: SparkSession, case: str
     table.insert([(7, "kept")])
     with pytest.raises(IncorrectError, match=message):
         table.load(spark.sql(query), **options)
-    assert engine.epoch == 0 and table.pending == 1
+    assert engine.next_epoch == 0 and table.pending == 1
 
 
 @pytest.mark.parametrize(
@@ -204,7 +204,7 @@ def test_bad_value_is_named_and_changes_nothing(spark: SparkSession, query: str,
     table = engine.create_table("t", {"k": tk.String, "v": tk.Int}, mode="upsert", primary_key=["k"])
     with pytest.raises(IncorrectError, match=message):
         table.load(spark.sql(query))
-    assert engine.epoch == 0 and table.pending == 0
+    assert engine.next_epoch == 0 and table.pending == 0
 
 
 def test_removal_of_a_row_that_is_not_there_changes_nothing(spark: SparkSession) -> None:
@@ -213,7 +213,7 @@ def test_removal_of_a_row_that_is_not_there_changes_nothing(spark: SparkSession)
     table.insert([(1,)])
     with pytest.raises(IncorrectError, match="negative number of times"):
         table.load(changes(spark, [(5, -1)], "k int, d int"), diff="d")
-    assert engine.epoch == 0 and table.pending == 1
+    assert engine.next_epoch == 0 and table.pending == 1
 
 
 def test_stream_is_no_table(spark: SparkSession) -> None:
@@ -315,7 +315,7 @@ def test_what_spark_says_of_a_bad_value_is_passed_on(spark: SparkSession) -> Non
 
 def test_interrupted_load_leaves_no_job_and_no_row(spark: SparkSession, tmp_path: Path) -> None:
     """Ctrl-C while the driver waits for tasks."""
-    with tk.Engine(spark=spark, storage=tmp_path / "store", shards=2, autocommit=False) as engine:
+    with tk.Engine(spark=spark, storage=tmp_path / "store", workers=2, autocommit=False) as engine:
         table = engine.create_table("t", {"k": tk.Int})
         view = engine.install("all", table)
         slow = F.udf(lambda number: (__import__("time").sleep(1), number)[1], "long")
@@ -337,4 +337,4 @@ def test_interrupted_load_leaves_no_job_and_no_row(spark: SparkSession, tmp_path
             time.sleep(0.1)
         assert not tracker.getActiveJobsIds()
         assert table.load(spark.range(3).selectExpr("id AS k")) == 3
-        assert sorted(view.rows()) == [(0,), (1,), (2,)] and engine.epoch == 1
+        assert sorted(view.rows()) == [(0,), (1,), (2,)] and engine.next_epoch == 1

@@ -17,6 +17,7 @@ from tektite.spark.bulk import Target, write
 from tektite.spark.feed import Feed
 from tektite.storage.store import PosixStore
 from tests.support.nightly import few_of
+from tests.support.row_changes import row_changes
 
 Row = tuple[Any, ...]
 
@@ -79,7 +80,7 @@ def test_loads_among_other_epochs_hold_what_a_dict_holds(
     twin = declare(memory, "twin")
     beside = memory.install("all", twin)
     for _run in range(2):  # of the program, on one storage
-        with tk.Engine(spark=spark, storage=tmp_path / "store", shards=shards, autocommit=False) as engine:
+        with tk.Engine(spark=spark, storage=tmp_path / "store", workers=shards, autocommit=False) as engine:
             table = declare(engine, "t")
             view = engine.install("all", table)
             for step in range(3):
@@ -107,9 +108,9 @@ def test_loads_among_other_epochs_hold_what_a_dict_holds(
 
 
 def test_only_what_differs_is_written(spark: SparkSession, tmp_path: Path) -> None:
-    with tk.Engine(spark=spark, storage=tmp_path / "store", shards=2, autocommit=False) as engine:
+    with tk.Engine(spark=spark, storage=tmp_path / "store", workers=2, autocommit=False) as engine:
         table = engine.create_table("t", {"k": tk.Int, "v": tk.Int}, mode="upsert", primary_key=["k"])
-        changes = engine.install("all", table).changes()
+        changes = row_changes(engine.install("all", table))
         frame = spark.range(0, 3000, 1, 3).selectExpr("id AS k", "id % 7 AS v")
         assert table.load(frame) == 3000
         assert len(list(changes)) == 3000
@@ -120,7 +121,7 @@ def test_only_what_differs_is_written(spark: SparkSession, tmp_path: Path) -> No
 
 
 def test_unique_key_of_a_set_may_pass_from_one_row_to_another(spark: SparkSession, tmp_path: Path) -> None:
-    with tk.Engine(spark=spark, storage=tmp_path / "store", shards=4, autocommit=False) as engine:
+    with tk.Engine(spark=spark, storage=tmp_path / "store", workers=4, autocommit=False) as engine:
         columns = {"k": tk.Int, "j": tk.Int, "v": tk.Int}
         table = engine.create_table("t", columns, mode="set", primary_key=["k", "j"], shard_by="k")
         view = engine.install("all", table)
@@ -135,7 +136,7 @@ def test_unique_key_of_a_set_may_pass_from_one_row_to_another(spark: SparkSessio
 
 
 def test_load_in_the_middle_of_which_the_input_changes_looks_again(spark: SparkSession, tmp_path: Path) -> None:
-    with tk.Engine(spark=spark, storage=tmp_path / "store", shards=2, autocommit=False) as engine:
+    with tk.Engine(spark=spark, storage=tmp_path / "store", workers=2, autocommit=False) as engine:
         table = engine.create_table("t", {"k": tk.Int, "v": tk.Int}, mode="upsert", primary_key=["k"])
         view = engine.install("all", table)
         table.insert([(1, 10), (2, 20)])
@@ -157,7 +158,7 @@ def test_load_in_the_middle_of_which_the_input_changes_looks_again(spark: SparkS
 
 
 def test_input_that_never_rests_is_not_loaded(spark: SparkSession, tmp_path: Path) -> None:
-    with tk.Engine(spark=spark, storage=tmp_path / "store", shards=2, autocommit=False) as engine:
+    with tk.Engine(spark=spark, storage=tmp_path / "store", workers=2, autocommit=False) as engine:
         table = engine.create_table("t", {"k": tk.Int, "v": tk.Int}, mode="upsert", primary_key=["k"])
         view = engine.install("all", table)
         runs = []
@@ -178,7 +179,7 @@ def test_input_that_never_rests_is_not_loaded(spark: SparkSession, tmp_path: Pat
 
 @pytest.mark.parametrize("semantics", ["bag", "upsert"])
 def test_updates_that_lie_ahead_wait_for_their_epoch(spark: SparkSession, tmp_path: Path, semantics: str) -> None:
-    with tk.Engine(spark=spark, storage=tmp_path / "store", shards=2, autocommit=False) as engine:
+    with tk.Engine(spark=spark, storage=tmp_path / "store", workers=2, autocommit=False) as engine:
         key = {"primary_key" if semantics == "upsert" else "order_by": "k"}
         table = engine.create_table("t", {"k": tk.Int, "v": tk.Int}, mode=semantics, **key)
         view = engine.install("all", table)
@@ -188,7 +189,7 @@ def test_updates_that_lie_ahead_wait_for_their_epoch(spark: SparkSession, tmp_pa
         engine.advance()
         assert table.load(spark.createDataFrame([(4, 4)], "k int, v int")) == 1
         assert sorted(view.rows()) == [(1, 1), (2, 2), (4, 4)]
-        assert (engine.epoch, table.pending) == (3, 1)
+        assert (engine.next_epoch, table.pending) == (3, 1)
         table.advance(10)
         assert sorted(view.rows()) == [(1, 1), (2, 2), (3, 3), (4, 4)]
 
@@ -208,7 +209,7 @@ def test_task_killed_while_it_writes_what_differs_leaves_one_file_a_shard(spark:
         return Killing(tmp_path / "store")
 
     store = killing()
-    with tk.Engine(spark=spark, storage=tk.Storage(store), shards=2, autocommit=False) as engine:
+    with tk.Engine(spark=spark, storage=tk.Storage(store), workers=2, autocommit=False) as engine:
         table = engine.create_table("t", {"k": tk.Int, "v": tk.Int}, mode="upsert", primary_key=["k"])
         view = engine.install("all", table)
         table.insert([(k, 0) for k in range(100)])
@@ -224,7 +225,7 @@ def test_task_killed_while_it_writes_what_differs_leaves_one_file_a_shard(spark:
 
 def test_files_that_a_load_reads_stay_until_it_has_ended(spark: SparkSession, tmp_path: Path) -> None:
     where = tk.Storage(tmp_path / "store", retention=0)
-    with tk.Engine(spark=spark, storage=where, shards=1, autocommit=False) as engine:
+    with tk.Engine(spark=spark, storage=where, workers=1, autocommit=False) as engine:
         table = engine.create_table("t", {"k": tk.Int, "v": tk.Int}, mode="upsert", primary_key=["k"])
         view = engine.install("all", table)
         runs: list[Target] = []
@@ -253,7 +254,7 @@ def test_files_that_a_load_reads_stay_until_it_has_ended(spark: SparkSession, tm
 
 def test_zeros_of_both_signs_are_one_key(spark: SparkSession, tmp_path: Path) -> None:
     """In a load, in the rows that a load finds, and in what a program writes: whoever comes last replaces the others."""
-    with tk.Engine(spark=spark, storage=tmp_path / "store", shards=4, autocommit=False) as engine:
+    with tk.Engine(spark=spark, storage=tmp_path / "store", workers=4, autocommit=False) as engine:
         prices = engine.create_table("t", {"f": tk.Float, "v": tk.Int}, mode="upsert", primary_key=["f"])
         told_apart = engine.create_table("s", {"f": tk.Float, "v": tk.Int}, mode="set")
         view, pairs = engine.install("all", prices), engine.install("pairs", told_apart)

@@ -72,13 +72,13 @@ def test_bad_value_in_the_last_partition_is_found_before_a_file_is_written(
 ) -> None:
     options, beside = KINDS[kind]
     store = nothing_is_written(tmp_path / "store")
-    with tk.Engine(spark=spark, storage=tk.Storage(store), shards=3, autocommit=False) as engine:
+    with tk.Engine(spark=spark, storage=tk.Storage(store), workers=3, autocommit=False) as engine:
         table = engine.create_table("t", SCHEMA, **options)
         view = engine.install("all", table)
         columns = {name: name for name in beside}
         for held in (0, ROWS):
             engine.sync()
-            before, epoch = files_of(tmp_path / "store"), engine.epoch
+            before, epoch = files_of(tmp_path / "store"), engine.next_epoch
             cases = [
                 (NULL_KEY, "id", r"column 'k' holds a NULL in row \d+ of a batch.*\(partition 4, batch 0\)"),
                 (NO_TEXT, "id", "column 'k' has bytes that are not UTF-8 text"),
@@ -88,7 +88,7 @@ def test_bad_value_in_the_last_partition_is_found_before_a_file_is_written(
                 with pytest.raises(tk.IncorrectError, match=message):
                     table.load(frame_of(spark, k, v, ROWS, **beside), **columns)
                 assert files_of(tmp_path / "store") == before
-                assert (engine.epoch, len(view.rows())) == (epoch, held)
+                assert (engine.next_epoch, len(view.rows())) == (epoch, held)
             if not held:
                 assert table.load(frame_of(spark, HOT, **beside), **columns) == ROWS
         assert table.load(frame_of(spark, HOT, start=ROWS, **beside), **columns) == ROWS
@@ -116,7 +116,7 @@ def test_rows_that_clash_when_they_meet_leave_no_file(spark: SparkSession, tmp_p
     told = len(clash[0]) == 4
     new = [(f"k{n}", n, n, *(("insert",) if told else ())) for n in range(100, 140)]
     schema = "k string, n int, v int" + (", op string" if told else "")
-    with tk.Engine(spark=spark, storage=tmp_path / "store", shards=3, autocommit=False) as engine:
+    with tk.Engine(spark=spark, storage=tmp_path / "store", workers=3, autocommit=False) as engine:
         table = engine.create_table("t", SCHEMA, **options)
         view = engine.install("all", table)
         assert table.load(spark.range(0, 50, 1, 3).selectExpr("concat('k', id) AS k", "id AS n", "id AS v")) == 50
@@ -145,7 +145,7 @@ def test_micro_batch_with_a_null_in_its_key_stops_the_stream_and_goes_on_when_it
         "required": KINDS["required in a bag"][0],
     }
     for kind, options in kinds.items():
-        with tk.Engine(spark=spark, storage=tmp_path / f"store {kind}", shards=2, autocommit=False) as engine:
+        with tk.Engine(spark=spark, storage=tmp_path / f"store {kind}", workers=2, autocommit=False) as engine:
             table = engine.create_table("t", SCHEMA, **options)
             following = table.follow(files.stream(), trigger={"processingTime": "0 seconds"})
             with pytest.raises(
@@ -163,7 +163,7 @@ def test_micro_batch_with_a_null_in_its_key_stops_the_stream_and_goes_on_when_it
     mended.add([("a", 1, 2), ("d", 1, 3), ("c", 1, 3)])
     (tmp_path / "mended" / "0000.parquet").rename(tmp_path / "files" / "0001.parquet")
     files.add([("e", 1, 5)])
-    with tk.Engine(spark=spark, storage=tmp_path / "store upsert", shards=2, autocommit=False) as engine:
+    with tk.Engine(spark=spark, storage=tmp_path / "store upsert", workers=2, autocommit=False) as engine:
         table = engine.create_table("t", SCHEMA, **KINDS["upsert"][0])
         view = engine.install("all", table)
         table.follow(files.stream(), trigger=NOW).await_termination()

@@ -140,7 +140,7 @@ with tk.Engine(storage="kept", autocommit=False) as engine:
             use()
         except tk.TektiteError as error:
             print(type(error).__name__, error)
-    print(engine.epoch, table.pending)
+    print(engine.next_epoch, table.pending)
 spark.stop()
 """
 
@@ -202,13 +202,13 @@ spark = tektite.spark.session(master="local[1,2]", config={
 })
 spark.sparkContext.setLogLevel("OFF")
 print(tektite.spark.preflight(spark, "store").problems)
-with tk.Engine(spark=spark, storage="store", shards=2, autocommit=False) as engine:
+with tk.Engine(spark=spark, storage="store", workers=2, autocommit=False) as engine:
     table = engine.create_table("t", {"id": tk.Int})
     try:
         table.load(spark.range(3))
     except tk.TektiteError as error:
         print(type(error).__name__, error)
-    print("epoch", engine.epoch)
+    print("epoch", engine.next_epoch)
 spark.stop()
 """
 

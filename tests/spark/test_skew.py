@@ -63,7 +63,7 @@ def test_skewed_rows_are_there_once_and_can_change(
 ) -> None:
     frame = skewed(spark, "1 AS d") if arguments else skewed(spark).union(skewed(spark))
     expected = {tuple(row)[:3]: 1 for row in frame.collect()}
-    with tk.Engine(spark=spark, storage=tmp_path / "store", shards=3, autocommit=False) as engine:
+    with tk.Engine(spark=spark, storage=tmp_path / "store", workers=3, autocommit=False) as engine:
         table = declare(engine)
         assert table.load(frame, **arguments) == frame.count()  # type: ignore[arg-type]
         view = engine.install("all", table)
@@ -86,7 +86,7 @@ def test_of_one_key_that_changes_all_the_time_the_last_rows_travel_alone(spark: 
     feed = Feed("t", tk.Schema(k=tk.Int, v=tk.Int), "upsert", (0,), order="n")
     frame = spark.range(0, ROWS, 1, 4).selectExpr(HOT, "3 * id AS v", "id AS n")
     assert sent_rows(feed, Target(PosixStore(tmp_path), "t", (0, 1), 1, SHARDS, 0, 0), frame.toArrow()) < 0.2 * ROWS
-    with tk.Engine(spark=spark, storage=tmp_path / "store", shards=SHARDS, autocommit=False) as engine:
+    with tk.Engine(spark=spark, storage=tmp_path / "store", workers=SHARDS, autocommit=False) as engine:
         table = engine.create_table("t", {"k": tk.Int, "v": tk.Int}, mode="upsert", primary_key=["k"])
         assert table.load(frame, order="n") == ROWS
         last = {row.k: row.v for row in frame.groupBy("k").agg(F.max("v").alias("v")).collect()}
@@ -95,7 +95,7 @@ def test_of_one_key_that_changes_all_the_time_the_last_rows_travel_alone(spark: 
 
 def test_key_that_is_removed_last_is_gone_however_often_it_came(spark: SparkSession, tmp_path: Path) -> None:
     frame = spark.range(0, ROWS, 1, 4).selectExpr("7 AS k", "id AS n", f"if(id = {ROWS - 1}, 'd', 'u') AS op")
-    with tk.Engine(spark=spark, storage=tmp_path / "store", shards=2, autocommit=False) as engine:
+    with tk.Engine(spark=spark, storage=tmp_path / "store", workers=2, autocommit=False) as engine:
         table = engine.create_table("t", {"k": tk.Int}, mode="upsert", primary_key=["k"])
         assert table.load(frame, order="n", operation="op", extra="ignore") == ROWS
         assert engine.install("all", table).rows() == []
@@ -103,7 +103,7 @@ def test_key_that_is_removed_last_is_gone_however_often_it_came(spark: SparkSess
 
 def test_rows_of_a_frequent_key_that_contradict_each_other_are_refused(spark: SparkSession, tmp_path: Path) -> None:
     frame = spark.range(0, ROWS, 1, 4).selectExpr("7 AS k", "id % 2 AS v")
-    with tk.Engine(spark=spark, storage=tmp_path / "store", shards=2, autocommit=False) as engine:
+    with tk.Engine(spark=spark, storage=tmp_path / "store", workers=2, autocommit=False) as engine:
         table = engine.create_table("t", {"k": tk.Int, "v": tk.Int}, mode="upsert", primary_key=["k"])
         with pytest.raises(tk.IncorrectError, match="several rows for k = 7 that say different things"):
             table.load(frame)
@@ -114,10 +114,10 @@ def test_rows_of_a_frequent_key_that_contradict_each_other_are_refused(spark: Sp
 def test_contradiction_of_keys_that_are_texts_is_named_wherever_their_texts_are(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    with tk.Engine(spark=spark, storage=tmp_path / "store", shards=3, autocommit=False) as engine:
+    with tk.Engine(spark=spark, storage=tmp_path / "store", workers=3, autocommit=False) as engine:
         table = engine.create_table("t", {"k": tk.String, "v": tk.Int}, mode="upsert", primary_key=["k"])
         for key in ("a", "b", "c", "d"):
             frame = spark.createDataFrame([(key, 1), (key, 2)], "k string, v int")
             with pytest.raises(tk.IncorrectError, match=f"several rows for k = '{key}' that say"):
                 table.load(frame)
-        assert engine.epoch == 0
+        assert engine.next_epoch == 0

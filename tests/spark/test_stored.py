@@ -23,6 +23,7 @@ from tektite.spark.bulk import Target, write
 from tektite.spark.feed import Feed
 from tektite.storage.manifest import Manifest
 from tektite.storage.store import PosixStore, open_store
+from tests.support.row_changes import row_changes
 from tests.support.spark_files import NOW, Files
 
 
@@ -46,7 +47,7 @@ def people(spark: SparkSession) -> DataFrame:
 
 @pytest.mark.parametrize("shards", [1, 2, 3])
 def test_tasks_write_what_the_driver_would(spark: SparkSession, tmp_path: Path, people: DataFrame, shards: int) -> None:
-    with tk.Engine(spark=spark, storage=tmp_path / "store", shards=shards, autocommit=False) as engine:
+    with tk.Engine(spark=spark, storage=tmp_path / "store", workers=shards, autocommit=False) as engine:
         table = engine.create_table("t", {"k": tk.Int, "s": tk.String, "g": tk.Int}, order_by=["k"])
         view = engine.install("n", table.count(by="s"))
         assert table.load(people) == 5000
@@ -54,10 +55,10 @@ def test_tasks_write_what_the_driver_would(spark: SparkSession, tmp_path: Path, 
         files = Manifest.open(open_store(tmp_path / "store")).state.files
         assert {name.split("-")[1] for name in files} == {"load"}
         assert {tuple(row) for row in people.groupBy("s").count().collect()} == set(view.rows())
-    with tk.Engine(storage=tmp_path / "store", shards=shards, autocommit=False) as engine:
+    with tk.Engine(storage=tmp_path / "store", workers=shards, autocommit=False) as engine:
         again = engine.install("all", engine.table("t"))
         assert Counter(again.rows()) == rows_of(people)
-        assert engine.epoch == 1
+        assert engine.next_epoch == 1
 
 
 def test_key_that_holds_most_rows_does_not_hold_up_one_task(spark: SparkSession, tmp_path: Path) -> None:
@@ -68,7 +69,7 @@ def test_key_that_holds_most_rows_does_not_hold_up_one_task(spark: SparkSession,
     found = write(feed, skewed, Target(store, "t", (0, 1), 1, 4, 0, 0, fair=100))
     sizes = [sum(section.rows for section in info.sections if section.kind == "batch") for info in found.files]
     assert sum(sizes) == 40000 and max(sizes) <= 20000  # a shard of its own would have at least 36000
-    with tk.Engine(spark=spark, storage=tmp_path / "store", shards=3, autocommit=False) as engine:
+    with tk.Engine(spark=spark, storage=tmp_path / "store", workers=3, autocommit=False) as engine:
         table = engine.create_table("t", {"k": tk.Int, "v": tk.String})
         view = engine.install("n", table.count(by="k"))
         target = Target(core_of(engine).store, "t", (0, 1), 1, 3, 0, 0, fair=100)
@@ -84,7 +85,7 @@ def test_key_that_holds_most_rows_does_not_hold_up_one_task(spark: SparkSession,
 
 def test_loads_and_updates_alternate(spark: SparkSession, tmp_path: Path) -> None:
     expected: Counter[tuple[Any, ...]] = Counter()
-    with tk.Engine(spark=spark, storage=tmp_path / "store", shards=2, autocommit=False) as engine:
+    with tk.Engine(spark=spark, storage=tmp_path / "store", workers=2, autocommit=False) as engine:
         table = engine.create_table("t", {"k": tk.Int, "s": tk.String})
         view = engine.install("all", table)
         for number in range(3):
@@ -99,27 +100,27 @@ def test_loads_and_updates_alternate(spark: SparkSession, tmp_path: Path) -> Non
             expected[number, "mine"] -= 1
             engine.advance()
             assert Counter(view.rows()) == +expected
-    with tk.Engine(storage=tmp_path / "store", shards=2, autocommit=False) as engine:
+    with tk.Engine(storage=tmp_path / "store", workers=2, autocommit=False) as engine:
         assert Counter(engine.install("all", engine.table("t")).rows()) == +expected
 
 
 def test_load_that_removes_what_is_not_there_leaves_the_storage_as_it_was(spark: SparkSession, tmp_path: Path) -> None:
-    with tk.Engine(spark=spark, storage=tmp_path / "store", shards=2, autocommit=False) as engine:
+    with tk.Engine(spark=spark, storage=tmp_path / "store", workers=2, autocommit=False) as engine:
         table = engine.create_table("t", {"k": tk.Int, "s": tk.String})
         table.load(spark.createDataFrame([(1, "a")], "k int, s string"))
-        before = engine.epoch
+        before = engine.next_epoch
         with pytest.raises(IncorrectError, match=r"row \(2, 'new text'\) would be there a negative number of times"):
             table.load(spark.createDataFrame([(2, "new text", -1)], "k int, s string, d int"), diff="d")
-        assert engine.epoch == before
+        assert engine.next_epoch == before
         table.insert([(3, "new text")])  # whose text only the failed load has brought so far
         engine.advance()
-    with tk.Engine(storage=tmp_path / "store", shards=2, autocommit=False) as engine:
+    with tk.Engine(storage=tmp_path / "store", workers=2, autocommit=False) as engine:
         assert sorted(engine.install("all", engine.table("t")).rows()) == [(1, "a"), (3, "new text")]
 
 
 def test_upserts_are_loaded_by_tasks_into_an_empty_input_only(spark: SparkSession, tmp_path: Path) -> None:
     columns = "k int, v string, seq int, op string"
-    with tk.Engine(spark=spark, storage=tmp_path / "store", shards=2, autocommit=False) as engine:
+    with tk.Engine(spark=spark, storage=tmp_path / "store", workers=2, autocommit=False) as engine:
         table = engine.create_table("t", {"k": tk.Int, "v": tk.String}, mode="upsert", primary_key=["k"])
         view = engine.install("all", table)
         history = [(k % 10, f"v{k}", k, "u") for k in range(40)] + [(3, None, 99, "d")]
@@ -133,12 +134,12 @@ def test_upserts_are_loaded_by_tasks_into_an_empty_input_only(spark: SparkSessio
 
 def test_bad_row_in_one_partition_leaves_nothing_behind(spark: SparkSession, tmp_path: Path) -> None:
     frame = spark.range(0, 100, 1, 4).select(F.when(F.col("id") != 77, F.col("id")).alias("k"), F.lit("x").alias("v"))
-    with tk.Engine(spark=spark, storage=tmp_path / "store", shards=2, autocommit=False) as engine:
+    with tk.Engine(spark=spark, storage=tmp_path / "store", workers=2, autocommit=False) as engine:
         table = engine.create_table("t", {"k": tk.Int, "v": tk.String}, mode="upsert", primary_key=["k"])
         with pytest.raises(IncorrectError, match="key column 'k' holds a NULL .*partition 3"):
             table.load(frame)
         engine.sync()
-        assert engine.epoch == 0
+        assert engine.next_epoch == 0
         assert not Manifest.open(open_store(tmp_path / "store")).state.files
 
 
@@ -156,7 +157,7 @@ def test_stream_is_followed_across_engines(spark: SparkSession, tmp_path: Path) 
     files = Files(spark, tmp_path / "files", "k int, v string")
     for number in range(4):
         files.add([(number, f"v{number}")])
-        with tk.Engine(spark=spark, storage=tmp_path / "store", shards=2, autocommit=False) as engine:
+        with tk.Engine(spark=spark, storage=tmp_path / "store", workers=2, autocommit=False) as engine:
             table = engine.create_table("t", {"k": tk.Int, "v": tk.String})
             view = engine.install("all", table)
             following = table.follow(files.stream(), trigger=NOW)
@@ -184,12 +185,12 @@ def test_lost_checkpoint_is_noticed(spark: SparkSession, tmp_path: Path) -> None
 
 
 def test_published_view_is_a_data_source(spark: SparkSession, tmp_path: Path, people: DataFrame) -> None:
-    with tk.Engine(spark=spark, storage=tmp_path / "store", shards=2, autocommit=False) as engine:
+    with tk.Engine(spark=spark, storage=tmp_path / "store", workers=2, autocommit=False) as engine:
         table = engine.create_table("t", {"k": tk.Int, "s": tk.String, "g": tk.Int}, order_by=["k"])
         view = engine.install("n", table.count(by="s"))
-        view.publish()
+        view.persist()
         twice = engine.install("twice", table.select("g").concat(table.select("g")))
-        twice.publish()
+        twice.persist()
         table.load(people)
         engine.sync()
         assert rows_of(read(spark, tmp_path / "store", "n")) == Counter(view.rows())
@@ -225,7 +226,7 @@ def test_every_type_is_read_back_as_spark_wrote_it(spark: SparkSession, tmp_path
             },
         )
         view = engine.install("all", table)
-        view.publish()
+        view.persist()
         table.load(frame)
         engine.sync()
         assert rows_of(read(spark, tmp_path / "store", "all")) == rows_of(frame)
@@ -241,10 +242,10 @@ def test_changes_are_a_stream_that_adds_up_at_every_version(spark: SparkSession,
         writer.trigger(**NOW).format("parquet").start(str(out)).awaitTermination()
         return spark.read.parquet(str(out)).collect() if list(out.glob("*.parquet")) else []
 
-    with tk.Engine(spark=spark, storage=store, shards=2, autocommit=False) as engine:
+    with tk.Engine(spark=spark, storage=store, workers=2, autocommit=False) as engine:
         table = engine.create_table("t", {"k": tk.Int, "v": tk.String})
         view = engine.install("n", table.count(by="v"))
-        view.publish()
+        view.persist()
         for number in range(12):
             table.insert([(number, f"v{number % 3}"), (number, "all")])
             if number > 4:
@@ -260,14 +261,14 @@ def test_changes_are_a_stream_that_adds_up_at_every_version(spark: SparkSession,
 
 
 def test_changes_have_the_times_at_which_they_happened(spark: SparkSession, tmp_path: Path) -> None:
-    with tk.Engine(storage=tmp_path / "store", shards=2, autocommit=False) as engine:
+    with tk.Engine(storage=tmp_path / "store", workers=2, autocommit=False) as engine:
         table = engine.create_table("t", {"k": tk.Int, "v": tk.String})
         engine.advance()
         view = engine.install("n", table.count(by="v"))
-        view.publish()
+        view.persist()
         engine.sync()
         start = Manifest.open(open_store(tmp_path / "store")).state.version
-        changes = view.changes()
+        changes = row_changes(view)
         for number in range(200):  # more than become versions of their own
             table.insert([(number, f"v{number % 3}")])
             if number % 5 == 4:
@@ -282,7 +283,7 @@ def test_changes_have_the_times_at_which_they_happened(spark: SparkSession, tmp_
 def test_input_gains_a_column(spark: SparkSession, tmp_path: Path, people: DataFrame) -> None:
     files = Files(spark, tmp_path / "files", "k bigint, s string, g bigint")
     files.add([(9000, "early", 1)])
-    with tk.Engine(spark=spark, storage=tmp_path / "store", shards=2, autocommit=False) as engine:
+    with tk.Engine(spark=spark, storage=tmp_path / "store", workers=2, autocommit=False) as engine:
         table = engine.create_table("t", {"k": tk.Int, "s": tk.String, "g": tk.Int}, order_by=["k"])
         table.load(people, once="people")
         table.follow(files.stream(), trigger=NOW).await_termination()
@@ -291,7 +292,7 @@ def test_input_gains_a_column(spark: SparkSession, tmp_path: Path, people: DataF
     expected = rows_of(people.selectExpr("*", "NULL"))
     expected.update([(9000, "early", 1, None), (9001, "late", 2, 0.5)])
     for _ in range(2):
-        with tk.Engine(spark=spark, storage=tmp_path / "store", shards=2, autocommit=False) as engine:
+        with tk.Engine(spark=spark, storage=tmp_path / "store", workers=2, autocommit=False) as engine:
             table = engine.create_table("t", {"k": tk.Int, "s": tk.String, "g": tk.Int, "w": tk.Float}, order_by=["k"])
             view = engine.install("all", table)
             table.load(people.selectExpr("*", "0.0D AS w"), once="people")
@@ -312,10 +313,10 @@ def test_input_gains_a_column(spark: SparkSession, tmp_path: Path, people: DataF
 def test_published_view_goes_on_after_a_restart(spark: SparkSession, tmp_path: Path) -> None:
     versions = []
     for number in range(3):
-        with tk.Engine(spark=spark, storage=tmp_path / "store", shards=2, autocommit=False) as engine:
+        with tk.Engine(spark=spark, storage=tmp_path / "store", workers=2, autocommit=False) as engine:
             table = engine.create_table("t", {"k": tk.Int, "v": tk.String})
             view = engine.install("n", table.count(by="v"))
-            view.publish()
+            view.persist()
             table.insert([(number, "x"), (number, f"y{number}")])
             engine.advance()
             engine.sync()
@@ -326,15 +327,15 @@ def test_published_view_goes_on_after_a_restart(spark: SparkSession, tmp_path: P
 
 
 def test_view_that_is_defined_anew_tells_the_difference(spark: SparkSession, tmp_path: Path) -> None:
-    with tk.Engine(spark=spark, storage=tmp_path / "store", shards=2, autocommit=False) as engine:
+    with tk.Engine(spark=spark, storage=tmp_path / "store", workers=2, autocommit=False) as engine:
         table = engine.create_table("t", {"k": tk.Int, "v": tk.Int})
         table.insert([(k, k * k) for k in range(6)])
         engine.advance()
-        engine.install("some", table.filter(tk.col("k") < 4)).publish()
+        engine.install("some", table.filter(tk.col("k") < 4)).persist()
         engine.sync()
         before = Manifest.open(open_store(tmp_path / "store")).state.version
-    with tk.Engine(spark=spark, storage=tmp_path / "store", shards=2, autocommit=False) as engine:
-        engine.install("some", engine.table("t").filter(tk.col("k") > 2)).publish()
+    with tk.Engine(spark=spark, storage=tmp_path / "store", workers=2, autocommit=False) as engine:
+        engine.install("some", engine.table("t").filter(tk.col("k") > 2)).persist()
         engine.sync()
     changed = read(spark, tmp_path / "store", "some", changes="true", startingVersion=before).drop("time")
     expected = [(k, k * k, -1) for k in (0, 1, 2)] + [(k, k * k, 1) for k in (4, 5)]
@@ -349,12 +350,12 @@ def test_spark_changes_the_number_of_shards(spark: SparkSession, tmp_path: Path,
     last = 0
     for number, shards in enumerate((2, 5, 3)):
         before = len(tracker.getJobIdsForGroup("tektite shards"))
-        with tk.Engine(spark=spark, storage=store, shards=shards, autocommit=False) as engine:
+        with tk.Engine(spark=spark, storage=store, workers=shards, autocommit=False) as engine:
             table = engine.create_table("t", {"k": tk.Int, "s": tk.String, "g": tk.Int}, order_by=["k"])
             other = engine.create_table("u", {"s": tk.String}, mode="set")
             engine.create_table("empty", {"k": tk.Int})
             view = engine.install("n", table.count(by="s"))
-            view.publish()
+            view.persist()
             table.load(people, once="people")
             other.insert([(f"s{k}",) for k in range(number, number + 4)])
             table.insert([(10**6 + number, "more", 1)])
@@ -408,14 +409,14 @@ def test_tasks_that_find_the_disk_full_leave_the_storage_as_it_was(
     def declare(engine: tk.Engine) -> tk.Table:
         return engine.create_table("t", {"k": tk.Int, "s": tk.String, "g": tk.Int}, order_by=["k"])
 
-    with tk.Engine(spark=spark, storage=full, shards=2, autocommit=False) as engine:
+    with tk.Engine(spark=spark, storage=full, workers=2, autocommit=False) as engine:
         with pytest.raises(FaultError, match=f"table 't': Spark's job failed, and nothing counts: .*{said}"):
             declare(engine).load(people, once="people")
-        assert engine.epoch == 0
-    with tk.Engine(spark=spark, storage=sound, shards=2, autocommit=False) as engine:
+        assert engine.next_epoch == 0
+    with tk.Engine(spark=spark, storage=sound, workers=2, autocommit=False) as engine:
         assert declare(engine).load(people, once="people") == 5000
     with pytest.raises(FaultError, match=f"keeps its 2 shards.*{said}"):
-        tk.Engine(spark=spark, storage=full, shards=3, autocommit=False)
+        tk.Engine(spark=spark, storage=full, workers=3, autocommit=False)
     assert not list((tmp_path / "store" / "batches").glob(".writing*"))
     with tk.Engine(storage=sound, autocommit=False) as engine:
         assert engine.workers == 2
@@ -426,12 +427,12 @@ def test_tasks_that_find_the_disk_full_leave_the_storage_as_it_was(
 def test_changes_of_one_engine_are_followed_by_another(spark: SparkSession, tmp_path: Path) -> None:
     """The data source is written in Python, as those of users are."""
     with (
-        tk.Engine(spark=spark, storage=tmp_path / "first", shards=2, autocommit=False) as first,
+        tk.Engine(spark=spark, storage=tmp_path / "first", workers=2, autocommit=False) as first,
         tk.Engine(spark=spark, storage=tmp_path / "second", autocommit=False) as second,
     ):
         numbers = first.create_table("numbers", {"k": tk.Int})
         counts = first.install("counts", numbers.count(by="k"))
-        counts.publish()
+        counts.persist()
         table = second.create_table("t", {"k": tk.Int, "count": tk.Int})
         view = second.install("all", table)
         reader = spark.readStream.format("tektite").option("path", str(tmp_path / "first")).option("view", "counts")
@@ -456,7 +457,7 @@ def test_dropped_view_is_gone(spark: SparkSession, tmp_path: Path) -> None:
     with tk.Engine(spark=spark, storage=tmp_path / "store", autocommit=False) as engine:
         table = engine.create_table("t", {"k": tk.Int})
         view = engine.install("all", table)
-        view.publish()
+        view.persist()
         engine.advance()
         engine.sync()
         engine.drop("all")
@@ -514,14 +515,14 @@ def test_view_is_published_in_a_storage_only(tmp_path: Path) -> None:
     engine = tk.Engine(autocommit=False)
     view = engine.install("all", engine.create_table("t", {"k": tk.Int}))
     with pytest.raises(IncorrectError, match="this engine has no storage"):
-        view.publish()
+        view.persist()
 
 
 def test_synchronising_brings_published_views_up_to_date(tmp_path: Path) -> None:
     with tk.Engine(storage=tmp_path, turn=0.0, autocommit=False) as engine:  # no view gets to its end in its turn
         table = engine.create_table("t", {"k": tk.Int})
         for name in ("first", "second", "third"):
-            engine.install(name, table.concat(table).join(table, on="k")).publish()
+            engine.install(name, table.concat(table).join(table, on="k")).persist()
         table.insert([(k,) for k in range(2000)])
         engine.advance()
         engine.sync()
@@ -595,7 +596,7 @@ def test_sink_that_cannot_start_is_named(
 
 def test_texts_that_come_while_a_load_is_taken_over_are_stored(spark: SparkSession, tmp_path: Path) -> None:
     """A stream encodes its rows beside a load of another input: the load's files do not have its texts."""
-    with tk.Engine(spark=spark, storage=tmp_path / "store", shards=2, autocommit=False) as engine:
+    with tk.Engine(spark=spark, storage=tmp_path / "store", workers=2, autocommit=False) as engine:
         table = engine.create_table("t", {"s": tk.String})
         other = engine.create_table("o", {"s": tk.String})
         storage = core_of(engine).storage

@@ -18,7 +18,7 @@ def deadly(place, columns):
     return run
 
 
-with tk.Engine(spark=spark, storage=folder / "store", shards=2, job_rows=0, autocommit=False) as engine:
+with tk.Engine(spark=spark, storage=folder / "store", workers=2, job_rows=0, autocommit=False) as engine:
     table = engine.create_table("t", {"a": tk.Int, "b": tk.Int})
     table.insert([(i % 97, i % 31) for i in range(3000)])
     engine.advance()

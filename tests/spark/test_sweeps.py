@@ -62,7 +62,7 @@ def jobs_of(spark: SparkSession, group: str) -> int:
 
 
 def test_large_sweep_is_one_job_and_a_small_one_none(spark: SparkSession, tmp_path: Path) -> None:
-    with tk.Engine(spark=spark, storage=tmp_path, shards=2, job_rows=100, autocommit=False) as engine:
+    with tk.Engine(spark=spark, storage=tmp_path, workers=2, job_rows=100, autocommit=False) as engine:
         orders, lines = shop(engine)
         groups = watched(engine)
         view = engine.install("revenue", revenue(orders, lines))
@@ -88,7 +88,7 @@ def watched(engine: tk.Engine) -> list[str]:
 
 
 def test_queries_that_have_much_to_do_share_one_job(spark: SparkSession, tmp_path: Path) -> None:
-    with tk.Engine(spark=spark, storage=tmp_path, shards=2, job_rows=100, autocommit=False) as engine:
+    with tk.Engine(spark=spark, storage=tmp_path, workers=2, job_rows=100, autocommit=False) as engine:
         orders, lines = shop(engine)
         by_part = engine.install("by part", lines.count(by="part"))
         first = engine.install("revenue", revenue(orders, lines))
@@ -127,7 +127,7 @@ def test_permuted_inbox_gives_identical_bytes(tmp_path: Path, monkeypatch: pytes
         core_of(engine).coordinator.executor.run = twice  # type: ignore[union-attr]
         orders, lines = shop(engine)
         view = engine.install("revenue", revenue(orders, lines))
-        tk_match = tk.match((orders, ("o", "c")), (lines, ("o", "p", "x")), (orders, ("x", "d")), strategy="delta")
+        tk_match = tk.match((orders, ("o", "c")), (lines, ("o", "p", "x")), (orders, ("x", "d")), joins="delta")
         engine.install("matched", tk_match)
         assert sorted(view.rows()) == expected()
         assert engine.view("matched").rows()
@@ -155,7 +155,7 @@ def spoiling() -> type[PosixStore]:
 def test_many_rows_go_from_task_to_task_by_files_which_end_with_their_job(spark: SparkSession, tmp_path: Path) -> None:
     """One of them is damaged: its job fails for good, and another one takes its place."""
     store = spoiling()(tmp_path)
-    with tk.Engine(spark=spark, storage=tk.Storage(store), shards=2, job_rows=1000, autocommit=False) as engine:
+    with tk.Engine(spark=spark, storage=tk.Storage(store), workers=2, job_rows=1000, autocommit=False) as engine:
         table = engine.create_table("t", {"k": tk.Int, "v": tk.Int})
         view = engine.install("n", table.group_by("v").agg(total=tk.sum("k")))
         groups = watched(engine)
@@ -212,7 +212,7 @@ def fails_at(number: int) -> Any:
 @pytest.mark.parametrize("where", ["stages", "spark"])
 def test_function_that_raises_fails_its_view_alone(spark: SparkSession, tmp_path: Path, where: str) -> None:
     with (
-        tk.Engine(spark=spark, storage=tmp_path, shards=2, job_rows=0, autocommit=False)
+        tk.Engine(spark=spark, storage=tmp_path, workers=2, job_rows=0, autocommit=False)
         if where == "spark"
         else staged(tmp_path, workers=2)
     ) as engine:
@@ -262,7 +262,7 @@ def dies_once(marker: str) -> Any:
 
 
 def test_killed_worker_is_replaced(spark: SparkSession, tmp_path: Path) -> None:
-    with tk.Engine(spark=spark, storage=tmp_path / "store", shards=2, job_rows=0, autocommit=False) as engine:
+    with tk.Engine(spark=spark, storage=tmp_path / "store", workers=2, job_rows=0, autocommit=False) as engine:
         _, lines = shop(engine)
         groups = watched(engine)
         view = engine.install("prices", lines.map_batches(dies_once(str(tmp_path / "died")), price=tk.Int).distinct())
@@ -298,7 +298,7 @@ def test_job_that_fails_is_run_again_and_in_the_end_fails_its_view_alone(tmp_pat
 
 
 def test_progress_says_where_each_sweep_ran_and_why(spark: SparkSession, tmp_path: Path) -> None:
-    with tk.Engine(spark=spark, storage=tmp_path, shards=2, job_rows=100, autocommit=False) as engine:
+    with tk.Engine(spark=spark, storage=tmp_path, workers=2, job_rows=100, autocommit=False) as engine:
         orders, lines = shop(engine)
         engine.install("revenue", revenue(orders, lines)).rows()
         lines.insert([(0, "part 1", 1000)])
@@ -314,7 +314,7 @@ def test_progress_says_where_each_sweep_ran_and_why(spark: SparkSession, tmp_pat
 
 def test_jobs_say_what_they_are_for(spark: SparkSession, tmp_path: Path) -> None:
     described: list[tuple[str, str]] = []
-    with tk.Engine(spark=spark, storage=tmp_path, shards=2, job_rows=0, autocommit=False) as engine:
+    with tk.Engine(spark=spark, storage=tmp_path, workers=2, job_rows=0, autocommit=False) as engine:
         sweeps = core_of(engine).coordinator.executor
         assert isinstance(sweeps, SparkExecutor)
         run = sweeps.run

@@ -15,6 +15,7 @@ from tektite.engine.core import core_of
 from tektite.spark import load as loading
 from tektite.storage import known_texts, text_sections
 from tests.spark.test_stored import read, rows_of
+from tests.support.row_changes import row_changes
 from tests.support.stored import state_of
 
 
@@ -35,7 +36,7 @@ def test_loaded_texts_are_there_though_others_are_collected_meanwhile(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stored: bool
 ) -> None:
     apply = loading.apply
-    with tk.Engine(spark=spark, storage=tmp_path / "store" if stored else None, shards=2) as engine:
+    with tk.Engine(spark=spark, storage=tmp_path / "store" if stored else None, workers=2) as engine:
         table = engine.create_table("t", {"k": tk.Int, "s": tk.String}, mode="upsert", primary_key=["k"])
         other = engine.create_table("other", {"s": tk.String})
         view = engine.install("upper", table.select("k", u=tk.col("s").upper()))
@@ -61,15 +62,15 @@ def test_published_changes_have_texts_that_are_gone_from_the_last_version(
 ) -> None:
     monkeypatch.setattr(text_sections, "FEWEST", 16)
     path = tmp_path / "store"
-    with tk.Engine(storage=path, shards=2) as engine:
+    with tk.Engine(storage=path, workers=2) as engine:
         core_of(engine).texts.be_eager()
         table = engine.create_table("t", {"k": tk.Int, "s": tk.String}, mode="upsert", primary_key=["k"])
         view = engine.install("all", table)
         table.insert([(0, "first")])
-        view.publish()
+        view.persist()
         engine.sync()
         start = state_of(path).version
-        changes = view.changes()
+        changes = row_changes(view)
         assert len(list(changes)) == 1
         expected: Counter[tuple[Any, ...]] = Counter()
         for epoch in range(60):

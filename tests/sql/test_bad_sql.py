@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -43,7 +44,7 @@ def refused(engine: tk.Engine, text: str, kind: type[tk.TektiteError] = tk.Tekti
         ("SELECT id::hugeint FROM people", "hugeint"),
         ("CREATE TABLE x (a int, PRIMARY KEY (a, b))", "b)"),
         ("CREATE TABLE x (a int, PRIMARY KEY (a, a))", "a)"),
-        ("CREATE TABLE x (a int) WITH (semantics = heap)", "heap"),
+        ("CREATE TABLE x (a int) WITH (mode = heap)", "heap"),
         ("CREATE TABLE x (a int) WITH (color = 1)", "color"),
         ("CREATE UNIQUE INDEX i ON people (id)", "UNIQUE"),
         ("DROP SEQUENCE x", "SEQUENCE"),
@@ -279,3 +280,24 @@ def test_what_nests_too_deeply_is_refused_and_harms_nobody(engine: tk.Engine, te
 )
 def test_options_of_any_characters_are_refused_by_name(engine: tk.Engine, text: str, message: str) -> None:
     assert message in refused(engine, text, tk.UnsupportedError)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("id,name\n1,x\nfoo,y\n", r"line 3: .*invalid value 'foo'"),
+        ("id,name\n1,x\n2\n", "line 3: .*Expected 2 columns, got 1"),
+        ('id,name\n1,"two\nlines"\n2,y,z\n', "line 4: .*Expected 2 columns, got 3"),
+    ],
+)
+def test_a_bad_line_of_a_file_is_named_by_its_number(engine: tk.Engine, text: str, said: str, tmp_path: Path) -> None:
+    (tmp_path / "some.csv").write_text(text)
+    message = refused(
+        engine, f"COPY people (id, name) FROM '{tmp_path}/some.csv' (FORMAT csv, HEADER)", tk.IncorrectError
+    )
+    assert re.search(said, message), message
+
+
+def test_explain_analyze_says_where_costs_are(engine: tk.Engine) -> None:
+    message = refused(engine, "EXPLAIN ANALYZE SELECT * FROM people", tk.UnsupportedError)
+    assert "EXPLAIN ANALYZE is not supported" in message and "engine.progress" in message

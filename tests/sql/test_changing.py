@@ -107,7 +107,7 @@ def test_rows_of_one_key_follow_each_other_as_they_are_written(
 @pytest.mark.executors("stages", "spark")
 def test_the_last_of_several_rows_of_an_upsert_stays() -> None:
     with make_engine() as engine:
-        engine.sql("CREATE TABLE t (k int PRIMARY KEY, v varchar) WITH (semantics = upsert)")
+        engine.sql("CREATE TABLE t (k int PRIMARY KEY, v varchar) WITH (mode = upsert)")
         engine.sql("INSERT INTO t VALUES (1, 'z'), (1, 'a'), (1, 'm')")
         assert engine.sql("SELECT v FROM t").rows() == [("m",)]
         engine.sql("INSERT INTO t VALUES (1, 'n'), (2, 'o') ON CONFLICT DO NOTHING")

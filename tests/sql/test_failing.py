@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 import tektite as tk
+from tests.support.executors import make_engine
 
 pytestmark = pytest.mark.executors("stages")
 
@@ -55,3 +56,45 @@ def test_dates_before_the_first_year_are_named_where_python_has_none(engine: tk.
     with pytest.raises(tk.UnsupportedError, match="the result holds a date or timestamp outside the years 1 to 9999"):
         found.rows()
     assert found.table is not None and found.table.num_rows == 1
+
+
+GUARDED = "(SELECT a.x, b.bad FROM a JOIN b ON a.id = b.id WHERE a.x <> b.bad) q"
+"""The rows of a whose text is a number: what removes the others is a join."""
+
+
+@pytest.mark.parametrize(
+    ("query", "rows"),
+    [
+        (f"SELECT q.x, c.m FROM {GUARDED} JOIN c ON q.x::int = c.n", [("5", 1), ("7", 2)]),
+        (f"SELECT q.x FROM {GUARDED} WHERE q.x::int IN (SELECT n FROM c)", [("5",), ("7",)]),
+        ("SELECT a.x, c.m FROM a, b, c WHERE a.id = b.id AND a.x <> b.bad AND a.x::int = c.n", [("5", 1), ("7", 2)]),
+        (
+            "SELECT a.x, c.m FROM a JOIN b ON a.id = b.id AND a.x <> b.bad JOIN c ON a.x::int = c.n",
+            [("5", 1), ("7", 2)],
+        ),
+        (f"SELECT q.x, r.x FROM {GUARDED} JOIN {GUARDED.replace(' q', ' r')} ON q.x::int + 2 = r.x::int", [("5", "7")]),
+        (
+            "SELECT c.m FROM c JOIN (SELECT id, max(x) AS x FROM a GROUP BY id) g ON c.m = g.id AND c.n >= g.x::int",
+            [(1,)],
+        ),
+        ("SELECT c.m FROM c WHERE c.n >= (SELECT max(x)::int FROM a WHERE a.id = c.m)", [(1,)]),
+    ],
+)
+def test_keys_and_bounds_are_computed_for_rows_that_a_join_leaves(query: str, rows: list[tuple[object, ...]]) -> None:
+    engine = make_engine(autocommit=True)
+    engine.sql("CREATE TABLE a (id INT, x TEXT)")
+    engine.sql("CREATE TABLE b (id INT, bad TEXT)")
+    engine.sql("CREATE TABLE c (n INT, m INT)")
+    view = engine.sql(f"CREATE MATERIALIZED VIEW v AS {query}").view
+    assert view is not None
+    engine.sql("INSERT INTO a VALUES (1, '5'), (7, '*'), (3, '7')")
+    engine.sql("INSERT INTO b VALUES (1, '*'), (7, '*'), (3, '*')")
+    engine.sql("INSERT INTO c VALUES (5, 1), (7, 2), (6, 3)")
+    assert sorted(view.rows()) == rows
+    engine.sql("UPDATE b SET bad = 'none' WHERE id = 7")
+    engine.sql("UPDATE c SET m = 7 WHERE m = 3")
+    with pytest.raises(tk.IncorrectError, match=r"does not say such a value: int, found '\*'"):
+        view.rows()
+    engine.sql("UPDATE b SET bad = '*' WHERE id = 7")
+    engine.sql("UPDATE c SET m = 3 WHERE m = 7")
+    assert sorted(view.rows()) == rows

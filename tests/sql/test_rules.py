@@ -14,7 +14,7 @@ from tests.support.sql.logical_text import explain
 SCHEMA = """
     CREATE TABLE orders (id int PRIMARY KEY, customer int, total decimal(10, 2), note varchar);
     CREATE TABLE customers (id int PRIMARY KEY, town varchar, limits int);
-    CREATE TABLE items (line int, part int, amount int) WITH (semantics = 'stream')
+    CREATE TABLE items (line int, part int, amount int) WITH (mode = 'stream')
 """
 
 

@@ -51,7 +51,7 @@ def engine() -> tk.Engine:
 
 def arrangements(engine: tk.Engine) -> set[tuple[str, ...]]:
     """Every arrangement, as its name and columns, without those of views and of the language itself."""
-    found = engine.arrangements()
+    found = engine.indexes()
     return {(a.name, *a.columns) for a in found if not a.name.startswith("__") and a.name not in engine.views}
 
 
@@ -62,7 +62,7 @@ def test_two_queries_read_orders_and_customers_by_the_same_primary_keys(engine: 
     engine.sql(f"CREATE MATERIALIZED VIEW local AS {LOCAL}")
     for key in ("o_orderkey", "c_custkey"):
         assert len([a for a in arrangements(engine) if a[1] == key]) == 1
-    readers = {a.name: set(a.readers) for a in engine.arrangements()}
+    readers = {a.name: set(a.readers) for a in engine.indexes()}
     assert {"shipping", "local"} <= readers["orders"] & readers["customer"]
     engine.sql("DROP VIEW local")
     assert arrangements(engine) == first
@@ -91,7 +91,7 @@ def test_explain_makes_nothing(engine: tk.Engine) -> None:
 
 
 def test_stream_is_indexed_once_where_filters_leave_little_of_it(engine: tk.Engine) -> None:
-    engine.sql("CREATE TABLE events (order_key int, supplier int, price int) WITH (semantics = 'stream')")
+    engine.sql("CREATE TABLE events (order_key int, supplier int, price int) WITH (mode = 'stream')")
     query = """
         SELECT sum(price) FROM events, orders, supplier WHERE order_key = o_orderkey AND supplier = s_suppkey{}
     """

@@ -15,6 +15,7 @@ import tektite as tk
 from tektite import sql
 from tektite.engine.core import core_of
 from tests.support.executors import make_engine
+from tests.support.row_changes import row_changes
 
 pytestmark = pytest.mark.executors("stages")
 
@@ -66,7 +67,7 @@ def test_update_and_delete_change_the_rows_that_match(shop: tk.Engine) -> None:
 )
 def test_semantics_of_a_table(semantics: str, expected: list[tuple[int, str]]) -> None:
     engine = make_engine()
-    engine.sql(f"CREATE TABLE t (k int, v varchar) WITH (semantics = '{semantics}')")
+    engine.sql(f"CREATE TABLE t (k int, v varchar) WITH (mode = '{semantics}')")
     for row in ("(1, 'a')", "(1, 'a')", "(1, 'b')"):
         engine.sql(f"INSERT INTO t VALUES {row}")
     assert rows(engine, "SELECT * FROM t ORDER BY k, v") == expected
@@ -74,14 +75,14 @@ def test_semantics_of_a_table(semantics: str, expected: list[tuple[int, str]]) -
 
 def test_upsert_replaces_the_row_with_the_key() -> None:
     engine = make_engine()
-    engine.sql("CREATE TABLE t (k int PRIMARY KEY, v varchar) WITH (semantics = 'upsert')")
+    engine.sql("CREATE TABLE t (k int PRIMARY KEY, v varchar) WITH (mode = 'upsert')")
     engine.sql("INSERT INTO t VALUES (1, 'a'), (2, 'b'); INSERT INTO t VALUES (1, 'c')")
     assert rows(engine, "SELECT * FROM t ORDER BY k") == [(1, "c"), (2, "b")]
 
 
 def test_stream_is_seen_from_the_installation_on() -> None:
     engine = make_engine()
-    engine.sql("CREATE TABLE s (v int) WITH (semantics = 'stream')")
+    engine.sql("CREATE TABLE s (v int) WITH (mode = 'stream')")
     engine.sql("INSERT INTO s VALUES (1)")
     view = engine.sql("CREATE MATERIALIZED VIEW total AS SELECT sum(v) AS t FROM s").view
     engine.sql("INSERT INTO s VALUES (5)")
@@ -91,7 +92,7 @@ def test_stream_is_seen_from_the_installation_on() -> None:
 
 def test_append_only_table_refuses_changes() -> None:
     engine = make_engine()
-    engine.sql("CREATE TABLE t (k int) WITH (semantics = 'append'); INSERT INTO t VALUES (1)")
+    engine.sql("CREATE TABLE t (k int) WITH (mode = 'append'); INSERT INTO t VALUES (1)")
     with pytest.raises(tk.ConflictError, match="'t' is append-only"):
         engine.sql("DELETE FROM t WHERE k = 1")
 
@@ -128,7 +129,7 @@ def test_null_in_a_required_column_is_refused(shop: tk.Engine) -> None:
 def test_transaction_becomes_visible_at_once(shop: tk.Engine) -> None:
     view = shop.sql("CREATE MATERIALIZED VIEW n AS SELECT count(*) AS n FROM items").view
     assert view is not None
-    changes = view.changes(history=False)
+    changes = row_changes(view, snapshot=False)
     shop.sql("BEGIN; INSERT INTO items VALUES (4, 'a', 1); INSERT INTO items VALUES (5, 'b', 1)")
     assert view.rows() == [(3,)]
     shop.sql("COMMIT")
@@ -205,7 +206,7 @@ def test_index_is_an_arrangement_that_queries_find(shop: tk.Engine) -> None:
     assert "items by (name): shared, made for this query" in str(
         shop.sql("EXPLAIN SELECT price FROM items JOIN sales USING (name)")
     )
-    assert [a.name for a in shop.arrangements() if not a.name.startswith("__")] == ["items", "sales"]
+    assert [a.name for a in shop.indexes() if not a.name.startswith("__")] == ["items", "sales"]
 
 
 def test_show_tells_what_there_is(shop: tk.Engine) -> None:

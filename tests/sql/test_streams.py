@@ -28,7 +28,7 @@ QUERIES = {
 def test_answers_over_a_stream_are_those_of_duckdb_at_every_epoch(workers: int) -> None:
     engine, oracle, pick = make_engine(workers), duckdb.connect(), random.Random(workers)
     engine.sql("CREATE TABLE shops (id int PRIMARY KEY, town varchar)")
-    engine.sql("CREATE TABLE sales (shop int, id int, price int, PRIMARY KEY (shop, id)) WITH (semantics = 'stream')")
+    engine.sql("CREATE TABLE sales (shop int, id int, price int, PRIMARY KEY (shop, id)) WITH (mode = 'stream')")
     oracle.execute("CREATE TABLE shops (id int, town varchar); CREATE TABLE sales (shop int, id int, price int)")
     shops = [(at, f"town {at % 3}") for at in range(8)]
     engine.table("shops").insert(shops)

@@ -107,7 +107,7 @@ def test_rows_that_replace_each_other_do_so_within_a_transaction(semantics: str,
     twin = Twin(semantics == "upsert")
     with make_engine() as engine:
         engine.sql(
-            f"CREATE TABLE t (k int, v int, PRIMARY KEY (k{', v' * (semantics == 'set')})) WITH (semantics = {semantics})"
+            f"CREATE TABLE t (k int, v int, PRIMARY KEY (k{', v' * (semantics == 'set')})) WITH (mode = {semantics})"
         )
         for _ in range(6):
             engine.sql("BEGIN")
@@ -222,7 +222,7 @@ def test_prepared_statements_see_the_transaction_and_take_new_values_in_it(shop:
 
 def test_only_appended_rows_are_not_changed_in_a_transaction_either() -> None:
     with make_engine() as engine:
-        engine.sql("CREATE TABLE t (k int) WITH (semantics = append); BEGIN; INSERT INTO t VALUES (1)")
+        engine.sql("CREATE TABLE t (k int) WITH (mode = append); BEGIN; INSERT INTO t VALUES (1)")
         with pytest.raises(tk.ConflictError, match="append-only"):
             engine.sql("DELETE FROM t")
         engine.sql("INSERT INTO t SELECT k + 1 FROM t; COMMIT")

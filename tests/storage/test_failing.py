@@ -29,7 +29,7 @@ def test_full_disk_delays_durability_and_loses_nothing(tmp_path: Path) -> None:
         play(engine, twin, epoch)
     with pytest.raises(tk.FaultError, match=f"cannot be written.*{os.strerror(errno.ENOSPC)}"):
         engine.sync()
-    assert engine.visible == 30
+    assert engine.next_epoch == 30
     assert engine.durable < 30
     check(engine, twin)
     assert state_of(tmp_path).epoch == engine.durable
@@ -69,7 +69,7 @@ def test_epochs_that_cannot_be_written_are_bounded(tmp_path: Path) -> None:
         for n in range(1000):
             numbers.insert([(i,) for i in range(n * 100, n * 100 + 100)])
             engine.advance()
-    epoch, waiting = engine.epoch, numbers.pending
+    epoch, waiting = engine.next_epoch, numbers.pending
     assert waiting == 100
     assert len(engine.install("all", numbers).rows()) == 100 * epoch
     store.full = False
@@ -108,7 +108,7 @@ def test_closing_on_a_full_disk_can_give_up_what_is_not_durable(tmp_path: Path) 
     engine.advance()
     engine.close(discard=True)
     with tk.Engine(storage=tmp_path, autocommit=False) as engine:
-        assert engine.epoch == 0 and engine.install("all", engine.table("numbers")).rows() == []
+        assert engine.next_epoch == 0 and engine.install("all", engine.table("numbers")).rows() == []
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -125,7 +125,7 @@ def test_what_is_durable_survives_a_power_cut(tmp_path: Path, seed: int, monkeyp
                 cut = tmp_path / f"cut {epoch}"
                 shutil.copytree(store.left, cut)
                 with tk.Engine(storage=cut, autocommit=False) as again:
-                    assert again.epoch == durable
+                    assert again.next_epoch == durable
                     check(again, twin)
 
 
@@ -146,7 +146,7 @@ except tk.FaultError as error:
     assert os.strerror(errno.EFBIG) in done.stdout
     with tk.Engine(storage=tmp_path, autocommit=False) as engine:
         found = len(engine.install("all", engine.table("numbers")).rows())
-        assert found == 100 * engine.epoch
+        assert found == 100 * engine.next_epoch
 
 
 def test_small_file_system_that_fills_up_delays_durability(tmp_path: Path) -> None:
@@ -166,7 +166,7 @@ def test_small_file_system_that_fills_up_delays_durability(tmp_path: Path) -> No
         engine.advance()
         with pytest.raises(tk.FaultError, match=os.strerror(errno.ENOSPC)):
             engine.sync()
-        assert (engine.visible, engine.durable) == (2, 1)
+        assert (engine.next_epoch, engine.durable) == (2, 1)
         (place / "ballast").unlink()
         assert engine.sync() == 2
         engine.close()

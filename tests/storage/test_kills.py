@@ -70,7 +70,7 @@ def work_on(store: PosixStore, twin: Twin, rng: random.Random, report: Callable[
     with tk.Engine(rng.choice([1, 1, 1, 2]), storage=tk.Storage(store, retention=0.0), autocommit=False) as engine:
         declare(engine)
         check(engine, twin)
-        for epoch in range(engine.epoch, min(engine.epoch + epochs, len(twin.steps))):
+        for epoch in range(engine.next_epoch, min(engine.next_epoch + epochs, len(twin.steps))):
             play(engine, twin, epoch)
             if rng.random() < 0.4:
                 engine.sync()
@@ -97,7 +97,7 @@ def test_killed_at_any_step_nothing_durable_is_lost_and_nothing_doubled(case: in
             assert manifest.Manifest.open(PosixStore(tmp_path)).state.epoch >= durable
         work_on(PosixStore(tmp_path), twin, rng, lambda _: None, EPOCHS)
         with tk.Engine(storage=tmp_path, autocommit=False) as engine:
-            assert engine.epoch == EPOCHS
+            assert engine.next_epoch == EPOCHS
             check(engine, twin)
 
 
@@ -109,9 +109,9 @@ def contend(path: Path, twin: Twin, seed: int, report: Callable[[int], None]) ->
             with tk.Engine(storage=tk.Storage(Unlocked(path)), autocommit=False) as engine:
                 declare(engine)
                 check(engine, twin)
-                if engine.epoch >= len(twin.steps):
+                if engine.next_epoch >= len(twin.steps):
                     return
-                for epoch in range(engine.epoch, min(engine.epoch + rng.randint(1, 4), len(twin.steps))):
+                for epoch in range(engine.next_epoch, min(engine.next_epoch + rng.randint(1, 4), len(twin.steps))):
                     play(engine, twin, epoch)
                     report(engine.sync())
         except tk.ConflictError:
@@ -161,5 +161,5 @@ def test_program_killed_from_outside_goes_on_where_it_was(tmp_path: Path) -> Non
         durable = max([durable, int(first), *(int(line) for line in program.stdout if line.endswith("\n"))])
         assert program.wait() == -signal.SIGKILL
         with tk.Engine(storage=tmp_path, autocommit=False) as engine:
-            assert engine.epoch >= durable
+            assert engine.next_epoch >= durable
             check(engine, twin)

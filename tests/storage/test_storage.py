@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import tektite as tk
+from tektite.engine.core import core_of
 from tektite.storage.clean_up import outdated_files
 from tektite.storage.manifest import FOLDER, Manifest, ManifestChange
 from tektite.storage.steady_clock import Ages
@@ -38,10 +39,10 @@ def test_number_of_workers_may_change(tmp_path: Path) -> None:
 def test_epoch_is_visible_at_once_and_durable_after_sync(tmp_path: Path) -> None:
     with tk.Engine(storage=tmp_path, autocommit=False) as engine:
         numbers = engine.create_table("numbers", {"n": tk.Int})
-        assert (engine.visible, engine.durable) == (0, 0)
+        assert (engine.next_epoch, engine.durable) == (0, 0)
         numbers.insert([(1,)])
         engine.advance()
-        assert engine.visible == 1
+        assert engine.next_epoch == 1
         assert engine.sync() == 1
         assert state_of(tmp_path).epoch == 1
 
@@ -67,9 +68,9 @@ def test_inputs_closed_one_by_one_keep_their_own_epochs(tmp_path: Path) -> None:
         slow.advance(2)
         done.close()
     with tk.Engine(storage=tmp_path, autocommit=False) as engine:
-        assert [engine.table(name).epoch for name in ("fast", "slow", "done")] == [5, 2, 1]
+        assert [engine.table(name).next_epoch for name in ("fast", "slow", "done")] == [5, 2, 1]
         assert [engine.table(name).closed for name in ("fast", "slow", "done")] == [False, False, True]
-        assert engine.epoch == 5
+        assert engine.next_epoch == 5
         with pytest.raises(tk.ConflictError, match="closed"):
             engine.table("done").insert([(2,)])
         engine.table("slow").insert([(2,)], time=3)
@@ -159,7 +160,7 @@ def test_positions_are_the_last_ones_given(tmp_path: Path) -> None:
         assert engine.positions == {"orders": {"query": "q", "batch": 4}}
         with pytest.raises(tk.IncorrectError, match="JSON"):
             engine.advance(positions={"orders": {"batch": object()}})
-        assert engine.epoch == 3
+        assert engine.next_epoch == 3
     with tk.Engine(autocommit=False) as engine, pytest.raises(tk.IncorrectError, match="storage"):
         engine.advance(positions={"orders": {"batch": 4}})
 
@@ -186,7 +187,7 @@ def test_what_is_published_stays_as_it_is_while_a_row_fails(tmp_path: Path, capl
         source = engine.create_table("s", {"x": tk.String})
         first = engine.install("first", source.select(y=tk.col("x").cast(tk.Int)))
         view = engine.install("v", first.select("y"))
-        view.publish()
+        view.persist()
 
         def stored() -> int | None:
             engine.advance()
@@ -195,12 +196,12 @@ def test_what_is_published_stays_as_it_is_while_a_row_fails(tmp_path: Path, capl
 
         source.insert([("1",)])
         before = stored()
-        assert before == view.low
+        assert before == core_of(view).low
         source.insert([("2",), ("bad",)])
         assert stored() == before
         assert any("found 'bad'" in record.getMessage() for record in caplog.records)
         source.remove([("bad",)])
-        assert stored() == view.low
+        assert stored() == core_of(view).low
 
 
 def test_clock_that_is_set_neither_deletes_early_nor_stops_cleaning(

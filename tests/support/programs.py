@@ -256,7 +256,7 @@ class Program:
     def make_arrange(self, pool: list[tuple[tk.Collection, int]]) -> tuple[tk.Collection, int]:
         c, size = self.pick(pool)
         by = self.some(c.schema.names, 1, 2)
-        return self.note(c.arrange(by=by), f"arrange by {by}", c), size
+        return self.note(c.index_by(by), f"arrange by {by}", c), size
 
     def make_python(self, pool: list[tuple[tk.Collection, int]]) -> tuple[tk.Collection, int]:
         """A Python function of rows."""
@@ -281,7 +281,7 @@ class Program:
     def make_reach(self, pool: list[tuple[tk.Collection, int]]) -> tuple[tk.Collection, int]:
         """Pairs connected by a path; half of the time from an initial collection, half of the time from nothing."""
         edges = self.pairs(pool)
-        arranged = edges.arrange(by="u") if self.rng.random() < 0.3 else edges
+        arranged = edges.index_by("u") if self.rng.random() < 0.3 else edges
         if self.rng.random() < 0.5:
             found = edges.distinct().iterate(
                 lambda r: r.join(arranged, left_on="v", right_on="u").select("u", v="v_right").concat(edges).distinct(),

@@ -47,10 +47,12 @@ def main(folder: Path, when: str = "after", number: str = "0") -> None:
         },
     )
     spark.sparkContext.setLogLevel("OFF")
-    with tk.Engine(spark=spark, storage=tk.Storage(store), shards=2, autocommit=False) as engine:
+    with tk.Engine(spark=spark, storage=tk.Storage(store), workers=2, autocommit=False) as engine:
         table = engine.create_table("t", {"k": tk.Int, "v": tk.String})
-        view = engine.install("n", table.count(by="v"), on_change=lambda _: print("epoch", engine.epoch, flush=True))
-        view.publish()
+        view = engine.install(
+            "n", table.count(by="v"), on_change=lambda _: print("epoch", engine.next_epoch, flush=True)
+        )
+        view.persist()
         print("ready", flush=True)
         table.load(spark.read.schema(COLUMNS).json(str(folder / "history")), diff="d", once="history")
         engine.sync()

@@ -92,12 +92,12 @@ def play(engine: tk.Engine, twin: Twin, epoch: int) -> None:
 
 def check(engine: tk.Engine, twin: Twin) -> None:
     """Everything that the engine holds, and views over it, equal the twin's at the engine's epoch."""
-    epoch = engine.epoch
+    epoch = engine.next_epoch
     wanted = twin.contents[epoch]
     assert engine.positions == ({"twin": {"epoch": epoch}} if epoch else {})
     for name in wanted:
         table = engine.table(name)
-        assert table.epoch == epoch
+        assert table.next_epoch == epoch
         view = engine.install(f"all {name}", table)
         assert view.multiplicities() == dict(wanted[name]), (name, epoch)
     edges = engine.table("edges")
@@ -115,7 +115,7 @@ def check(engine: tk.Engine, twin: Twin) -> None:
 def run(path: Any, twin: Twin, start: int, stop: int, **options: Any) -> None:
     """Recover, compare, play some epochs, compare, close."""
     with tk.Engine(storage=path, **options, autocommit=False) as engine:
-        assert engine.epoch == start
+        assert engine.next_epoch == start
         declare(engine)
         check(engine, twin)
         for epoch in range(start, stop):

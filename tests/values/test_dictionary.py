@@ -225,3 +225,17 @@ def test_ids_that_share_their_low_bits_spread_over_the_table() -> None:
     words = np.arange(1000, dtype=np.int64) << 40
     homes = {strings._home(word, 64 - 11) for word in words}
     assert len(homes) > 500
+
+
+def test_room_that_is_reserved_is_enough() -> None:
+    texts = pa.array([f"text {n}" for n in range(20_000)])
+    dictionary = Dictionary()
+    known = dictionary.add(pa.array(["before", "text 7"]))
+    dictionary.reserve(len(texts), texts.nbytes)
+    space = dictionary._space
+    table, heap = space.table, space.heap
+    ids = dictionary.add(texts)
+    assert space.table is table and space.heap is heap
+    assert ids[7] == known[1]
+    assert dictionary.lookup(known).to_pylist() == ["before", "text 7"]
+    assert dictionary.lookup(ids).to_pylist() == texts.to_pylist()

@@ -1,7 +1,9 @@
-"""The instructions of the Java virtual machine (JVMS chapter 6): where the next one begins, where it may jump, what it does to the stack.
+"""The instructions of the Java virtual machine (JVMS chapter 6): where the next one begins, where it may jump, what it does to
+the stack.
 
-`decode(code)` gives the instructions of a body in order. `EFFECTS` has, for each opcode that moves no references, how many slots it
-pops and how many slots of plain values it pushes; the opcodes that it lacks are those that `stack` interprets one by one.
+`decode(code)` gives the instructions of a body in order. `EFFECTS` has, for each opcode that moves no references, how many
+slots it pops and how many slots of plain values it pushes; the opcodes that it lacks are those that `stack` interprets one
+by one.
 """
 
 from __future__ import annotations
@@ -39,11 +41,11 @@ EFFECTS = {opcode: (pops, pushes) for first, last, pops, pushes in RANGES for op
 EFFECTS |= {opcode: ((2, 1), (4, 2))[opcode % 2] for opcode in range(96, 116)}
 
 # Loads and stores of plain local variables: opcode: (slots, slot or None if the operand says it).
-PLAIN_LOADS = {21: (1, None), 22: (2, None), 23: (1, None), 24: (2, None)}
-PLAIN_STORES = {54: (1, None), 55: (2, None), 56: (1, None), 57: (2, None)}
+PLAIN_LOADS: dict[int, tuple[int, int | None]] = {21: (1, None), 22: (2, None), 23: (1, None), 24: (2, None)}
+PLAIN_STORES: dict[int, tuple[int, int | None]] = {54: (1, None), 55: (2, None), 56: (1, None), 57: (2, None)}
 for _place, _width in enumerate((1, 2, 1, 2)):
-    PLAIN_LOADS |= {26 + 4 * _place + slot: (_width, slot) for slot in range(4)}  # type: ignore[dict-item]
-    PLAIN_STORES |= {59 + 4 * _place + slot: (_width, slot) for slot in range(4)}  # type: ignore[dict-item]
+    PLAIN_LOADS |= {26 + 4 * _place + slot: (_width, slot) for slot in range(4)}
+    PLAIN_STORES |= {59 + 4 * _place + slot: (_width, slot) for slot in range(4)}
 
 ONE_BYTE = {16, LDC, NEWARRAY, RET, *range(21, 26), *range(54, 59)}
 TWO_BYTES = {17, LDC_W, LDC2, *range(178, 185), NEW, ANEWARRAY, CHECKCAST, INSTANCEOF}
@@ -79,7 +81,8 @@ def decode_one(code: bytes, at: int) -> tuple[Instruction, int]:
     """The instruction at a place, and the place of the next."""
     start, opcode = at, code[at]
     at += 1
-    operand, dimensions, targets = 0, 0, ()
+    operand, dimensions = 0, 0
+    targets: tuple[int, ...] = ()
     if opcode == WIDE:
         opcode = code[at]
         operand = number(code, at + 1, 2)

@@ -1,8 +1,8 @@
 """Reads the class-file format (JVMS chapter 4): constant pool, fields, methods and the code of methods.
 
-`read_class(data)` gives a `ClassFile`, or raises `BadClassFile` with the place where the bytes leave the format. Attributes other than
-`Code`, `BootstrapMethods` and `Exceptions` are skipped. There are readers of this format on PyPI, but none that is maintained gives
-more than the constant pool and raw instructions, and that part is this file.
+`read_class(data)` gives a `ClassFile`, or raises `BadClassFile` with the place where the bytes leave the format. Attributes
+other than `Code`, `BootstrapMethods` and `Exceptions` are skipped. There are readers of this format on PyPI, but none that
+is maintained gives more than the constant pool and raw instructions, and that part is this file.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The facts of classes: hierarchy, members, and the bodies of methods, from .class files, jars and folders of them.
 
-`classes(paths)` reads, and `program_units(classes)` gives the facts. Facts say nothing of classes that were not read: the analysis treats
-what is called there as unknown.
+`classes(paths)` reads, and `program_units(classes)` gives the facts. Facts say nothing of classes that were not read: the
+analysis treats what is called there as unknown.
 """
 
 from __future__ import annotations

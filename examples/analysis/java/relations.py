@@ -1,7 +1,8 @@
 """The relations of facts that extraction gives, and their columns. `rules/java/facts.dl` declares the same ones to Datalog.
 
-Names are those of DOOP where the relation is DOOP's. `BODY` holds what comes from the bodies of methods: each of its facts belongs to
-one method, and a new version of the method replaces them. `CLASS` holds what comes from the declarations of a class.
+Names are those of DOOP where the relation is DOOP's. `BODY` holds what comes from the bodies of methods: each of its facts
+belongs to one method, and a new version of the method replaces them. `CLASS` holds what comes from the declarations of a
+class.
 """
 
 from __future__ import annotations

@@ -1,14 +1,14 @@
 """The operand stack run symbolically: the facts of one method's body.
 
-Each instruction is interpreted once, over states whose stack and locals hold variables instead of values. Plain values (numbers) are
-holes. What the facts promise: every flow of a reference from one instruction to another, within the body, is a chain of assignments of
-`AssignLocal`, or the same variable.
+Each instruction is interpreted once, over states whose stack and locals hold variables instead of values. Plain values
+(numbers) are holes. What the facts promise: every flow of a reference from one instruction to another, within the body, is a
+chain of assignments of `AssignLocal`, or the same variable.
 
-* A store into a local makes a variable. Where branches meet, the variables that a local may hold become one, so each local is split
-  into its webs of definitions and uses.
+* A store into a local makes a variable. Where branches meet, the variables that a local may hold become one, so each local
+  is split into its webs of definitions and uses.
 * Where branches meet with references on the stack, each such place of the stack gets a variable, assigned on every way in.
-* An instruction's names contain how often its kind came before in the method, not its offset, so that a change of the body leaves the
-  names of what did not change alone.
+* An instruction's names contain how often its kind came before in the method, not its offset, so that a change of the body
+  leaves the names of what did not change alone.
 
 Bodies with `jsr` (compilers before Java 6) are skipped, and say so in `SkippedBody`.
 """

@@ -4,14 +4,13 @@ An attribute is kept forward, by entity, and in reverse, by value, for as long a
 look-ups, [?e a ?v] reads either. A unary attribute has no values to be looked up by, and no second index. What a fact
 that is written twice means is the attribute's own affair:
 
-| semantics | a second [e a v] | [e a w] after [e a v] | kept as |
-|---|---|---|---|
-| raw | counts twice | both are there | a bag |
-| distinct | changes nothing | both are there | a set |
-| cardinality-many | changes nothing | both are there | a set |
-| cardinality-one, last-write-wins | changes nothing | w replaces v | one row for each entity |
+| mode | a second [e a v] | [e a w] after [e a v] |
+|---|---|---|
+| bag, append | counts twice | both are there |
+| set, cardinality many | changes nothing | both are there |
+| upsert, cardinality one | changes nothing | w replaces v |
 
-What is retracted from an attribute that is kept as one row for each entity is the entity's row, whatever its value.
+What is retracted from an attribute of mode upsert is the entity's row, whatever its value.
 """
 
 from __future__ import annotations
@@ -27,18 +26,20 @@ from tektite.values.types import Type
 
 if TYPE_CHECKING:
     from tektite.engine.engine import Engine
-    from tektite.engine.holds import PinnedArrangement
+    from tektite.engine.holds import Index
     from tektite.engine.table import Table
     from tektite.engine.write_set import WriteSet
 
-SEMANTICS: dict[str, Mode] = {
+ATTRIBUTE_MODES: tuple[Mode, ...] = ("bag", "set", "upsert", "append")
+CARDINALITIES: dict[str, Mode] = {"one": "upsert", "many": "set"}
+FORMER_MODES: dict[str, Mode] = {
     "raw": "bag",
     "distinct": "set",
     "cardinality-many": "set",
     "cardinality-one": "upsert",
     "last-write-wins": "upsert",
 }
-CARDINALITIES = {"one": "cardinality-one", "many": "cardinality-many"}
+"""What modes were called when they were `semantics`."""
 OPERATIONS = {"add": True, "db/add": True, "retract": False, "db/retract": False}
 
 
@@ -54,9 +55,9 @@ class Attribute:
     [(7, 200)]
     """
 
-    def __init__(self, name: str, semantics: str, table: Table, reverse: PinnedArrangement | None) -> None:
+    def __init__(self, name: str, mode: Mode, table: Table, reverse: Index | None) -> None:
         self.name = name
-        self.semantics = semantics
+        self.mode = mode
         self.table = table
         self.reverse = reverse
 
@@ -69,44 +70,40 @@ class Attribute:
         """Remove the attribute and its indexes; refused while a query reads it."""
         reverse, self.reverse = self.reverse, None
         if reverse is not None:
-            reverse.release()
+            reverse.drop()
         try:
             self.table.engine.drop(self.table.name)
         except BaseException:
             if reverse is not None:
-                self.reverse = self.table.engine.keep(self.table, "v")
+                self.reverse = self.table.create_index("v")
             raise
 
     def __repr__(self) -> str:
-        return f"<Attribute :{self.name} {self.semantics} {self.table.schema}>"
+        return f"<Attribute :{self.name} {self.mode} {self.table.schema}>"
 
 
 def declare(
-    engine: Engine, name: str, value: Type | None, cardinality: str | None, semantics: str | None, entity: Type
+    engine: Engine, name: str, value: Type | None, cardinality: str | None, mode: str | None, entity: Type
 ) -> Attribute:
     """A new attribute."""
     name = plain(name)
     if cardinality is not None and cardinality not in CARDINALITIES:
         raise IncorrectError(f"attribute {name!r}: cardinality is one or many, not {cardinality!r}")
-    if semantics is not None and semantics not in SEMANTICS:
-        raise IncorrectError(f"attribute {name!r}: semantics is one of {', '.join(SEMANTICS)}, not {semantics!r}")
-    chosen = semantics or CARDINALITIES.get(cardinality or "", "distinct")
-    if (
-        cardinality is not None
-        and semantics is not None
-        and SEMANTICS[semantics] != SEMANTICS[CARDINALITIES[cardinality]]
-    ):
-        raise IncorrectError(f"attribute {name!r}: cardinality {cardinality!r} is not {semantics!r}; give one of them")
-    kind = SEMANTICS[chosen]
+    found = FORMER_MODES.get(mode or "", mode)
+    if found is not None and found not in ATTRIBUTE_MODES:
+        raise IncorrectError(f"attribute {name!r}: mode is one of {', '.join(ATTRIBUTE_MODES)}, not {mode!r}")
+    if cardinality is not None and found is not None and found != CARDINALITIES[cardinality]:
+        raise IncorrectError(f"attribute {name!r}: cardinality {cardinality!r} is not mode {mode!r}; give one of them")
+    kind = found or CARDINALITIES.get(cardinality or "", "set")
     if value is None:
         if kind == "upsert":
             raise IncorrectError(
                 f"attribute {name!r} has no value that another could replace: leave the cardinality out"
             )
-        return Attribute(name, chosen, engine.create_table(name, {"e": entity}, mode=kind), None)
+        return Attribute(name, kind, engine.create_table(name, {"e": entity}, mode=kind), None)
     ordered: dict[str, Any] = {"primary_key" if kind == "upsert" else "order_by": "e"}
     table = engine.create_table(name, {"e": entity, "v": value}, mode=kind, **ordered)
-    return Attribute(name, chosen, table, engine.keep(table, "v"))
+    return Attribute(name, kind, table, table.create_index("v"))
 
 
 def plain(name: Any) -> str:
@@ -164,7 +161,7 @@ def parse_fact(attributes: dict[str, Attribute], fact: Any, number: int) -> tupl
         known = ", ".join(f":{known}" for known in attributes) or "none"
         raise NotFoundError(f"transact: fact {number}: there is no attribute :{name}; there are: {known}")
     attribute = attributes[name]
-    by_entity = not adding and SEMANTICS[attribute.semantics] == "upsert"
+    by_entity = not adding and attribute.mode == "upsert"
     if attribute.unary == bool(value) and not (by_entity and not value):
         wanted = "no value" if attribute.unary else "a value"
         raise IncorrectError(f"transact: fact {number} is {fact!r}, but attribute :{name} takes {wanted}")

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import cast
 
 from tektite.datalog.rules import expressions
 from tektite.datalog.syntax import ir
@@ -22,7 +23,7 @@ from tektite.expr import Expr, col
 from tektite.plan import algebra as plan
 from tektite.plan.conjunctions.strategy import is_cyclic
 from tektite.query.collection import Collection
-from tektite.query.match import match
+from tektite.query.match import Joins, match
 from tektite.values.types import Type
 
 Clause = tuple[Collection, Sequence[str | Expr | None]]
@@ -240,7 +241,7 @@ class Body:
         ):
             edges = [{term for term in found if isinstance(term, str)} for _, found in part.clauses]
             strategy = "auto" if is_cyclic(edges) else "binary"
-        return match(*part.clauses, find=wanted, where=part.tests, without=without, strategy=strategy)
+        return match(*part.clauses, find=wanted, where=part.tests, without=without, joins=cast(Joins, strategy))
 
     def _multiplied(self, one: Part, other: Part) -> Part:
         """Every binding of one part with every binding of another, which nothing connects."""

@@ -45,8 +45,10 @@ def datalog(
     output: Annotated[
         str, typer.Option("--output", "-D", help="The folder for .output files; - is the terminal.")
     ] = ".",
-    workers: Annotated[int, typer.Option("--jobs", "-j", min=1, help="How many threads work.")] = 1,
-    rounds: Annotated[int, typer.Option(min=1, help="Rounds that a recursion with arithmetic may take.")] = ROUND_LIMIT,
+    workers: Annotated[int, typer.Option("--workers", "--jobs", "-j", min=1, help="How many threads work.")] = 1,
+    rounds: Annotated[
+        int, typer.Option("--max-rounds", "--rounds", min=1, help="Rounds that a recursion with arithmetic may take.")
+    ] = ROUND_LIMIT,
     explain: Annotated[bool, typer.Option("--explain", help="Show how each output is computed.")] = False,
     macros: Annotated[
         list[str] | None, typer.Option("--macro", "-M", help="A macro for the preprocessor: NAME or NAME=VALUE.")

@@ -33,8 +33,8 @@ from tektite.values.types import Int
 ENDLESS = 1 << 62
 """The round limit of a recursion without arithmetic. It makes no new values, so it always ends."""
 ADVICE = (
-    "its rules make values that were not there before: bound them, as in n < 1000, or give the program a larger rounds= "
-    "(--rounds on the command line)"
+    "its rules make values that were not there before: bound them, as in n < 1000, or give the program a larger max_rounds= "
+    "(--max-rounds on the command line)"
 )
 
 
@@ -274,7 +274,7 @@ class Evaluation:
                     chosen[predicate] = choose(every, self.choices(predicate))
                     kept[predicate] = chosen[predicate].select(*columns.names[:-1])
                 else:
-                    kept[predicate] = every.arrange(by=[schema.names[at] for at in lead], title=predicate).distinct()
+                    kept[predicate] = every.index_by([schema.names[at] for at in lead], title=predicate).distinct()
                 self._inside[predicate] = kept[predicate].select(*schema.names)
             for predicate, (given, gone) in reduced.items():
                 kept |= self._reduced(predicate, given, gone)

@@ -23,14 +23,15 @@ from tektite.datalog.syntax import ir
 from tektite.datalog.syntax.edn_queries import Find, Parameter, parse_query
 from tektite.datalog.syntax.edn_rules import is_edn
 from tektite.datalog.syntax.textbook import parse_goal
+from tektite.engine.changes import Changes
 from tektite.engine.core import core_of
 from tektite.engine.versions import read_version
 from tektite.errors import IncorrectError, NotFoundError
 from tektite.query.builders import derived
+from tektite.query.former_names import former_name
 from tektite.query.match import check_strategy
 
 if TYPE_CHECKING:
-    from tektite.engine.changes import Changes
     from tektite.engine.subscription import Subscription
     from tektite.engine.table import Table
     from tektite.engine.view import View
@@ -197,9 +198,10 @@ class Query:
         """How often each row is there."""
         return self._current().multiplicities()
 
+    @former_name("query.subscribe()")
     def changes(self, *, history: bool = True) -> Changes:
-        """The answer's changes, as of any view."""
-        return self._current().changes(history=history)
+        """The answer's changes row by row, by a former name."""
+        return Changes(self.subscribe(snapshot=history))
 
     def subscribe(
         self, *, snapshot: bool | None = None, progress: bool = False, since: int | None = None

@@ -172,8 +172,8 @@ class RuleStore:
                     )
                 if state.rounds[predicate] != rounds:
                     raise ConflictError(
-                        f"the rules of {predicate!r} are registered with rounds={state.rounds[predicate]}, not {rounds}; drop "
-                        "the program that registered them first"
+                        f"the rules of {predicate!r} are registered with max_rounds={state.rounds[predicate]}, not {rounds}; "
+                        "drop the program that registered them first"
                     )
                 before.users += 1
                 continue
@@ -414,9 +414,9 @@ def shared_collection(title: str, found: Collection) -> Collection:
     operator = found.operator
     if isinstance(operator, plan.Project) and isinstance(operator.input, plan.Leave):
         inner = derived(operator.input, found)
-        arranged = inner.arrange(by=inner.schema.names[0], title=title)
+        arranged = inner.index_by(inner.schema.names[0], title=title)
         return derived(plan.Project(operator.schema, arranged.operator, operator.outputs, operator.predicate), found)
-    return found.arrange(by=found.schema.names[0], title=title)
+    return found.index_by(found.schema.names[0], title=title)
 
 
 def close_names(name: str, known: Sequence[str]) -> str:

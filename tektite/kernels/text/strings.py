@@ -33,7 +33,7 @@ from numba.extending import intrinsic
 from tektite.kernels.compile import inner, kernel
 from tektite.kernels.expr.memo import load_acquire, store_release
 from tektite.kernels.layout.memory import load, read, store
-from tektite.kernels.layout.pages import address_of
+from tektite.kernels.layout.pages import address_of, prefetch
 from tektite.values.words import NULL
 
 SEED = 42
@@ -278,6 +278,8 @@ def intern(state, offsets, wide, data, validity, first, done, ids):
         if i == hashed:
             hashed = min(i + BLOCK, len(ids))
             _hash_rows(offsets, wide, data, validity, first, i, hashed, ids)
+            for ahead in range(i, hashed):
+                prefetch(table + 16 * _home(ids[ahead], shift))
         word = ids[i]
         if word == _NULL:
             continue

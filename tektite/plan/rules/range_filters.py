@@ -29,6 +29,7 @@ from dataclasses import replace
 from tektite.expr import Expr, at_scale, col
 from tektite.expr import type_of as expression_type
 from tektite.expr.comparisons import MIRRORED, ORDERING, SIGNS
+from tektite.expr.fold import can_fail
 from tektite.plan.algebra import (
     Aggregate,
     Clause,
@@ -49,6 +50,9 @@ from tektite.plan.rules.local import PassContext, rule_for
 from tektite.values import types
 from tektite.values.schema import Schema
 from tektite.values.types import DecimalType, Type
+
+ARITHMETIC = frozenset({"add", "sub", "mul", "neg", "abs"})
+"""What fails by an overflow alone."""
 
 
 def moves(operator: Operator) -> bool:
@@ -123,6 +127,8 @@ def with_bound(match: Match, at: int) -> Operator | None:
     # decimals have one scale here, so that their words compare
     limit = bound.substitute(columns)
     limit = limit if kinds[1].kind == wanted.kind else limit.cast(wanted)
+    if keys and fails_on_values(limit, given):
+        return None
     title = str(limit.params[0]) if limit.op == "col" and limit.params[0] not in keys else free_name("bound", keys)
     schema = {key: match.types[key] for key in keys} | {title: expression_type(limit, given.schema.positions)}
     bounds = Project(Schema(schema), given, (*(columns[key] for key in keys), limit), None)
@@ -132,6 +138,23 @@ def with_bound(match: Match, at: int) -> Operator | None:
         place(column), SIGNS[op], len(keys),
     )  # fmt: skip
     return Project(match.schema, filtered, tuple([names[name] for name in match.schema.names]), None)
+
+
+def fails_on_values(bound: Expr, rows: Operator) -> bool:
+    """Whether a bound of many may fail on one that nothing is compared with: computed in advance, it would fail all the same. An
+    overflow of a number is left to fail.
+    """
+    if isinstance(rows, Project):
+        computed = bound.substitute(dict(zip(rows.schema.names, rows.outputs, strict=True)))
+        return fails_on_values(computed, rows.input)
+    parts = [bound]
+    while parts:
+        part = parts.pop()
+        parts += part.args
+        own = can_fail(part, rows.schema.positions) and not any([can_fail(a, rows.schema.positions) for a in part.args])
+        if own and part.op not in ARITHMETIC:
+            return True
+    return False
 
 
 def rest_of(

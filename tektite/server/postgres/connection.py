@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from traceback import extract_tb
 from typing import TYPE_CHECKING, Any, cast
 
 from tektite.errors import TektiteError
@@ -40,6 +41,8 @@ class PostgresConnection(asyncio.Protocol):
         self._out: list[bytes] = []
         self._out_bytes = 0
         self._task: asyncio.Task[None] | None = None
+        self._reading: asyncio.Future[None] | None = None
+        """Whoever waits for more bytes while the connection is busy."""
         self._is_reading = True
         self._can_write = asyncio.Event()
         self._can_write.set()
@@ -61,6 +64,9 @@ class PostgresConnection(asyncio.Protocol):
         self.reader.feed(data)
         if self._task is None:
             self._pump()
+        elif self._reading is not None:
+            if not self._reading.done():
+                self._reading.set_result(None)
         elif self.reader.waiting > READ_AHEAD and self._is_reading and self.transport is not None:
             self._is_reading = False
             self.transport.pause_reading()
@@ -73,6 +79,8 @@ class PostgresConnection(asyncio.Protocol):
         """The client has gone."""
         self._is_closed = True
         self._can_write.set()
+        if self._reading is not None and not self._reading.done():
+            self._reading.cancel()
         self.limit_time(0, "")
         if self.queries is not None:
             self.queries.close()
@@ -189,9 +197,7 @@ class PostgresConnection(asyncio.Protocol):
         if self._ending:
             self._say_end()
             return
-        if not self._is_reading and self.transport is not None:
-            self._is_reading = True
-            self.transport.resume_reading()
+        self._resume_reading()
         self._pump()
 
     def _next(self) -> Awaitable[None] | object | None:
@@ -203,6 +209,24 @@ class PostgresConnection(asyncio.Protocol):
             return None
         assert self.queries is not None
         return self.queries.handle(*frame) or HANDLED
+
+    async def next_frame(self) -> tuple[int, bytes]:
+        """The next frame, for a handler that reads on while it runs."""
+        while (frame := self.reader.next()) is None:
+            if self._is_closed:
+                raise asyncio.CancelledError
+            self._reading = asyncio.get_running_loop().create_future()
+            self._resume_reading()
+            try:
+                await self._reading
+            finally:
+                self._reading = None
+        return frame
+
+    def _resume_reading(self) -> None:
+        if not self._is_reading and self.transport is not None and not self._is_closed:
+            self._is_reading = True
+            self.transport.resume_reading()
 
     def begun(self, queries: ExtendedQueries | None, number: int) -> None:
         """The client is known; its messages are handled from here on."""
@@ -216,7 +240,7 @@ class PostgresConnection(asyncio.Protocol):
         if isinstance(error, asyncio.CancelledError | KeyboardInterrupt | SystemExit):
             raise error
         if not isinstance(error, TektiteError):
-            self.server.log.error("internal error", peer=self.peer, error=repr(error))
+            self.server.log.error("internal error", peer=self.peer, error=repr(error), place=place_of(error))
         queries = self.queries
         if queries is None or isinstance(error, ProtocolError):
             self.send(messages.fields_of(b"E", error_fields(error, severity="FATAL")))
@@ -225,6 +249,13 @@ class PostgresConnection(asyncio.Protocol):
             return False
         queries.failed(error)
         return True
+
+
+def place_of(error: BaseException) -> str:
+    """Where an error comes from, for the log: the innermost line of ours, and the line that raised."""
+    frames = extract_tb(error.__traceback__)
+    ours = [frame for frame in frames if "tektite" in frame.filename][-1:]
+    return ", ".join(f"{frame.filename}:{frame.lineno}" for frame in [*ours, *frames[-1:]])
 
 
 HANDLED: object = object()

@@ -54,9 +54,6 @@ class ExtendedQueries:
 
     def handle(self, kind: int, body: bytes) -> Awaitable[None] | None:
         """Handle one message; what to wait for, if it takes longer."""
-        copying = self.commands.copying
-        if copying is not None:
-            return copying.handle(kind, body)
         if self._is_skipping and kind not in (ord("S"), ord("X")):
             return None
         handler = self._handlers.get(kind)
@@ -69,7 +66,6 @@ class ExtendedQueries:
     def failed(self, error: BaseException) -> None:
         """Report an error of a message."""
         self.session.fail()
-        self.commands.copying = None
         self.connection.send(messages.fields_of(b"E", error_fields(error, self._text, self._offset)))
         if self._is_simple:
             self.ready()
@@ -136,7 +132,7 @@ class ExtendedQueries:
 
     async def send_result(self, result: Result) -> None:
         """Send a result as text: the columns, the rows and the tag."""
-        if result.changes is not None:
+        if result.subscription is not None:
             await self.commands.stream_rows(result)
             return
         if result.table is not None:
@@ -214,6 +210,8 @@ class ExtendedQueries:
         fields.end()
         if kind == ord("S"):
             return self._describe_statement(self.statements.named(name))
+        if kind == ord("P") and name in self.commands.cursors.by_name:
+            return self._describe_cursor(name)
         if kind == ord("P"):
             return self._describe_portal(self.portals.named(name))
         raise ProtocolError("Describe is about a statement (S) or a portal (P)")
@@ -235,6 +233,10 @@ class ExtendedQueries:
             await self.describe(portal.statement)
             columns = await self._columns(portal.statement)
         self.connection.send(messages.NO_DATA if columns is None else described(columns, portal.formats))
+
+    async def _describe_cursor(self, name: str) -> None:
+        cursor = self.commands.cursors.named(name)
+        self.connection.send(described(columns_of(cursor.table), cursor.formats))
 
     async def _columns(self, statement: PreparedStatement) -> list[tuple[str, Type]] | None:
         if statement.command is not None:
@@ -286,7 +288,7 @@ class ExtendedQueries:
             return
         assert known is not None
         result = await self.session.run(known, portal.values)
-        if result.changes is not None:
+        if result.subscription is not None:
             portal.is_run, portal.is_sent = True, True
             await self.commands.stream_rows(result, portal.formats, with_columns=False)
             return

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -11,6 +11,8 @@ from tektite.engine.core import core_of
 from tektite.errors import ConflictError, NotFoundError, TektiteError
 from tektite.server.postgres import messages
 from tektite.server.postgres.commands import SessionCommand, folded_name, unquoted
+from tektite.server.postgres.copy_session import copy_in, copy_out
+from tektite.server.postgres.cursors import Cursors, rows_asked
 from tektite.server.postgres.rows import columns_of, data_rows, described
 from tektite.server.postgres.settings import REPORTED
 from tektite.server.subscriptions import ChangeStream
@@ -22,19 +24,12 @@ if TYPE_CHECKING:
     from tektite.server.postgres.extended import ExtendedQueries
 
 
-class Copying(Protocol):
-    """A COPY under way, which gets all messages until it ends."""
-
-    def handle(self, kind: int, body: bytes) -> Awaitable[None] | None:
-        """Handle one message."""
-
-
 class CommandRunner:
     """The commands of one connection, and what they leave open: cursors, savepoints, a COPY."""
 
     def __init__(self, queries: ExtendedQueries) -> None:
         self.queries = queries
-        self.copying: Copying | None = None
+        self.cursors = Cursors(queries.session)
         self._savepoints: list[tuple[str, Any]] = []
 
     async def run(self, command: SessionCommand, text: str, is_simple: bool = True) -> None:
@@ -42,10 +37,16 @@ class CommandRunner:
         queries = self.queries
         if queries.session.has_failed and command.kind not in ("rollback", "commit", "rollback_to"):
             queries.session.check_not_failed()
-        await getattr(self, f"_{command.kind}")(command, is_simple)
+        try:
+            await getattr(self, f"_{command.kind}")(command, is_simple)
+        except BaseException:
+            queries.session.fail()
+            raise
 
     def columns(self, command: SessionCommand) -> list[tuple[str, Type]] | None:
         """The columns of what a command gives; None if it gives no rows."""
+        if command.kind == "fetch" and command.part("verb").upper() == "FETCH":
+            return columns_of(self.cursors.named(command.name).table)
         if command.kind != "show":
             return None
         if command.name == "all":
@@ -61,6 +62,7 @@ class CommandRunner:
 
     def close(self) -> None:
         """The client has gone."""
+        self.cursors.end()
 
     # ------------------------------------------------------------------ transactions
 
@@ -79,13 +81,17 @@ class CommandRunner:
             self.notice("25P01", "there is no transaction in progress")
             self.done("COMMIT")
             return
-        self.done("COMMIT" if await session.commit() else "ROLLBACK")
+        try:
+            self.done("COMMIT" if await session.commit() else "ROLLBACK")
+        finally:
+            self.cursors.end(with_held=False)
 
     async def _rollback(self, command: SessionCommand, is_simple: bool) -> None:
         session = self.queries.session
         if not session.is_in_transaction:
             self.notice("25P01", "there is no transaction in progress")
         await session.rollback()
+        self.cursors.end(with_held=False)
         self.done("ROLLBACK")
 
     async def _savepoint(self, command: SessionCommand, is_simple: bool) -> None:
@@ -191,6 +197,7 @@ class CommandRunner:
                 raise _with_state(ConflictError("DISCARD ALL cannot run inside a transaction block"), "25001")
             self.queries.statements.clear()
             self.queries.portals.clear()
+            self.cursors.end()
             self._reset_all()
         self.done(f"DISCARD {command.name.upper()}")
 
@@ -219,6 +226,31 @@ class CommandRunner:
         await session.call(lambda: session.server.engine.advance(to))
         await session.until_durable()
         self.done(f"ADVANCE {core_of(session.server.engine).epoch - 1}")
+
+    # ------------------------------------------------------------------ cursors and COPY
+
+    async def _declare(self, command: SessionCommand, is_simple: bool) -> None:
+        await self.cursors.declare(command)
+        self.done("DECLARE CURSOR")
+
+    async def _fetch(self, command: SessionCommand, is_simple: bool) -> None:
+        cursor, verb = self.cursors.named(command.name), command.part("verb").upper()
+        table = await cursor.fetch(rows_asked(command.part("value")))
+        tag = f"{verb} {table.num_rows}"
+        if verb == "MOVE":
+            self.done(tag)
+        else:
+            await self._send_table(table, tag, is_simple, cursor.formats)
+
+    async def _close(self, command: SessionCommand, is_simple: bool) -> None:
+        self.cursors.close(command.name)
+        self.done("CLOSE CURSOR")
+
+    async def _copy_in(self, command: SessionCommand, is_simple: bool) -> None:
+        self.done(await copy_in(self.queries, command))
+
+    async def _copy_out(self, command: SessionCommand, is_simple: bool) -> None:
+        self.done(await copy_out(self.queries, command))
 
     # ------------------------------------------------------------------ subscriptions
 

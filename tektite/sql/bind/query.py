@@ -212,8 +212,8 @@ class Binder:
         return CommonTable(cte.this, [folded(c) for c in cte.args["alias"].columns], known, scope)
 
     def defined(self, found: CommonTable, node: exp.Expr) -> Bound:
-        """A common table expression's query. A small one is bound anew for each use, so that it is joined and filtered as the use
-        asks; a large one is bound once, so that a chain in which each reads the one before twice does not double with each link.
+        """A common table expression's query. A small one is bound anew for each use, so that it is joined and filtered as each
+        use asks; a large one is bound once: a chain in which each reads the one before twice would double with each link.
         """
         if found.shared is not None:
             return self._again(found.shared)

@@ -230,6 +230,14 @@ class StatementParser:
     # ------------------------------------------------------------------ statements of our own
 
     def explain(self, start: int) -> Statement:
+        place = self._next()
+        if self.skip("ANALYZE"):
+            raise self.source.error(
+                "EXPLAIN ANALYZE is not supported: EXPLAIN shows the plan. What a view costs is in engine.progress and in "
+                "engine.arrangements(), once it is created",
+                place,
+                UnsupportedError,
+            )
         return Explain(self.source, start, self.tree(self.tokens[self.at :]))
 
     def prepare(self, start: int) -> Statement:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from tektite.engine.core import core_of
+from tektite.engine.subscription import Subscription
 from tektite.errors import IncorrectError, NotFoundError, TektiteError
 from tektite.sql.parse.splitter import SplitStatement, is_blank, split
 from tektite.sql.shell.display import show
@@ -135,9 +136,9 @@ class Shell:
             self.watch(watched.group().split(None, 1)[1].strip())
             return
         result = self.engine.sql(text)
-        if result.changes is not None:
+        if result.subscription is not None:
             try:
-                self.follow(result.changes)
+                self.follow(result.subscription)
             finally:
                 self.end(result)
         elif result.table is None or result.message == "EXPLAIN":
@@ -148,48 +149,48 @@ class Shell:
         if self.timing:
             self.out.write(f"Time: {(time.perf_counter() - start) * 1e3:.3f} ms\n")
 
-    def follow(self, changes: Any) -> None:
+    def follow(self, subscription: Subscription) -> None:
         """Write the changes of a subscription: those there are, and on a terminal those that come, until Ctrl-C."""
-        self.write_changes(changes)
+        self.write_changes(subscription)
         if self.live:
-            self.until_interrupted(lambda: self.write_changes(changes))
+            self.until_interrupted(lambda: self.write_changes(subscription))
 
-    def end(self, subscription: Any) -> None:
+    def end(self, result: Any) -> None:
         """Stop a subscription, and what was installed for it alone."""
-        subscription.changes.close()
-        if subscription.is_temporary:
-            subscription.view.drop()
+        result.subscription.close()
+        if result.is_temporary:
+            result.view.drop()
 
-    def write_changes(self, changes: Any) -> None:
-        table = changes.table()
+    def write_changes(self, subscription: Subscription) -> None:
+        table = subscription.table()
         if table.num_rows:
             show(table, self.form, self.out)
 
     def watch(self, name: str) -> None:
         """Show a view or a table; on a terminal, anew whenever it changes, until Ctrl-C."""
-        subscription = self.engine.sql(f"SUBSCRIBE {name}")
-        view, changes = subscription.view, subscription.changes
-        changes.table()  # its contents: what is of interest here is when they change
+        result = self.engine.sql(f"SUBSCRIBE {name}")
+        subscription: Subscription = result.subscription
+        subscription.table()  # its contents: what is of interest here is when they change
         try:
             if self.live:
-                self.watch_live(name, view, changes)
+                self.watch_live(name, subscription)
             else:
-                show(sorted_snapshot(view), self.form, self.out)
+                show(sorted_snapshot(subscription.source), self.form, self.out)
         finally:
-            self.end(subscription)
+            self.end(result)
 
-    def watch_live(self, name: str, view: Any, changes: Any) -> None:
-        """Draw a view whenever it changes, until Ctrl-C."""
-        frame = Frame(self.out)
+    def watch_live(self, name: str, subscription: Subscription) -> None:
+        """Draw a view or a table whenever it changes, until Ctrl-C."""
+        frame, shown = Frame(self.out), subscription.source
 
         def draw() -> None:
             frame.draw(
-                f"{name}, as of time {view.low - 1}. Ctrl-C ends.",
-                lambda to: show(sorted_snapshot(view), self.form, to),
+                f"{name}, as of time {-1 if shown.time is None else shown.time}. Ctrl-C ends.",
+                lambda to: show(sorted_snapshot(shown), self.form, to),
             )
 
         def redraw() -> None:
-            if changes.table().num_rows:
+            if subscription.table().num_rows:
                 draw()
 
         try:
@@ -259,9 +260,9 @@ def switched(on: bool, wanted: str, command: str) -> bool:
 
 
 def sorted_snapshot(view: Any) -> Any:
-    """A view's rows in its own order, or in one that does not jump from one moment to the next."""
+    """The rows of a view or a table in its own order, or in one that does not jump from one moment to the next."""
     table = view.snapshot()
-    if core_of(view).row_order is not None:
+    if getattr(core_of(view), "row_order", None) is not None:
         return table
     return table.sort_by([(name, "ascending") for name in table.schema.names]) if table.num_columns else table
 

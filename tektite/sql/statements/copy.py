@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv as plain_csv
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -50,7 +52,8 @@ def copy(runner: StatementRunner, source: StatementText, tree: exp.Copy, paramet
     try:
         rows = parquet.read_table(path) if form == "parquet" else read_csv(path, found, listed, options)
     except (pa.ArrowInvalid, OSError) as error:
-        raise source.error(f"COPY {str(path)!r}: {error}", files[0], IncorrectError) from None
+        where = bad_line(path, listed, options, str(error)) if form == "csv" else ""
+        raise source.error(f"COPY {str(path)!r}{where}: {error}", files[0], IncorrectError) from None
     if form == "parquet":
         missing = [name for name in listed if name not in rows.column_names]
         more = [name for name in rows.column_names if name not in listed and named is None]
@@ -104,6 +107,29 @@ def read_csv(path: Path, table: Table, names: list[str], options: Mapping[str, s
             quoted_strings_can_be_null=False,
         ),
     )
+
+
+def bad_line(path: Path, names: list[str], options: Mapping[str, str], error: str) -> str:
+    """Where a CSV file has what Arrow complains of, as text for messages; nothing if that is not found."""
+    value = re.search(r"column #(\d+): .*invalid value '(.*)'", error, re.DOTALL)
+    skip = 1 if options.get("header", "false") == "true" else 0
+    try:
+        with path.open(newline="", encoding="utf-8", errors="replace") as file:
+            records = plain_csv.reader(file, delimiter=options.get("delimiter", ","))
+            begins = 1
+            for number, fields in enumerate(records):
+                line, begins = begins, records.line_num + 1
+                if number < skip or not fields:
+                    continue
+                if value is None:
+                    is_bad = len(fields) != len(names)
+                else:
+                    is_bad = len(fields) > int(value[1]) and fields[int(value[1])] == value[2]
+                if is_bad:
+                    return f", line {line}"
+    except (OSError, plain_csv.Error):
+        return ""
+    return ""
 
 
 def copy_to(

@@ -36,7 +36,6 @@ MODIFIED = re.compile(
 )
 """The head of a statement that says more than CREATE TABLE or CREATE VIEW, up to the name."""
 
-SEMANTICS = MODES
 INSTEAD: dict[type[exp.Expr], str] = {
     exp.UniqueColumnConstraint: ": PRIMARY KEY is enforced; a view with HAVING count(*) > 1 lists what comes twice",
     exp.CheckColumnConstraint: ": a materialized view of the rows that break it shows them as they come",
@@ -46,7 +45,7 @@ INSTEAD: dict[type[exp.Expr], str] = {
 
 
 @dataclass
-class Index:
+class NamedIndex:
     """A held arrangement: a view that does nothing but read it."""
 
     name: str
@@ -142,7 +141,7 @@ def kind_of(runner: StatementRunner, name: str) -> str:
 def create_table(
     runner: StatementRunner, source: StatementText, tree: exp.Create, parameters: Mapping[str, Any]
 ) -> Result:
-    """CREATE TABLE name (columns, PRIMARY KEY ...) WITH (semantics = ...)."""
+    """CREATE TABLE name (columns, PRIMARY KEY ...) WITH (mode = ...)."""
     if tree.args.get("expression") is not None:
         return create_table_as(runner, source, tree, parameters)
     if not isinstance(tree.this, exp.Schema):
@@ -187,12 +186,12 @@ def create_table(
         if column not in columns:
             message = f"PRIMARY KEY: there is no column {column!r}: {nearest(column, columns)}"
             raise source.error(message, parts[column], NotFoundError)
-    semantics = semantics_of(source, tree)
-    if semantics == "upsert" and not key:
-        raise source.error("upsert semantics needs a PRIMARY KEY", source.where("upsert"))
+    mode = mode_of(source, tree)
+    if mode == "upsert" and not key:
+        raise source.error("mode upsert needs a PRIMARY KEY", source.where("upsert"))
     refuse_unread(source, tree)
     take_away(runner, replaced)
-    made = runner.engine.create_table(name, columns, mode=semantics, primary_key=key, required=required)
+    made = runner.engine.create_table(name, columns, mode=mode, primary_key=key, required=required)
     runner.defaults[core_of(made)] = defaults
     return Result("CREATE TABLE")
 
@@ -213,10 +212,10 @@ def create_table_as(
         if isinstance(item, exp.ColumnDef) and (item.kind is not None or item.args.get("constraints")):
             raise source.error("CREATE TABLE AS takes names of columns, not types", item)
         aliases.append(folded(item.this if isinstance(item, exp.ColumnDef) else item))
-    semantics = semantics_of(source, tree)
-    if semantics == "upsert":
+    mode = mode_of(source, tree)
+    if mode == "upsert":
         raise source.error(
-            "upsert semantics needs a PRIMARY KEY, which CREATE TABLE AS does not have", source.where("upsert")
+            "mode upsert needs a PRIMARY KEY, which CREATE TABLE AS does not have", source.where("upsert")
         )
     rows = runner.select(source, tree.expression, parameters)
     if len(aliases) > rows.num_columns:
@@ -224,7 +223,7 @@ def create_table_as(
     rows = rows.rename_columns(runner.titles([*aliases, *rows.column_names[len(aliases) :]]))
     refuse_unread(source, tree)
     take_away(runner, replaced)
-    made = runner.engine.create_table(name, rows.schema, mode=semantics)
+    made = runner.engine.create_table(name, rows.schema, mode=mode)
     runner.write(made, rows, None)
     return Result(f"CREATE TABLE {rows.num_rows}")
 
@@ -281,21 +280,21 @@ def default_value(runner: StatementRunner, source: StatementText, tree: exp.Expr
     return value.params[1]
 
 
-def semantics_of(source: StatementText, tree: exp.Create) -> Mode:
-    """WITH (semantics = ...)."""
+def mode_of(source: StatementText, tree: exp.Create) -> Mode:
+    """WITH (mode = ...), which was once called semantics."""
     found = "bag"
     properties = tree.args.get("properties")
     for item in properties.expressions if properties is not None else ():
         name = item.name.lower() if isinstance(item, exp.Property) else item.key
-        if name != "semantics":
+        if name not in ("mode", "semantics"):
             raise source.error(
-                f"option {name!r} of CREATE TABLE is not supported; there is: semantics",
+                f"option {name!r} of CREATE TABLE is not supported; there is: mode",
                 source.where(name),
                 UnsupportedError,
             )
         found = item.args["value"].name.lower()
-        if found not in SEMANTICS:
-            raise source.error(f"semantics is one of {', '.join(SEMANTICS)}, not {found!r}", item.args["value"])
+        if found not in MODES:
+            raise source.error(f"mode is one of {', '.join(MODES)}, not {found!r}", item.args["value"])
     return cast(Mode, found)
 
 
@@ -446,6 +445,6 @@ def create_index(runner: StatementRunner, source: StatementText, tree: exp.Creat
     name = new_name(runner, source, tree, wish)
     refuse_unread(source, tree)
     if name is not None:
-        view = runner.engine.install(f"__index_{name}", found.arrange(by=columns), key=columns)
-        runner.indexes[name] = Index(name, found.name, tuple(columns), view)
+        view = runner.engine.install(f"__index_{name}", found.index_by(columns), order_by=columns)
+        runner.indexes[name] = NamedIndex(name, found.name, tuple(columns), view)
     return Result("CREATE INDEX")

@@ -214,7 +214,7 @@ def install(runner: StatementRunner, found: Prepared, wanted: tuple[Type, ...]) 
         outputs += [(title, col(name)) for title, name in zip(titles, bound.names, strict=True)]
         extra = [o.column for o in bound.order if o.column not in bound.names]
         outputs += [(name, col(name)) for name in dict.fromkeys(extra)]
-        view = runner.engine.install(f"__prepared_{found.name}", project(collection, outputs), key=[BINDING])
+        view = runner.engine.install(f"__prepared_{found.name}", project(collection, outputs), order_by=[BINDING])
     except BaseException:
         runner.engine.drop(parameters.name)
         raise

@@ -9,7 +9,9 @@ from typing import Any
 import pyarrow as pa
 
 from tektite.engine.changes import Changes
+from tektite.engine.subscription import Subscription
 from tektite.engine.view import View
+from tektite.query.former_names import former_name
 from tektite.values.columns import python_rows
 
 SHOWN_ROWS = 40
@@ -18,22 +20,28 @@ SHOWN_ROWS = 40
 
 @dataclass(frozen=True)
 class Result:
-    """What a statement gave: rows as a `table`, a `view`, or a subscription's `changes`; and a `message` always.
+    """What a statement gave: rows as a `table`, a `view`, or a `subscription`; and a `message` always.
 
-    Iterating yields rows as tuples, or a subscription's changes.
+    Iterating yields rows as tuples; of a subscription, what iterating that does: deltas, for which it waits.
     """
 
     message: str
     table: pa.Table | None = None
     view: View | None = None
-    changes: Changes | None = None
+    subscription: Subscription | None = None
     is_temporary: bool = False
     """Whether the view was installed for this subscription alone: it is dropped by whoever ends that."""
 
     def __iter__(self) -> Iterator[Any]:
-        if self.changes is not None:
-            return iter(self.changes)
+        if self.subscription is not None:
+            return iter(self.subscription)
         return iter(self.rows())
+
+    @property
+    @former_name("result.subscription")
+    def changes(self) -> Changes | None:
+        """The changes of a subscription row by row, by a former name."""
+        return None if self.subscription is None else Changes(self.subscription)
 
     def rows(self) -> list[tuple[Any, ...]]:
         """The rows of the table, as tuples; none where there is no table."""

@@ -71,7 +71,7 @@ class StatementRunner:
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
         self.definitions: dict[str, Definition] = {}
-        self.indexes: dict[str, create.Index] = {}
+        self.indexes: dict[str, create.NamedIndex] = {}
         self.prepared: dict[str, prepared.Prepared] = {}
         self.reads: dict[str, set[str]] = {}
         """What each materialised view was defined over, by name."""
@@ -221,15 +221,17 @@ class StatementRunner:
         return Result("EXPLAIN", pa.table({"plan": lines}))
 
     def _subscribe(self, source: StatementText, tree: exp.Expr, parameters: Mapping[str, Any]) -> Result:
-        """The changes of a view, or of a query that is installed for it."""
+        """The changes of a view or a table, or of a query that is installed for it."""
         name = only_table(source, tree)
         found = None if name is None else self.relation_named(name)
         temporary = False
+        if isinstance(found, Table) and not found.name.startswith(HIDDEN):
+            return Result("SUBSCRIBE", subscription=found.subscribe())
         if not isinstance(found, View) or found.name.startswith(HIDDEN):
             temporary = True
             self._numbers += 1
             found = self.install(f"subscription_{self._numbers}", self.bind(source, tree, parameters))
-        return Result("SUBSCRIBE", view=found, changes=found.changes(), is_temporary=temporary)
+        return Result("SUBSCRIBE", view=found, subscription=found.subscribe(), is_temporary=temporary)
 
     # ------------------------------------------------------------------ queries
 

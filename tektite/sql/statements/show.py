@@ -50,13 +50,13 @@ def setting(runner: StatementRunner, statement: Show) -> pa.Table:
 
 
 def tables(runner: StatementRunner) -> pa.Table:
-    """Tables with their sizes, semantics and keys."""
+    """Tables with their sizes, modes and keys."""
     found = [i for i in core_of(runner.engine).inputs.values() if not i.name.startswith("__")]
     return pa.table(
         {
             "name": pa.array([i.name for i in found], pa.string()),
             "rows": pa.array([rows_of(i) for i in found], pa.int64()),
-            "semantics": pa.array([i.declared.kind for i in found], pa.string()),
+            "mode": pa.array([i.declared.kind for i in found], pa.string()),
             "key": pa.array([", ".join(i.declared.key) for i in found], pa.string()),
         }
     )
@@ -105,7 +105,7 @@ def indexes(runner: StatementRunner) -> pa.Table:
 
 def arrangements(runner: StatementRunner) -> pa.Table:
     """Every shared arrangement, with its size and readers."""
-    found = [a for a in runner.engine.arrangements() if not a.name.startswith("__")]
+    found = [a for a in runner.engine.indexes() if not a.name.startswith("__")]
     return pa.table(
         {
             "name": pa.array([a.name for a in found], pa.string()),

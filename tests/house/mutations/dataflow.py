@@ -13,6 +13,7 @@ from tektite.dataflow import reduce as reducing
 from tests.dataflow.test_three_coordinates import OPERATIONS, Grid, at_random
 from tests.house.mutations.fault import Fault, altered, being, misled, nothing
 from tests.query.test_random_programs import run_at_random, world
+from tests.support.row_changes import row_changes
 
 
 def both_sides_change_at_once() -> None:
@@ -29,7 +30,7 @@ def three_clauses_change_at_once() -> None:
     with tk.Engine(autocommit=False) as engine:
         edges = engine.create_table("edges", {"src": tk.Int, "dst": tk.Int})
         hops = [(edges, ("a", "b")), (edges, ("b", "c")), (edges, ("c", "d"))]
-        view = engine.install("view", tk.match(*hops, strategy="delta"))
+        view = engine.install("view", tk.match(*hops, joins="delta"))
         edges.insert([(1, 2), (2, 3)])
         engine.advance()
         edges.insert([(3, 4), (4, 5)])
@@ -77,7 +78,7 @@ def joins_meet_at_the_right_epoch() -> None:
     with tk.Engine(merging="eager", autocommit=False) as engine:
         a, b = engine.create_table("a", {"x": tk.Int}), engine.create_table("b", {"x": tk.Int})
         view = engine.install("view", a.select(x=tk.col("x") + 1).join(b.select(x=tk.col("x") + 1), on="x"))
-        changes = view.changes()
+        changes = row_changes(view)
         a.insert([(1,)])
         engine.advance()
         a.insert([(2,)], time=1)
@@ -118,7 +119,7 @@ def an_install_finds_its_time() -> None:
         for epoch in range(3):
             a.insert([(epoch,)])
             a.advance()
-        changes = engine.install("view", a.join(b, on=[]).count()).changes()
+        changes = row_changes(engine.install("view", a.join(b, on=[]).count()))
         b.insert([(1,)], time=0)
         b.advance(3)
         assert [tuple(change) for change in changes] == [((3,), 2, 1)]
@@ -131,9 +132,9 @@ def a_loop_comes_to_rest_on_two_workers() -> None:
         a = engine.create_table("a", {"x": tk.Int, "y": tk.Int})
 
         def step(found: tk.Collection) -> tk.Collection:
-            return found.concat(found.arrange(by="y"), found.arrange(by="x").negate())
+            return found.concat(found.index_by("y"), found.index_by("x").negate())
 
-        view = engine.install("view", a.iterate(step, limit=50))
+        view = engine.install("view", a.iterate(step, max_rounds=50))
         a.insert(rows)
         engine.advance()
         assert sorted(view.rows()) == rows
@@ -185,7 +186,7 @@ def null_is_null_to_set_operations() -> None:
 def each_epoch_of_a_sweep_has_its_groups() -> None:
     with tk.Engine(autocommit=False) as engine:
         a = engine.create_table("a", {"x": tk.Int})
-        changes = engine.install("n", a.count(by="x")).changes()
+        changes = row_changes(engine.install("n", a.count(by="x")))
         for epoch in range(3):
             a.insert([(1,)], time=epoch)
         engine.advance(3)

@@ -12,6 +12,7 @@ from tektite.engine.core import core_of
 from tektite.engine.write_set import WriteSet
 from tektite.trace.spine import Version
 from tests.house.mutations.fault import Fault, being, misled, nothing, returning
+from tests.support.row_changes import row_changes
 
 
 def a_required_column_holds_no_null() -> None:
@@ -61,12 +62,12 @@ def the_future_counts_when_it_comes() -> None:
 def queries_share_an_arrangement_while_they_are_there() -> None:
     with tk.Engine(autocommit=False) as engine:
         a, b = engine.create_table("a", {"x": tk.Int, "y": tk.Int}), engine.create_table("b", {"y": tk.Int})
-        before = len(engine.arrangements())
+        before = len(engine.indexes())
         views = [engine.install(name, a.join(b, on="y")) for name in ("one", "two")]
-        assert len(engine.arrangements(a)) == 2
+        assert len(engine.indexes(a)) == 2
         for view in views:
             view.drop()
-        assert len(engine.arrangements()) == before
+        assert len(engine.indexes()) == before
 
 
 def a_graph_is_not_used_again_beside_another_arrangement() -> None:
@@ -82,7 +83,7 @@ def a_graph_is_not_used_again_beside_another_arrangement() -> None:
             flows.append(core_of(view).flow)
             view.drop()
             if len(flows) == 2:
-                engine.keep(table, by="y")
+                table.create_index("y")
         assert flows[0] is flows[1] and flows[1] is not flows[2]
 
 
@@ -101,7 +102,7 @@ def the_past_is_read_as_it_was() -> None:
 def a_change_is_told_once() -> None:
     with tk.Engine(autocommit=False) as engine:
         a = engine.create_table("a", {"x": tk.Int})
-        changes = engine.install("all", a).changes()
+        changes = row_changes(engine.install("all", a))
         told: list[Any] = []
         for n in range(3):
             a.insert([(n,)])
@@ -133,7 +134,7 @@ def the_first_rows_are_all_there() -> None:
 def a_failed_view_fails_alone() -> None:
     with tk.Engine(autocommit=False) as engine:
         a = engine.create_table("a", {"x": tk.Int})
-        bad = engine.install("bad", a.iterate(lambda rows: rows.select(x=tk.col("x") + 1), limit=5))
+        bad = engine.install("bad", a.iterate(lambda rows: rows.select(x=tk.col("x") + 1), max_rounds=5))
         good = engine.install("good", a.count())
         a.insert([(1,)])
         engine.advance()
@@ -174,7 +175,7 @@ def texts_stay_while_somebody_has_them() -> None:
         engine.sql(
             "CREATE MATERIALIZED VIEW v AS SELECT CASE WHEN k > 1 THEN upper(s) ELSE 'const' || 'ant' END AS s FROM a"
         )
-        changes = engine.view("v").changes()
+        changes = row_changes(engine.view("v"))
         for k, s in ((2, "up"), (1, "no")):
             for write in (a.insert, a.remove, a.insert):
                 write([(k, s)])

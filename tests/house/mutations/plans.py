@@ -13,7 +13,7 @@ def conjunction(strategy: str, **options: Any) -> tuple[tk.Engine, tk.Table, tk.
     engine = tk.Engine(autocommit=False)
     edges = engine.create_table("edges", {"src": tk.Int, "dst": tk.Int})
     clauses = [(edges, ("a", "b")), (edges, ("b", "c")), (edges, ("c", "a"))]
-    view = engine.install("view", tk.match(*clauses, strategy=strategy, **options))
+    view = engine.install("view", tk.match(*clauses, joins=strategy, **options))
     edges.insert([(1, 2), (2, 3), (3, 1), (3, 4)])
     engine.advance()
     return engine, edges, view
@@ -22,7 +22,7 @@ def conjunction(strategy: str, **options: Any) -> tuple[tk.Engine, tk.Table, tk.
 def a_clause_that_shares_nothing_waits() -> None:
     with tk.Engine(autocommit=False) as engine:
         a, b, c = (engine.create_table(name, {"x": tk.Int, "y": tk.Int}) for name in "abc")
-        plan = tk.match((a, ("p", "q")), (b, ("r", "s")), (c, ("q", "r")), strategy="binary").explain()
+        plan = tk.match((a, ("p", "q")), (b, ("r", "s")), (c, ("q", "r")), joins="binary").explain()
         assert "join a(p, q), c(q, r), b(r, s)" in plan, plan
 
 
@@ -62,7 +62,7 @@ def a_negated_clause_takes_away_once() -> None:
 def a_bag_takes_away_once() -> None:
     with tk.Engine(autocommit=False) as engine:
         a, b = engine.create_table("a", {"x": tk.Int}), engine.create_table("b", {"x": tk.Int})
-        view = engine.install("view", tk.match((a, ("x",)), without=[(b, ("x",))], strategy="binary"))
+        view = engine.install("view", tk.match((a, ("x",)), without=[(b, ("x",))], joins="binary"))
         a.insert([(1,), (2,)])
         b.insert([(1,), (1,)])
         engine.advance()
@@ -72,8 +72,8 @@ def a_bag_takes_away_once() -> None:
 def projections_that_differ_are_not_shared() -> None:
     with tk.Engine(autocommit=False) as engine:
         a = engine.create_table("a", {"x": tk.Int, "y": tk.Int})
-        one = engine.install("one", a.select(n="x").arrange(by="n").count(by="n"))
-        two = engine.install("two", a.select(n="y").arrange(by="n").count(by="n"))
+        one = engine.install("one", a.select(n="x").index_by("n").count(by="n"))
+        two = engine.install("two", a.select(n="y").index_by("n").count(by="n"))
         a.insert([(1, 2)])
         engine.advance()
         assert (one.rows(), two.rows()) == ([(1, 1)], [(2, 1)])
@@ -82,7 +82,7 @@ def projections_that_differ_are_not_shared() -> None:
 def a_filter_over_an_arrangement_filters() -> None:
     with tk.Engine(autocommit=False) as engine:
         a, b = engine.create_table("a", {"x": tk.Int, "y": tk.Int}), engine.create_table("b", {"x": tk.Int})
-        kept = a.arrange(by="x").filter(tk.col("y") > 1)
+        kept = a.index_by("x").filter(tk.col("y") > 1)
         view = engine.install("view", tk.match((kept, ("x", "y")), (b, ("x",)), (b, ("y",)), order=[0, 1, 2]))
         a.insert([(1, 1), (1, 2)])
         b.insert([(1,), (2,)])

@@ -112,7 +112,7 @@ def sweeps_in_stages_are_right() -> None:
         )
         soft = engine.install("soft", loud.max("soft", by="n"))
         hops = [(edges, (a, b, None)) for a, b in ("ab", "bc", "cd")]
-        paths = engine.install("paths", tk.match(*hops, strategy="delta"))
+        paths = engine.install("paths", tk.match(*hops, joins="delta"))
         rows = [(n, n + 1, f"Edge {n % 4}") for n in range(8)] + [(1, 7, "x")]
         for part in (rows[:5], rows[5:]):
             edges.insert(part)

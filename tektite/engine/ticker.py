@@ -1,0 +1,76 @@
+"""Ticker: closes an epoch from time to time, so that `now()` moves though nobody writes.
+
+Promise: while some query reads the time, an epoch closes every `seconds` or more often, until the engine is closed. While none
+does, nothing happens. The thread keeps no engine alive.
+"""
+
+from __future__ import annotations
+
+import datetime
+import logging
+import re
+import threading
+import weakref
+from typing import TYPE_CHECKING
+
+from tektite.engine.write_set import WriteSet
+from tektite.errors import IncorrectError, TektiteError
+
+if TYPE_CHECKING:
+    from tektite.engine.engine_core import EngineCore
+
+LOG = logging.getLogger("tektite")
+
+_UNITS = {"ms": 0.001, "s": 1.0, "min": 60.0, "h": 3600.0, "": 1.0}
+_LEAST = 0.001
+
+
+def seconds_from(clock: object) -> float:
+    """How often a clock is to tick, in seconds.
+
+    >>> seconds_from("500 ms"), seconds_from(2), seconds_from(datetime.timedelta(minutes=1))
+    (0.5, 2.0, 60.0)
+    """
+    seconds = 0.0
+    if isinstance(clock, datetime.timedelta):
+        seconds = clock.total_seconds()
+    elif isinstance(clock, int | float) and not isinstance(clock, bool):
+        seconds = float(clock)
+    elif isinstance(clock, str) and (found := re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(ms|s|min|h|)\s*", clock)):
+        seconds = float(found[1]) * _UNITS[found[2]]
+    if not _LEAST <= seconds < float("inf"):
+        raise IncorrectError(
+            f"clock is how often time passes by itself, a number of seconds or a text such as '1s' or '500 ms', not {clock!r}"
+        )
+    return seconds
+
+
+class Ticker:
+    """A thread that lets an engine's time pass."""
+
+    def __init__(self, core: EngineCore, seconds: float) -> None:
+        self._core = weakref.ref(core, lambda _: self._stopped.set())
+        self._seconds = seconds
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="tektite-clock", daemon=True)
+        core.hooks.on_close.append(self.stop)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Let no more time pass. Called by a listener in the thread itself, it does not wait."""
+        self._stopped.set()
+        if threading.current_thread() is not self._thread:
+            self._thread.join()
+
+    def _run(self) -> None:
+        while not self._stopped.wait(self._seconds):
+            core = self._core()
+            if core is None or core.is_closed:
+                return
+            if core.hooks.before_commit:
+                try:
+                    core.commit(WriteSet())
+                except TektiteError as error:
+                    if not core.is_closed:
+                        LOG.warning("the clock could not close an epoch, and tries again: %s", error)
+            del core

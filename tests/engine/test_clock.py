@@ -1,0 +1,59 @@
+"""Time that passes by itself: an epoch closes from time to time while some query reads the time."""
+
+from __future__ import annotations
+
+import datetime
+import gc
+import threading
+import weakref
+from typing import Any
+
+import pytest
+
+import tektite as tk
+
+
+def clocks() -> int:
+    return sum(thread.name == "tektite-clock" for thread in threading.enumerate())
+
+
+def test_a_row_leaves_a_view_of_recent_rows_though_nobody_writes() -> None:
+    with tk.Engine(clock="20 ms") as engine:
+        engine.sql("CREATE TABLE events (id INT, at TIMESTAMP)")
+        recent = engine.sql(
+            "CREATE MATERIALIZED VIEW recent AS SELECT id FROM events WHERE at > now() - INTERVAL '1 second'"
+        ).view
+        assert recent is not None
+        gone = threading.Event()
+        recent.on_change(lambda changes: gone.set() if -1 in changes["diff"].to_pylist() else None)
+        now = datetime.datetime.now(datetime.UTC).replace(tzinfo=None)
+        events = engine.table("events")
+        events.insert([(1, now), (2, now + datetime.timedelta(days=1))])
+        assert gone.wait(60)
+        assert recent.rows() == [(2,)]
+    assert clocks() == 0
+
+
+def test_no_epoch_closes_while_no_query_reads_the_time() -> None:
+    with tk.Engine(clock=0.001) as engine:
+        engine.create_table("t", {"n": tk.Int})
+        threading.Event().wait(0.05)
+        assert engine.next_epoch == 0
+
+
+def test_the_clock_does_not_keep_an_engine_alive() -> None:
+    engine = tk.Engine(clock=0.001)
+    found = weakref.ref(engine)
+    del engine
+    for _ in range(100):
+        gc.collect()
+        if found() is None:
+            break
+        threading.Event().wait(0.01)
+    assert found() is None
+
+
+@pytest.mark.parametrize("given", ["soon", 0, -1, True, "1 day", float("inf")])
+def test_what_is_no_interval_is_refused(given: Any) -> None:
+    with pytest.raises(tk.IncorrectError, match="clock is how often time passes"):
+        tk.Engine(clock=given)
