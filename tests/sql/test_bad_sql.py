@@ -91,7 +91,7 @@ def test_caret_stands_under_what_is_wrong(engine: tk.Engine, text: str, pointed:
         ("SELECT sum(id) OVER (ORDER BY id ROWS 1 PRECEDING EXCLUDE TIES) FROM people", "EXCLUDE in a frame"),
         ("SELECT quantile_cont(id, 2) FROM people", "quantile_cont"),
         ("SELECT id FROM people LIMIT (SELECT 1)", "a subquery in LIMIT"),
-        ("SELECT p.id FROM people AS p ASOF JOIN people AS q ON p.id >= q.id", "ASOF JOIN"),
+        ("SELECT p.id FROM people AS p POSITIONAL JOIN people AS q", "POSITIONAL JOIN"),
     ],
 )
 def test_what_is_refused_is_named_as_it_was_written(engine: tk.Engine, text: str, name: str) -> None:

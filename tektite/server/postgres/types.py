@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from tektite.errors import IncorrectError, UnsupportedError
 from tektite.sql.catalog.array_text import array_elements
-from tektite.sql.catalog.pg_types import BY_OID, PG_TYPES, PgType
+from tektite.sql.catalog.pg_types import BY_OID, PG_TYPES, REGISTERED, PgType
 from tektite.values import types
 from tektite.values.types import DecimalType, Type
 
@@ -51,9 +51,10 @@ class CatalogType(Type):
 
 
 def catalog_type(type: Type, name: str) -> Type:
-    """A type of ours by the name that a column of a system relation has for it."""
+    """A type of ours by the name that a column of a system relation has for it. What is shown by its name is a text."""
     found = PG_TYPES.get(name)
-    return type if found is None else CatalogType(type.kind, found)
+    shown = type == types.String and name in REGISTERED
+    return type if found is None or shown else CatalogType(type.kind, found)
 
 
 def oid_of(type: Type) -> int:
@@ -176,6 +177,8 @@ def declared_writer(type: PgType) -> Callable[[Any], bytes]:
 
 def from_text(type: PgType, text: str) -> Any:
     """An element of an array that is a text, as a value."""
+    if type.category == "B":
+        return text == "t"
     return int(text) if type.category == "N" else text
 
 

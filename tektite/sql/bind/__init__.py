@@ -17,5 +17,6 @@ relations           FROM: tables, subqueries and constant rows
 scalar              binds scalar expressions; errors point at their place
 scope               which columns a name may mean, in a query and the queries around it
 select              binds groups, windows, outputs, order and limit of a SELECT
+time_windows        TUMBLE and HOP: rows with the windows of time that they fall into
 windows             binds window functions
 """

@@ -131,6 +131,9 @@ class ClauseContext:
     def declared(self, expression: Expr) -> str:
         return self.binder.declared(expression)
 
+    def element_types(self) -> dict[int, str]:
+        return self.binder.element_types
+
     def set_function(self, node: exp.Expr, field: str = "") -> Expr | None:
         return self.sets.column(node, field)
 

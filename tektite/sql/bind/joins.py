@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from tektite.errors import NotFoundError
+from tektite.errors import NotFoundError, UnsupportedError
 from tektite.expr import Expr, coalesce, col, lit
-from tektite.expr.predicates import TRUE, conjunction
+from tektite.expr.predicates import TRUE, conjunction, conjuncts
+from tektite.query.window_calls import Ordering
 from tektite.sql.bind import relations
 from tektite.sql.bind.clause import ClauseContext
 from tektite.sql.bind.scope import NameScope, Relation, folded
-from tektite.sql.logical import Apply, Distinct, Filter, Join, Node, Project, Union, columns_of
+from tektite.sql.logical import Apply, Distinct, Filter, Join, Node, Project, Top, Union, columns_of
 from tektite.sql.parse.places import nearest
 from tektite.sql.walking import free_columns
 
@@ -57,7 +58,7 @@ def joined(
     method = (node.args.get("method") or "").upper()
     title = " ".join(f"{method} {side} {kind} JOIN".split())
     half = kind in ("SEMI", "ANTI") and side in ("", "LEFT")
-    if not half and kind not in ("", "INNER", "OUTER", "CROSS") or method not in ("", "NATURAL"):
+    if not half and kind not in ("", "INNER", "OUTER", "CROSS") or method not in ("", "NATURAL", "ASOF"):
         raise binder.unsupported(title, node)
     using = list(dict.fromkeys(folded(name).lower() for name in node.args.get("using") or ()))
     if method == "NATURAL":
@@ -74,6 +75,11 @@ def joined(
     elif node.args.get("on") is not None:
         clause = ClauseContext(binder, both(binder, earlier, scope, node), "ON")
         condition = clause.predicate(node.args["on"])
+    if method == "ASOF":
+        if using or half or lateral or side not in ("", "LEFT") or clause is None or clause.pending:
+            message = f"{title} of this is not supported: write [LEFT] ASOF JOIN table ON a.k = b.k AND a.at >= b.at"
+            raise binder.source.error(message, node, UnsupportedError)
+        return nearest_before(binder, plan, right_plan, condition, "left" if side else "inner", node), scope
     if half:
         if lateral:
             raise binder.unsupported(f"LATERAL in {title}", node)
@@ -96,6 +102,27 @@ def joined(
     else:
         result = Join(plan, right_plan, {"": "inner", "LEFT": "left", "FULL": "full"}[side], condition)
     return merge(binder, result, scope, using, left, right, side), scope
+
+
+def nearest_before(binder: Binder, left: Node, right: Node, condition: Expr, kind: str, node: exp.Join) -> Node:
+    """ASOF JOIN: each row on the left with the one row on the right that the comparison brings nearest to it."""
+    found = []
+    for part in conjuncts(condition):
+        sides = [set(side.columns()) for side in part.args] if part.op in ("lt", "le", "gt", "ge") else []
+        if sides and sides[0] <= left.columns.keys() and sides[1] and sides[1] <= right.columns.keys():
+            found.append((part.args[1], part.op in ("gt", "ge")))
+        elif sides and sides[1] <= left.columns.keys() and sides[0] and sides[0] <= right.columns.keys():
+            found.append((part.args[0], part.op in ("lt", "le")))
+    if len(found) != 1:
+        message = (
+            f"ASOF JOIN needs one comparison by <, <=, > or >= of both sides, beside equalities: found {len(found)}"
+        )
+        raise binder.source.error(message, node)
+    value, latest = found[0]
+    name = binder.name("nearest", ClauseContext(binder, NameScope(), "ON").scalars.type(value, node))
+    ranked = Project(right, (*columns_of(right), (name, value)))
+    one = Top(Filter(ranked, condition), (), (Ordering(name, latest, False),), 1)
+    return Apply(left, Project(one, tuple(columns_of(right))), "lateral", "", kind, (TRUE,))
 
 
 # ---------------------------------------------------------------------- conditions with subqueries

@@ -95,8 +95,12 @@ class Binder:
         self.places: dict[str, exp.Expr] = {}
         self.ctes: dict[str, Any] = {}
         self.expanding: list[str] = []
+        self.first_rows: int | None = None
+        """How many rows the query that is bound needs of the relation in its FROM, where LIMIT says so."""
         self.relations_read = 0
         """How many relations the query has read so far, those of common table expressions as often as these are bound."""
+        self.element_types: dict[int, str] = {}
+        """The types of PostgreSQL that the elements of arrays have, by the id of the tree that makes one."""
         self._declared: dict[Any, str] = {}
         self._declared_literals: dict[int, tuple[Expr, str]] = {}
         self.placeholders: dict[str, Expr] | None = None
@@ -246,13 +250,34 @@ class Binder:
 
     def select(self, node: exp.Select, scope: NameScope | None) -> Bound:
         """SELECT ... FROM ... WHERE ... GROUP BY ... HAVING ... ORDER BY ... LIMIT."""
-        plan, here = relations.bind_from(self, node, scope)
+        self.first_rows = self._first_rows(node)
+        try:
+            plan, here = relations.bind_from(self, node, scope)
+        finally:
+            self.first_rows = None
         where = node.args.get("where")
         if where is not None:
             clause = ClauseContext(self, here, "WHERE")
             predicate = clause.predicate(where.this)
             plan = Filter(clause.attach(plan), predicate)
         return SelectList(self, node, here, plan).bound()
+
+    def _first_rows(self, node: exp.Select) -> int | None:
+        """How many rows of its one relation a query needs at most, if LIMIT alone decides that."""
+        said = {name for name, value in node.args.items() if value}
+        kinds = (exp.AggFunc, exp.Window, exp.Query, exp.Explode, exp.Anonymous)
+        several = any(True for part in node.expressions for _ in part.find_all(*kinds))
+        source = None if node.args.get("from_") is None else node.args["from_"].this
+        if (
+            not isinstance(source, exp.Table)
+            or not isinstance(source.this, exp.GenerateSeries)
+            or source.args.get("joins")
+        ):
+            return None
+        if not said <= {"expressions", "from_", "limit", "offset"} or "limit" not in said or several:
+            return None
+        limit, offset = self._limits(node)
+        return limit + offset if isinstance(limit, int) and isinstance(offset, int) else None
 
     # ------------------------------------------------------------------ set operations and values
 

@@ -11,7 +11,7 @@ from tektite.errors import NotFoundError, TektiteError
 from tektite.expr import Expr, coalesce, col, lit
 from tektite.expr.fold import folded as constant
 from tektite.expr.literals import literal_value
-from tektite.sql.bind import joins, recursion
+from tektite.sql.bind import joins, recursion, time_windows
 from tektite.sql.bind.clause import ClauseContext
 from tektite.sql.bind.scope import NameScope, Relation, folded
 from tektite.sql.catalog.schemas import schema_said
@@ -164,6 +164,10 @@ def function(binder: Binder, node: exp.Expr, left: NameScope) -> tuple[Node, Nam
         words = sorted(word.lower() for word in Dialect.Tokenizer.KEYWORDS if word.isalpha())
         plan: Node = Values(tuple(names), (types.String,) * 2, tuple((word, "U") for word in words))
         return plan, named(binder, node, left, names, ["word", "catcode"], "pg_get_keywords")
+    if isinstance(call, exp.Anonymous) and call.name.lower() in time_windows.USES:
+        query = time_windows.windowed_query(binder, ClauseContext(binder, left, call.name.lower()), node, call)
+        bound = binder.query(query, None)
+        return bound.visible(), named(binder, node, left, bound.names, bound.titles, call.name.lower())
     if not isinstance(call, exp.GenerateSeries):
         raise binder.unsupported(f"table function {written(call)[:40]}", node)
     exclusive = bool(call.args.get("is_end_exclusive"))
@@ -185,6 +189,8 @@ def function(binder: Binder, node: exp.Expr, left: NameScope) -> tuple[Node, Nam
         return Project(series, ((name, col(name)),)), of_function(named(binder, node, left, [name], [title], title))
     start, end, step = (value.params[1] for value in values)
     numbers = range(start, end if exclusive else end + (1 if step > 0 else -1), step)
+    if binder.first_rows is not None:  # of a query that needs no more of them
+        numbers = numbers[: binder.first_rows]
     many = (numbers[-1] - start) // step + 1 if numbers else 0
     if many > MOST_NUMBERS:
         raise binder.unsupported(f"{title} of {many} numbers (at most {MOST_NUMBERS})", node)

@@ -61,6 +61,9 @@ class Context(Protocol):
     def declared(self, expression: Expr) -> str:
         """The type of PostgreSQL that was noted of an expression."""
 
+    def element_types(self) -> dict[int, str]:
+        """The types of elements of arrays, by the id of the tree that makes one."""
+
     def set_function(self, node: exp.Expr, field: str = "") -> Expr | None:
         """The column of a function that gives several rows, or a field of what it gives; None if the node calls none."""
 

@@ -11,7 +11,7 @@ from tektite.errors import NotFoundError
 from tektite.expr import Expr, concat, lit, when
 from tektite.sql.catalog.array_text import VECTORS, array_elements, array_text, is_array
 from tektite.sql.catalog.contents import CatalogContents, RelationEntry, quoted_name
-from tektite.sql.catalog.pg_types import BY_OID, INTEGERS, own_type, type_named
+from tektite.sql.catalog.pg_types import BY_OID, INTEGERS, REGISTERED, own_type, type_named
 from tektite.sql.catalog.settings import SERVER_VERSION
 from tektite.sql.parse.postgres_spelling import ARRAY_OF, ELEMENT
 from tektite.values import types
@@ -20,8 +20,6 @@ from tektite.values.types import Type
 if TYPE_CHECKING:
     from tektite.sql.bind.scalar import Scalars
 
-REGISTERED = ("regclass", "regtype", "regnamespace", "regproc")
-"""Oids that are shown as names."""
 TEXTS = ("name", "char", "sql_identifier", "character_data", "yes_or_no", "pg_node_tree", "bpchar")
 """Types that are texts here."""
 Function = Callable[["Scalars", exp.Func, list[Expr]], Expr]
@@ -303,15 +301,19 @@ def array_of_text(scalars: Scalars, node: exp.Func, given: list[Expr]) -> Expr:
     if not scalars.context.reads_system():
         what = scalars.source.called(node)
         raise scalars.unsupported("ARRAY(query)" if what == ARRAY_OF else f"aggregate {what}", node)
-    return scalars.context.declare(given[0], "_text")
+    noted = scalars.context.element_types()
+    inner = [noted[id(part)] for part in node.find_all(exp.Anonymous) if id(part) in noted]
+    return scalars.context.declare(given[0], f"_{inner[0]}" if inner else "_text")
 
 
 def array_element(scalars: Scalars, node: exp.Func, given: list[Expr]) -> Expr:
     """The text of an array's element."""
-    text = given[0].cast(types.String)
+    kind = scalars.type(given[0], node)
+    scalars.context.element_types()[id(node)] = {"bool": "bool", "int": "int8"}.get(kind.kind, "text")
+    text = when(given[0], "t").otherwise("f") if kind == types.Bool else given[0].cast(types.String)
     escaped = concat(lit('"'), text.replace("\\", "\\\\").replace('"', '\\"'), lit('"'))
     special = text.matches(r'[,{}"\\\s]|^$|^[Nn][Uu][Ll][Ll]$')
-    return when(text.is_null(), "NULL").otherwise(when(special, escaped).otherwise(text))
+    return when(given[0].is_null(), "NULL").otherwise(when(special, escaped).otherwise(text))
 
 
 def inside(array: Expr, type: str) -> tuple[Expr, str]:

@@ -108,6 +108,10 @@ _FROM = {"bool": types.Bool, "float4": types.Float, "float8": types.Float, "time
          "timestamp": types.Timestamp, "time_stamp": types.Timestamp, **dict.fromkeys(INTEGERS, types.Int)}  # fmt: skip
 
 
+REGISTERED = ("regclass", "regtype", "regnamespace", "regproc")
+"""Oids that are shown as names."""
+
+
 def pg_type(type: Type) -> PgType:
     """What PostgreSQL would call a type of ours.
 

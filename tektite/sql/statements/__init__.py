@@ -1,5 +1,6 @@
 """Running statements: sessions, tables, changes, transactions, prepared statements.
 
+alter             ALTER TABLE: defaults of columns
 copy              COPY: files to tables, and results to files; CSV and Parquet
 create            CREATE: tables, views and indexes
 describe          the parameters and columns of a statement, before it is run

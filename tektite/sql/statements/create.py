@@ -36,6 +36,13 @@ MODIFIED = re.compile(
 )
 """The head of a statement that says more than CREATE TABLE or CREATE VIEW, up to the name."""
 
+INSTEAD: dict[type[exp.Expr], str] = {
+    exp.UniqueColumnConstraint: ": PRIMARY KEY is enforced; a view with HAVING count(*) > 1 lists what comes twice",
+    exp.CheckColumnConstraint: ": a materialized view of the rows that break it shows them as they come",
+    exp.Reference: ": an ANTI JOIN as a materialized view lists rows that refer to nothing",
+}
+"""Another way to what a constraint is for."""
+
 
 @dataclass
 class NamedIndex:
@@ -246,7 +253,9 @@ def constraints(source: StatementText, item: exp.ColumnDef, column: str, key: li
                 required.append(column)
         else:
             what = written(kind) if kind is not None else str(constraint)
-            raise source.error(f"constraint {what} of column {column!r} is not supported", constraint, UnsupportedError)
+            instead = INSTEAD.get(type(kind), "")
+            message = f"constraint {what} of column {column!r} is not supported{instead}"
+            raise source.error(message, constraint, UnsupportedError)
 
 
 def default_of(runner: StatementRunner, source: StatementText, item: exp.ColumnDef, kind: Type) -> Any:
@@ -254,16 +263,21 @@ def default_of(runner: StatementRunner, source: StatementText, item: exp.ColumnD
     found = None
     for constraint in item.args.get("constraints") or ():
         if isinstance(constraint.kind, exp.DefaultColumnConstraint):
-            clause = ClauseContext(Binder(source, runner.reader()), NameScope(), "DEFAULT")
-            value = clause.bind(constraint.kind.this)
-            if clause.scalars.type(value, constraint) != kind:
-                value = value.cast(kind)
-                clause.scalars.type(value, constraint)
-            value = folded_constant(value)
-            if value.op != "lit":
-                raise source.error("DEFAULT takes a constant of the column's type", constraint, UnsupportedError)
-            found = value.params[1]
+            found = default_value(runner, source, constraint.kind.this, kind)
     return found
+
+
+def default_value(runner: StatementRunner, source: StatementText, tree: exp.Expr, kind: Type) -> Any:
+    """The constant of a column's type that a DEFAULT says."""
+    clause = ClauseContext(Binder(source, runner.reader()), NameScope(), "DEFAULT")
+    value = clause.bind(tree)
+    if clause.scalars.type(value, tree) != kind:
+        value = value.cast(kind)
+        clause.scalars.type(value, tree)
+    value = folded_constant(value)
+    if value.op != "lit":
+        raise source.error("DEFAULT takes a constant of the column's type", tree, UnsupportedError)
+    return value.params[1]
 
 
 def mode_of(source: StatementText, tree: exp.Create) -> Mode:

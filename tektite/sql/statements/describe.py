@@ -19,7 +19,8 @@ from tektite.expr import type_of as expression_type
 from tektite.sql.bind.bound import Bound
 from tektite.sql.bind.query import Binder
 from tektite.sql.bind.scope import folded
-from tektite.sql.catalog.catalog_lookup import REGISTERED, said_type
+from tektite.sql.catalog.catalog_lookup import said_type
+from tektite.sql.catalog.pg_types import REGISTERED
 from tektite.sql.logical import outer_columns
 from tektite.sql.parse import parser
 from tektite.sql.parse.parser import label_of

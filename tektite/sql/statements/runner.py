@@ -32,6 +32,7 @@ from tektite.sql.bind.named_relations import HIDDEN, Definition, Given, Reads
 from tektite.sql.bind.query import Binder
 from tektite.sql.catalog import catalog_lookup
 from tektite.sql.catalog.contents import CatalogContents
+from tektite.sql.catalog.pg_types import REGISTERED
 from tektite.sql.catalog.schemas import DEFAULT, SYSTEM, implied_schemas, stored_name, written_name
 from tektite.sql.catalog.settings import SessionSettings
 from tektite.sql.logical import Node, outer_columns
@@ -43,6 +44,7 @@ from tektite.sql.parse.places import StatementText
 from tektite.sql.parse.read_arguments import copied, refuse_unread
 from tektite.sql.rules.decorrelate import decorrelate
 from tektite.sql.statements import (
+    alter,
     copy,
     create,
     drop,
@@ -304,7 +306,7 @@ class StatementRunner:
             return rows
         contents = CatalogContents(self, self.settings)
         for at, type in enumerate(declared):
-            if type in catalog_lookup.REGISTERED and pa.types.is_integer(rows.schema.field(at).type):
+            if type in REGISTERED and pa.types.is_integer(rows.schema.field(at).type):
                 names = catalog_lookup.names_of_oids(contents, type)
                 texts = [None if v is None else names.get(v, str(v)) for v in rows.column(at).to_pylist()]
                 rows = rows.set_column(at, rows.schema.field(at).name, pa.array(texts, pa.string()))
@@ -494,6 +496,7 @@ def utc_now() -> datetime.datetime:
 
 HANDLERS: dict[type[exp.Expr], Callable[[StatementRunner, StatementText, Any, Mapping[str, Any]], Result]] = {
     exp.Create: create.create,
+    exp.Alter: alter.alter,
     exp.Drop: drop.drop,
     exp.Insert: insert.insert,
     exp.Update: update.update,

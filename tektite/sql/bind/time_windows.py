@@ -1,0 +1,69 @@
+"""TUMBLE and HOP: the rows of a table with the windows of time that they fall into, as columns window_start and window_end.
+
+Both are read as queries: a row of TUMBLE is in the one window that its moment is in, one of HOP in as many as overlap there.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+from tektite.expr.fold import folded
+from tektite.sql.bind.intervals import Interval
+from tektite.sql.parse.parser import Plain, parse
+from tektite.sql.parse.places import KEYWORD
+from tektite.sql.parse.read_arguments import not_needed, written
+
+if TYPE_CHECKING:
+    from tektite.sql.bind.clause import ClauseContext
+    from tektite.sql.bind.query import Binder
+
+USES = {
+    "tumble": "tumble(table, column, INTERVAL 'size')",
+    "hop": "hop(table, column, INTERVAL 'every', INTERVAL 'size')",
+}
+MOST_WINDOWS = 10_000
+"""Windows of HOP that a row may be in."""
+
+
+def windowed_query(binder: Binder, clause: ClauseContext, node: exp.Expr, call: exp.Anonymous) -> exp.Expr:
+    """The query that a call of TUMBLE or HOP means."""
+    name, given = call.name.lower(), call.expressions
+    simple = len(given) > 1 and isinstance(given[0], exp.Column) and isinstance(given[1], exp.Column)
+    if len(given) != (3 if name == "tumble" else 4) or not simple:
+        raise binder.source.error(f"{name} is written {USES[name]}", node)
+    lengths = [length_of(binder, clause, tree, name) for tree in given[2:]]
+    table = written(exp.Table(this=given[0].this.copy(), db=given[0].args.get("table")))
+    moment, every, size = (written(tree) for tree in (given[1], given[2], given[-1]))
+    not_needed(call)  # what it says is in the query
+    begins = f"time_bucket({every}, {moment})"
+    if name == "tumble":
+        return parsed(f"SELECT *, {begins} AS window_start, {begins} + {size} AS window_end FROM {table}")
+    many = -(-lengths[1] // lengths[0])
+    if many > MOST_WINDOWS:
+        raise binder.unsupported(f"hop with {many} windows for a row (at most {MOST_WINDOWS})", node)
+    begins = f"{begins} - {every} * hops.number"
+    return parsed(
+        f"SELECT rows.*, {begins} AS window_start, {begins} + {size} AS window_end "
+        f"FROM {table} AS rows, generate_series(0, {many - 1}) AS hops(number) WHERE {moment} < {begins} + {size}"
+    )
+
+
+def parsed(text: str) -> exp.Expr:
+    """The tree of a query that no user wrote: its parts have no places."""
+    (statement,) = parse(text)
+    assert isinstance(statement, Plain)
+    for node in statement.tree.walk():
+        node.meta.pop("start", None)
+        node.meta.pop(KEYWORD, None)
+    return statement.tree
+
+
+def length_of(binder: Binder, clause: ClauseContext, tree: exp.Expr, name: str) -> int:
+    """A constant length of time that is the same everywhere, in microseconds."""
+    found = clause.scalars.any(tree)
+    length = folded(found.length()) if isinstance(found, Interval) and found.months is None else None
+    if length is None or length.op != "lit" or not isinstance(length.params[1], int) or length.params[1] <= 0:
+        raise binder.source.error(f"{name} takes constant intervals of days, hours, minutes or seconds", tree)
+    return length.params[1]

@@ -1,0 +1,56 @@
+"""What clients learn of an engine from the system catalogs: psql's \\d, names and arrays in a driver, the search path."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+
+import psycopg
+import pytest
+
+from tests.support.server import RunningServer
+
+TABLES = """
+CREATE SCHEMA s; CREATE TABLE s.w (i bigint);
+CREATE TABLE t (a bigint PRIMARY KEY, b text NOT NULL DEFAULT 'x');
+CREATE INDEX t_b ON t (b);
+"""
+
+
+@pytest.fixture
+def client(served: RunningServer):
+    with psycopg.connect(served.conninfo(), autocommit=True) as connection:
+        connection.execute(TABLES)
+        yield connection
+
+
+@pytest.mark.parametrize("binary", [False, True], ids=["text", "binary"])
+def test_arrays_and_names_of_the_catalogs_are_read_as_such(client, binary: bool) -> None:
+    text = """
+        SELECT %s::regclass, array_agg(attname ORDER BY attnum), array_agg(attnotnull ORDER BY attnum), array_agg(attnum)
+        FROM pg_attribute WHERE attrelid = %s::regclass
+    """
+    row = client.cursor(binary=binary).execute(text, ("t", "t")).fetchone()
+    assert row == ("t", ["a", "b"], [True, True], [1, 2])
+
+
+def test_search_path_of_a_client_is_its_own(served: RunningServer, client) -> None:
+    client.execute("SET search_path TO s, public")
+    assert client.execute("SELECT count(*) FROM w").fetchone() == (0,)
+    assert client.execute("SELECT current_schema()").fetchone() == ("s",)
+    with psycopg.connect(served.conninfo(), autocommit=True) as other, pytest.raises(psycopg.errors.UndefinedTable):
+        other.execute("SELECT count(*) FROM w")
+    client.execute("RESET ALL")
+    assert client.execute("SELECT current_schema()").fetchone() == ("public",)
+
+
+@pytest.mark.skipif(shutil.which("psql") is None, reason="psql is not installed")
+def test_psql_describes_a_table(served: RunningServer, client) -> None:
+    ran = subprocess.run(
+        ["psql", served.conninfo(), "-c", "\\d t", "-c", "\\dt s.*"], capture_output=True, text=True, timeout=60
+    )
+    assert ran.returncode == 0, ran.stderr
+    lines = [" ".join(line.split()) for line in ran.stdout.splitlines()]
+    assert "a | bigint | | not null |" in lines and "b | text | | not null | 'x'::text" in lines
+    assert '"t_pkey" PRIMARY KEY, btree (a)' in lines and '"t_b" btree (b)' in lines
+    assert any(line.startswith("s | w | table |") for line in lines)

@@ -1,0 +1,41 @@
+"""Windows of time, series of columns and nearest rows are kept up to date: a view is what its query gives, after every change."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from tests.support.executors import make_engine
+
+QUERIES = [
+    "SELECT k, window_start, window_end FROM tumble(t, at, INTERVAL '1 hour')",
+    "SELECT window_start, count(*), sum(k) FROM hop(t, at, INTERVAL '20 minutes', INTERVAL '50 minutes') GROUP BY window_start",
+    "SELECT t.k, n FROM t, generate_series(k, 4) g(n)",
+    "SELECT t.k, n FROM t LEFT JOIN generate_series(1, t.k, 2) g(n) ON n > 1",
+    "SELECT t.k, t.at, q.price FROM t ASOF LEFT JOIN q ON t.k = q.k AND t.at >= q.at",
+    "SELECT t.k, q.price FROM t ASOF JOIN q ON q.at > t.at",
+]
+
+pytestmark = pytest.mark.executors("stages")
+
+
+@pytest.mark.executors(spark=[0])
+@pytest.mark.parametrize("number", range(len(QUERIES)))
+def test_view_is_what_its_query_gives(number: int) -> None:
+    pick = random.Random(number)
+    with make_engine() as engine:
+        engine.sql("CREATE TABLE t (k BIGINT, at TIMESTAMP); CREATE TABLE q (k BIGINT, at TIMESTAMP, price BIGINT)")
+        engine.sql(f"CREATE MATERIALIZED VIEW v AS {QUERIES[number]}")
+        for step in range(12):
+            moment = (
+                f"'2024-01-01 {pick.randrange(24):02}:{pick.randrange(60):02}:00'" if pick.random() < 0.9 else "NULL"
+            )
+            engine.sql(f"INSERT INTO t VALUES ({pick.randrange(4)}, {moment})")
+            engine.sql(
+                f"INSERT INTO q VALUES ({pick.randrange(4)}, '2024-01-01 {pick.randrange(24):02}:00:00', {step})"
+            )
+            if pick.random() < 0.4:
+                engine.sql(f"DELETE FROM {pick.choice('tq')} WHERE k = {pick.randrange(4)}")
+            assert sorted(map(repr, engine.view("v").rows())) == sorted(map(repr, engine.sql(QUERIES[number]).rows()))
+        assert engine.view("v").rows()
