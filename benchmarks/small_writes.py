@@ -37,6 +37,11 @@ def layer_alone(calls: int = 20_000) -> float:
     """Seconds that `insert` and `advance` spend on finding the session, its transaction and its write set."""
     engine = tk.Engine(autocommit=False)
     core = core_of(engine)
+
+    def calls_of_an_epoch() -> None:
+        core.write(lambda into: None)
+        core.check_no_transaction()
+
     return min(timeit.repeat(calls_of_an_epoch, number=calls)) / calls
 
 
