@@ -13,14 +13,27 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tektite.engine.core import core_of
-from tektite.errors import IncorrectError, TektiteError
+from tektite.engine.write_set import WriteSet
+from tektite.errors import FaultError, IncorrectError, TektiteError
+from tektite.server.work import CancellableCall, WorkerThreads
 
 if TYPE_CHECKING:
     from tektite.engine.engine import Engine
+    from tektite.engine.input_core import InputCore
+
+Done: TypeAlias = Callable[[Exception | None], None]
+Insert: TypeAlias = "tuple[InputCore, list[tuple[Any, ...]], Done]"
+
+SHORT = 0.002
+"""Seconds up to which an epoch is closed in the event loop: a worker's turn takes a tenth of that, and other clients
+wait as long.
+"""
 
 
 @dataclass(frozen=True)
@@ -107,11 +120,109 @@ class DurabilityWatch:
 
 
 class Epochs:
-    """Closes epochs by a policy, and knows when they are durable."""
+    """Closes epochs by a policy, and knows when they are durable.
 
-    def __init__(self, engine: Engine, policy: EpochPolicy) -> None:
+    Inserts that come while the event loop handles what has arrived are committed together, when it has handled all of it: so
+    those of many clients share an epoch, and nobody waits for others to come. If the engine refuses what they wrote together,
+    each is committed alone.
+    """
+
+    def __init__(self, engine: Engine, policy: EpochPolicy, workers: WorkerThreads) -> None:
         self.policy = policy
-        self._watch = DurabilityWatch(engine) if core_of(engine).storage is not None else None
+        self._core = core_of(engine)
+        self._workers = workers
+        self._watch = DurabilityWatch(engine) if self._core.storage is not None else None
+        self._inserts: list[Insert] = []
+        self._is_closing = False
+        self._seconds = 0.0
+        """How long closing an epoch took lately."""
+
+    def insert(self, source: InputCore, rows: list[tuple[Any, ...]], done: Done) -> None:
+        """Insert rows in the next epoch; `done` is called in the event loop with None, or with what went wrong."""
+        self._inserts.append((source, rows, done))
+        if self._is_closing or len(self._inserts) > 1:
+            return
+        loop = asyncio.get_running_loop()
+        if self.policy.seconds:
+            loop.call_later(self.policy.seconds, self._close_epoch)
+        else:
+            loop.call_soon(self._close_epoch)
+
+    def _close_epoch(self) -> None:
+        """Commit the inserts that wait: here, if the engine is free and epochs are short, or else in a worker."""
+        taken, self._inserts = self._inserts, []
+        if not taken:
+            return
+        held = self._core.lock.held
+        if self._seconds < SHORT and held.acquire(blocking=False):
+            try:
+                failed = self._commit(taken)
+            finally:
+                held.release()
+            self._committed(taken, failed)
+            return
+        self._is_closing = True
+        future = self._workers.start(CancellableCall(lambda: self._commit(taken)))
+        future.add_done_callback(lambda done: self._closed(taken, done))
+
+    def _closed(self, taken: list[Insert], future: asyncio.Future[list[Exception | None]]) -> None:
+        """A worker has closed an epoch: what came meanwhile is next."""
+        self._is_closing = False
+        error = None if future.cancelled() else future.exception()
+        if future.cancelled() or error is not None:
+            refused = (
+                error if isinstance(error, Exception) else FaultError("the epoch was not closed: the server stops")
+            )
+            self._committed(taken, [refused] * len(taken))
+        else:
+            self._committed(taken, future.result())
+        if self._inserts:
+            asyncio.get_running_loop().call_soon(self._close_epoch)
+
+    def _commit(self, taken: list[Insert]) -> list[Exception | None]:
+        """Commit inserts together or, if that is refused, each alone; what went wrong with each."""
+        began = time.perf_counter()
+        with self._core.lock.held:
+            self._core.lock.roll_forward()
+            try:
+                self._write(taken)
+                found: list[Exception | None] = [None] * len(taken)
+            except TektiteError as error:
+                found = [error] if len(taken) == 1 else [self._alone(each) for each in taken]
+        self._seconds = 0.8 * self._seconds + 0.2 * (time.perf_counter() - began)
+        return found
+
+    def _alone(self, insert: Insert) -> Exception | None:
+        try:
+            self._write([insert])
+        except TektiteError as error:
+            return error
+        return None
+
+    def _write(self, taken: list[Insert]) -> None:
+        by_source: dict[InputCore, list[tuple[Any, ...]]] = {}
+        for source, rows, _ in taken:
+            by_source.setdefault(source, []).extend(rows)
+        is_explicit = self.policy.kind == "explicit"
+        writes = self._core.writes if is_explicit else WriteSet()
+        for source, rows in by_source.items():
+            source.write(rows, None, 1, "insert", writes)
+        if not is_explicit:
+            self._core.commit(writes)
+
+    def _committed(self, taken: list[Insert], failed: list[Exception | None]) -> None:
+        """Tell everybody, once what was committed is durable."""
+        if self._watch is None or self.policy.kind == "explicit":
+            for (_, _, done), error in zip(taken, failed, strict=True):
+                done(error)
+            return
+
+        def tell(durable: asyncio.Future[None]) -> None:
+            lost = None if durable.cancelled() else durable.exception()
+            for (_, _, done), error in zip(taken, failed, strict=True):
+                done(error or (lost if isinstance(lost, Exception) else None))
+
+        self._watch.wait().add_done_callback(tell)
 
     async def until_durable(self) -> None:
         """Wait until everything that is committed is durable; at once without a storage."""

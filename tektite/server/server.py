@@ -40,7 +40,7 @@ class Server:
         self.users = Users(plan.users)
         self.connections = Connections(plan.limits.connections)
         self.workers = WorkerThreads(plan.limits.threads)
-        self.epochs = Epochs(engine, plan.epochs)
+        self.epochs = Epochs(engine, plan.epochs, self.workers)
         self.is_stopping = False
         self.port = plan.port
         """Where PostgreSQL's clients connect; known once it has started."""

@@ -18,8 +18,10 @@ from tektite.server.work import CallCancelled, CancellableCall
 from tektite.sql import Result, runner
 from tektite.sql.parse import parser
 from tektite.sql.statements.describe import Description, describe
+from tektite.sql.statements.direct import LookupByKey, RowInsert, key_lookup, row_insert
 
 if TYPE_CHECKING:
+    from tektite.server.epochs import Done
     from tektite.server.server import Server
     from tektite.values.types import Type
 
@@ -48,6 +50,10 @@ class KnownStatement:
     statement: parser.Statement | None
     """None for a text without any."""
     description: Description = field(default_factory=lambda: Description({}, None))
+    insert: RowInsert | None = None
+    """What it does, if that is to insert given rows."""
+    lookup: LookupByKey | None = None
+    """What it asks for, if that is the rows under a key."""
 
     @property
     def is_read(self) -> bool:
@@ -127,8 +133,40 @@ class ClientSession:
             return KnownStatement(text, None)
         if not described:
             return KnownStatement(text, found[0])
-        known = await self.call(lambda: describe(runner(self.server.engine), found[0], declared))
-        return KnownStatement(text, found[0], known)
+        return await self.call(lambda: self._described(text, found[0], declared))
+
+    def _described(self, text: str, statement: parser.Statement, declared: Mapping[str, Type]) -> KnownStatement:
+        sql = runner(self.server.engine)
+        found = describe(sql, statement, declared)
+        insert, lookup = row_insert(sql, statement, found.parameters), key_lookup(sql, statement, found.parameters)
+        return KnownStatement(text, statement, found, insert, lookup)
+
+    def insert_at_once(self, known: KnownStatement, values: Mapping[str, Any], done: Done) -> bool:
+        """Insert the rows of a statement in the next epoch that clients share, if it is such a statement and no block is open;
+        whether it is. `done` is called when that has happened, with what went wrong.
+        """
+        insert = known.insert
+        if insert is None or self.is_in_transaction or self.server.is_stopping:
+            return False
+        if not insert.stands(runner(self.server.engine)):
+            return False
+        self.server.epochs.insert(insert.source, insert.rows(values), done)
+        return True
+
+    def look_up_at_once(self, known: KnownStatement, values: Mapping[str, Any]) -> list[tuple[Any, ...]] | None:
+        """The rows of a statement that looks up a key, if it is one and the engine is free; else None."""
+        lookup = known.lookup
+        if lookup is None or self.is_in_transaction:
+            return None
+        core = core_of(self.server.engine)
+        held = core.lock.held
+        if not held.acquire(blocking=False):
+            return None
+        try:
+            core.lock.roll_forward()
+            return lookup.rows(values) if lookup.stands(runner(self.server.engine)) else None
+        finally:
+            held.release()
 
     async def run(self, known: KnownStatement, values: Mapping[str, Any]) -> Result:
         """Run a statement with values for its parameters."""

@@ -14,6 +14,8 @@ from tests.support.executors import chosen
 
 HERE = Path(__file__).parents[1]
 LOCAL = {
+    "sql/test_direct.py": "which statements need no plan in this process",
+    "sql/test_describe.py": "what statements take and give, before anything runs",
     "engine/test_client_protocol.py": "what any client offers, in this process or another",
     "engine/test_texts.py": "what the dictionary of this process keeps",
     "engine/test_declarations.py": "what is refused and what is kept, before anything runs",

@@ -17,4 +17,5 @@ sqlstates     errors as PostgreSQL's clients expect them
 startup       TLS, cancel requests, the startup packet, authentication
 text_columns  columns of a result as texts
 types         our types as PostgreSQL's, and values as text and binary
+waits         how handling a message may end
 """

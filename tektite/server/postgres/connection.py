@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from traceback import extract_tb
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 from tektite.errors import TektiteError
 from tektite.server.postgres import messages
@@ -18,6 +18,7 @@ from tektite.server.postgres.extended import ExtendedQueries
 from tektite.server.postgres.messages import FrameReader, ProtocolError
 from tektite.server.postgres.sqlstates import error_fields
 from tektite.server.postgres.startup import Startup
+from tektite.server.postgres.waits import Handled, Outcome
 
 if TYPE_CHECKING:
     from tektite.server.server import Server
@@ -44,6 +45,8 @@ class PostgresConnection(asyncio.Protocol):
         self._reading: asyncio.Future[None] | None = None
         """Whoever waits for more bytes while the connection is busy."""
         self._is_reading = True
+        self._is_waiting = False
+        """Whether a message is being handled without a task."""
         self._can_write = asyncio.Event()
         self._can_write.set()
         self._ending = ""
@@ -62,7 +65,9 @@ class PostgresConnection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         """Bytes have arrived."""
         self.reader.feed(data)
-        if self._task is None:
+        if self.queries is not None:
+            self._limit_idling()
+        if self._task is None and not self._is_waiting:
             self._pump()
         elif self._reading is not None:
             if not self._reading.done():
@@ -104,7 +109,16 @@ class PostgresConnection(asyncio.Protocol):
         if seconds:
             self._timer = asyncio.get_running_loop().call_later(seconds, self._is_late, reason)
 
+    def _limit_idling(self) -> None:
+        """Begin to wait for the client's next words."""
+        seconds = self.server.plan.limits.idle_seconds
+        if seconds:
+            self.limit_time(seconds, f"it said nothing for {seconds:g} seconds")
+
     def _is_late(self, reason: str) -> None:
+        if self._task is not None or self._is_waiting:  # it is the client that waits
+            self._limit_idling()
+            return
         self.server.log.warning("connection closed", peer=self.peer, reason=reason)
         self.abort()
 
@@ -147,7 +161,8 @@ class PostgresConnection(asyncio.Protocol):
     def end(self, reason: str) -> None:
         """Tell the client that the server stops, and close when what runs has ended."""
         self._ending = reason
-        if self._task is None or (self.queries is not None and self.queries.is_streaming):
+        is_idle = self._task is None and not self._is_waiting
+        if is_idle or (self.queries is not None and self.queries.is_streaming):
             self._say_end()
 
     def _say_end(self) -> None:
@@ -174,9 +189,13 @@ class PostgresConnection(asyncio.Protocol):
                 continue
             if waiting is None:
                 break
-            if waiting is not HANDLED:
-                self._task = asyncio.get_running_loop().create_task(self._wait(cast("Awaitable[None]", waiting)))
-                return
+            if waiting is Handled.AT_ONCE:
+                continue
+            if waiting is Handled.LATER:
+                self._is_waiting = True
+            else:
+                self._task = asyncio.get_running_loop().create_task(self._wait(waiting))
+            return
         if self._out and self.reader.waiting == 0 and self.queries is not None and not self.queries.is_pipelining:
             self.flush()
 
@@ -192,23 +211,37 @@ class PostgresConnection(asyncio.Protocol):
                     return
         finally:
             self._task = None
-        if self._is_closed:
-            return
+        if not self._is_closed:
+            self._go_on()
+
+    def _go_on(self) -> None:
         if self._ending:
             self._say_end()
             return
         self._resume_reading()
         self._pump()
 
-    def _next(self) -> Awaitable[None] | object | None:
-        """Handle one frame: what to wait for, `HANDLED`, or None if no frame is complete."""
+    def resume(self, report: Callable[[], None]) -> None:
+        """Go on with the next message, after a report on one that was handled `LATER`."""
+        self._is_waiting = False
+        if self._is_closed:
+            return
+        try:
+            report()
+        except BaseException as error:
+            if not self._failed(error):
+                return
+        self._go_on()
+
+    def _next(self) -> Outcome:
+        """Handle one frame: how that ended, or None if no frame is complete."""
         if self._startup is not None:
             return self._startup.next()
         frame = self.reader.next()
         if frame is None:
             return None
         assert self.queries is not None
-        return self.queries.handle(*frame) or HANDLED
+        return self.queries.handle(*frame) or Handled.AT_ONCE
 
     async def next_frame(self) -> tuple[int, bytes]:
         """The next frame, for a handler that reads on while it runs."""
@@ -234,6 +267,7 @@ class PostgresConnection(asyncio.Protocol):
         self._startup = None
         self.queries = queries
         self.number = number
+        self._limit_idling()
 
     def _failed(self, error: BaseException) -> bool:
         """Report what failed; whether the connection goes on."""
@@ -256,9 +290,3 @@ def place_of(error: BaseException) -> str:
     frames = extract_tb(error.__traceback__)
     ours = [frame for frame in frames if "tektite" in frame.filename][-1:]
     return ", ".join(f"{frame.filename}:{frame.lineno}" for frame in [*ours, *frames[-1:]])
-
-
-HANDLED: object = object()
-"""Stands for a frame that was handled at once."""
-
-Handler = Callable[[Any], Awaitable[None] | None]

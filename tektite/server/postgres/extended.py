@@ -15,13 +15,16 @@ from tektite.server.postgres.run_commands import CommandRunner
 from tektite.server.postgres.settings import Settings
 from tektite.server.postgres.sqlstates import error_fields
 from tektite.server.postgres.types import oid_of
+from tektite.server.postgres.waits import Handled, Outcome
 from tektite.server.sessions import ClientSession, KnownStatement
 from tektite.sql import Result
+from tektite.sql.statements.statement_cache import carries_data
 from tektite.values.types import Type
 
 if TYPE_CHECKING:
     from tektite.server.postgres.connection import PostgresConnection
 
+SYNC = ord("S")
 TOGETHER = ("INSERT", "UPDATE", "DELETE", "SELECT", "VALUES", "WITH", "TABLE")
 """Statements that share one transaction if a simple query has several of them."""
 
@@ -44,7 +47,7 @@ class ExtendedQueries:
         self._is_simple = False
         self._text, self._offset = "", 0
         self._is_implicit = False
-        self._handlers: dict[int, Callable[[bytes], Awaitable[None] | None]] = {
+        self._handlers: dict[int, Callable[[bytes], Outcome]] = {
             ord("Q"): self._query, ord("P"): self._parse, ord("B"): self._bind, ord("D"): self._describe,
             ord("E"): self._execute, ord("C"): self._close, ord("H"): self._flush, ord("S"): self._sync,
             ord("X"): self._terminate, ord("d"): self._stray, ord("c"): self._stray, ord("f"): self._stray,
@@ -52,7 +55,7 @@ class ExtendedQueries:
 
     # ------------------------------------------------------------------ all messages
 
-    def handle(self, kind: int, body: bytes) -> Awaitable[None] | None:
+    def handle(self, kind: int, body: bytes) -> Outcome:
         """Handle one message; what to wait for, if it takes longer."""
         if self._is_skipping and kind not in (ord("S"), ord("X")):
             return None
@@ -204,7 +207,7 @@ class ExtendedQueries:
         self.portals[portal] = Portal(statement, bound_values(statement, formats, values), results)
         self.connection.send(messages.BIND_COMPLETE)
 
-    def _describe(self, body: bytes) -> Awaitable[None]:
+    def _describe(self, body: bytes) -> Outcome:
         fields = Fields(body)
         kind, name = fields.byte(), fields.text()
         fields.end()
@@ -213,8 +216,23 @@ class ExtendedQueries:
         if kind == ord("P") and name in self.commands.cursors.by_name:
             return self._describe_cursor(name)
         if kind == ord("P"):
-            return self._describe_portal(self.portals.named(name))
+            portal = self.portals.named(name)
+            return self._describe_at_once(portal) or self._describe_portal(portal)
         raise ProtocolError("Describe is about a statement (S) or a portal (P)")
+
+    def _describe_at_once(self, portal: Portal) -> Outcome:
+        """Answer for a statement whose columns are known, if they are."""
+        statement = portal.statement
+        known = statement.known
+        if known is None or not statement.is_described or portal.is_run:
+            return None
+        if known.lookup is not None:
+            self.connection.send(statement.shape(known.lookup.columns, portal.formats).description)
+            return Handled.AT_ONCE
+        if known.description.columns is None:
+            self.connection.send(messages.NO_DATA)
+            return Handled.AT_ONCE
+        return None
 
     async def _describe_statement(self, statement: PreparedStatement) -> None:
         await self.describe(statement)
@@ -241,15 +259,40 @@ class ExtendedQueries:
     async def _columns(self, statement: PreparedStatement) -> list[tuple[str, Type]] | None:
         if statement.command is not None:
             return self.commands.columns(statement.command)
-        return None if statement.known is None else statement.known.description.columns
+        return statement.columns
 
-    def _execute(self, body: bytes) -> Awaitable[None]:
+    def _execute(self, body: bytes) -> Outcome:
         fields = Fields(body)
         name, most = fields.text(), fields.integer()
         fields.end()
         portal = self.portals.named(name)
         self._text, self._offset = portal.statement.text, 0
-        return self._execute_portal(portal, most)
+        return (self._execute_at_once(portal) if not most else None) or self._execute_portal(portal, most)
+
+    def _execute_at_once(self, portal: Portal) -> Outcome:
+        """Run a statement that is known to be short, without a worker; None if it is not, or the engine is busy."""
+        statement, connection = portal.statement, self.connection
+        known = statement.known
+        if known is None or portal.is_run or not statement.is_described:
+            return None
+        if known.lookup is not None:
+            found = self.session.look_up_at_once(known, portal.values)
+            if found is None:
+                return None
+            connection.send(statement.shape(known.lookup.columns, portal.formats).rows(found))
+            connection.send(messages.command_complete(f"SELECT {len(found)}"))
+            return Handled.AT_ONCE
+        if known.insert is not None and connection.reader.next_kind == SYNC:
+            tag = messages.command_complete(f"INSERT 0 {len(known.insert.cells)}")
+
+            def report(error: Exception | None) -> None:
+                if error is not None:
+                    raise error
+                connection.send(tag)
+
+            done = lambda error: connection.resume(lambda: report(error))  # noqa: E731
+            return Handled.LATER if self.session.insert_at_once(known, portal.values, done) else None
+        return None
 
     async def _execute_portal(self, portal: Portal, most: int) -> None:
         statement = portal.statement
@@ -259,9 +302,18 @@ class ExtendedQueries:
         if statement.known is None or statement.known.statement is None:
             self.connection.send(messages.EMPTY_QUERY)
             return
+        await self._begin_implicitly(statement.known)
         await self._run(portal)
         if not portal.is_sent:
             await self.send_portal(portal, most)
+
+    async def _begin_implicitly(self, known: KnownStatement) -> None:
+        """Statements that are sent together, up to a Sync, count together: one that writes and is not the last begins a block."""
+        if self._is_implicit or self.session.is_in_transaction or self.connection.reader.next_kind == SYNC:
+            return
+        if known.statement is not None and carries_data(known.statement):
+            await self.session.call(self.session.begin)
+            self._is_implicit = True
 
     async def send_portal(self, portal: Portal, most: int) -> None:
         """Send rows of a portal, at most so many (0 is all), and the tag or that there are more."""
@@ -292,12 +344,12 @@ class ExtendedQueries:
             portal.is_run, portal.is_sent = True, True
             await self.commands.stream_rows(result, portal.formats, with_columns=False)
             return
-        self.check_columns(known, result)
+        self.check_columns(portal.statement, result)
         portal.table, portal.tag, portal.is_run = result.table, tag_of(result), True
 
-    def check_columns(self, known: KnownStatement, result: Result) -> None:
+    def check_columns(self, statement: PreparedStatement, result: Result) -> None:
         """Refuse a result whose columns are other ones than the client was told: a table was made anew meanwhile."""
-        told = known.description.columns
+        told = statement.columns
         if told is None or result.table is None:
             return
         if [oid_of(type) for _, type in told] != [oid_of(type) for _, type in columns_of(result.table)]:
@@ -317,13 +369,23 @@ class ExtendedQueries:
     def _flush(self, body: bytes) -> None:
         self.connection.flush()
 
-    def _sync(self, body: bytes) -> Awaitable[None] | None:
+    def _sync(self, body: bytes) -> Outcome:
         self._is_skipping = False
         self._is_simple = True  # an error of the commit is followed by ReadyForQuery at once
+        if self._is_implicit:
+            self._is_implicit = False
+            return self._commit_implicitly()
         if not self.session.is_in_transaction:
             self.portals.clear()
         self.ready()
         return None
+
+    async def _commit_implicitly(self) -> None:
+        """End the block that statements up to a Sync share."""
+        self.portals.clear()
+        if self.session.is_in_transaction:
+            await self.session.commit()
+        self.ready()
 
 
 def tag_of(result: Result) -> str:

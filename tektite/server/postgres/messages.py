@@ -53,6 +53,11 @@ class FrameReader:
         """How many bytes have come and were not taken yet."""
         return len(self._buffer) - self._at
 
+    @property
+    def next_kind(self) -> int | None:
+        """The type of the next frame, if something of it has come."""
+        return self._buffer[self._at] if len(self._buffer) > self._at else None
+
     def startup(self) -> tuple[int, bytes] | None:
         """The code and the body of a frame without a type, once it is complete."""
         if self.waiting < 8:

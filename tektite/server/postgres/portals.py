@@ -12,6 +12,7 @@ from tektite.errors import NotFoundError
 from tektite.server.postgres import types
 from tektite.server.postgres.commands import SessionCommand
 from tektite.server.postgres.messages import Fields, ProtocolError
+from tektite.server.postgres.rows import Columns, RowShape
 from tektite.server.sessions import KnownStatement
 from tektite.values.types import String, Type
 
@@ -25,6 +26,15 @@ class PreparedStatement:
     command: SessionCommand | None = None
     known: KnownStatement | None = None
     is_described: bool = False
+    _shapes: dict[tuple[int, ...], RowShape] = field(default_factory=dict)
+
+    def shape(self, columns: Columns, formats: Sequence[int]) -> RowShape:
+        """How its rows are written in some formats; made once, because it is run often."""
+        asked = tuple(formats)
+        found = self._shapes.get(asked)
+        if found is None:
+            found = self._shapes[asked] = RowShape(columns, asked)
+        return found
 
     @property
     def labels(self) -> list[str]:
@@ -39,6 +49,16 @@ class PreparedStatement:
 
     def type(self, label: str) -> Type:
         return String if self.known is None else self.known.description.parameters.get(label, String)
+
+    @property
+    def columns(self) -> list[tuple[str, Type]] | None:
+        """The columns of its result; None if it gives no rows."""
+        found = None if self.known is None else self.known.description
+        if found is None or found.columns is None:
+            return None
+        said = found.declared or ("",) * len(found.columns)
+        pairs = zip(found.columns, [*said, *[""] * (len(found.columns) - len(said))], strict=True)
+        return [(title, types.catalog_type(type, name) if name else type) for (title, type), name in pairs]
 
     def declared(self) -> dict[str, Type]:
         """The types that the client declared, by label."""

@@ -15,13 +15,12 @@ import pyarrow as pa
 
 from tektite.server.postgres.messages import row_description
 from tektite.server.postgres.text_columns import lengths_and_bytes, text_column
-from tektite.server.postgres.types import SIZES, TEXT, modifier_of, oid_of, writer
+from tektite.server.postgres.types import TEXT, catalog_type, modifier_of, oid_of, size_of, sized, writer
 from tektite.values.types import Type
 from tektite.values.words import type_from_arrow
 
 Columns = Sequence[tuple[str, Type]]
 NULL = struct.pack("!i", -1)
-_LENGTH = struct.Struct("!i")
 _HEAD = struct.Struct("!cih")
 PIECE_ROWS = 8192
 """Rows that are written at a time: enough for the loop, few enough to keep memory bounded."""
@@ -31,7 +30,12 @@ FEW = 64
 
 def columns_of(table: pa.Table) -> list[tuple[str, Type]]:
     """The names and types of a result's columns."""
-    return [(field.name, type_from_arrow(field.type)) for field in table.schema]
+    found = []
+    for field in table.schema:
+        declared = (field.metadata or {}).get(b"pg_type", b"").decode()
+        type = type_from_arrow(field.type)
+        found.append((field.name, catalog_type(type, declared) if declared else type))
+    return found
 
 
 def formats_of(asked: Sequence[int], columns: int) -> list[int]:
@@ -44,7 +48,7 @@ def formats_of(asked: Sequence[int], columns: int) -> list[int]:
 def described(columns: Columns, formats: Sequence[int]) -> bytes:
     """The description of a result's columns."""
     return row_description(
-        (name, oid_of(type), SIZES[oid_of(type)], modifier_of(type), form)
+        (name, oid_of(type), size_of(type), modifier_of(type), form)
         for (name, type), form in zip(columns, formats_of(formats, len(columns)), strict=True)
     )
 
@@ -64,6 +68,25 @@ def data_rows(table: pa.Table, types: Sequence[Type], formats: Sequence[int]) ->
         yield b"".join([data_row(row) for row in zip(*cells, strict=True)])
 
 
+class RowShape:
+    """How rows of some columns are written in some formats."""
+
+    def __init__(self, columns: Columns, formats: Sequence[int]) -> None:
+        self.description = described(columns, formats)
+        forms = formats_of(formats, len(columns))
+        self._writers = [writer(type, form) for (_, type), form in zip(columns, forms, strict=True)]
+
+    def rows(self, rows: Sequence[tuple[Any, ...]]) -> bytes:
+        """Rows as messages."""
+        writers = self._writers
+        return b"".join(
+            [
+                data_row([NULL if v is None else sized(write(v)) for v, write in zip(row, writers, strict=True)])
+                for row in rows
+            ]
+        )
+
+
 def written_cells(table: pa.Table, types: Sequence[Type], formats: Sequence[int]) -> list[list[bytes]]:
     """The values of each column, each behind its length."""
     writers = [writer(type, form) for type, form in zip(types, formats, strict=True)]
@@ -71,11 +94,6 @@ def written_cells(table: pa.Table, types: Sequence[Type], formats: Sequence[int]
         [NULL if value is None else sized(write(value)) for value in column.to_pylist()]
         for column, write in zip(table.columns, writers, strict=True)
     ]
-
-
-def sized(data: bytes) -> bytes:
-    """A value behind its length."""
-    return _LENGTH.pack(len(data)) + data
 
 
 def data_row(cells: Sequence[bytes]) -> bytes:

@@ -38,8 +38,11 @@ BY_MESSAGE: tuple[tuple[str, str], ...] = (
     (r"there is a prepared statement .* already", "42P05"),
     (r"syntax error", "42601"),
     (r"there is no (value for )?parameter", "42P02"),
-    (r"may not be NULL|NULL in (a |the )?(key|required|column)|is required|must not be NULL", "23502"),
-    (r"same key|key .* (is there already|exists|twice)|unique|PRIMARY KEY .*(twice|already)", "23505"),
+    (r"cannot be NULL|may not be NULL|NULL in (a |the )?(key|required|column)|is required|must not be NULL", "23502"),
+    (
+        r"same key|two rows with the key|key .* (is there already|exists|twice)|unique|PRIMARY KEY .*(twice|already)",
+        "23505",
+    ),
     (r"GROUP BY|aggregate cannot be used", "42803"),
     (r"division by zero|divided by zero", "22012"),
     (r"out of range|overflow|does not fit|beyond", "22003"),

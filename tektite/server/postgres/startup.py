@@ -11,6 +11,7 @@ from tektite.server.postgres import messages
 from tektite.server.postgres.extended import ExtendedQueries
 from tektite.server.postgres.messages import Fields, ProtocolError
 from tektite.server.postgres.settings import REPORTED, Settings
+from tektite.server.postgres.waits import Handled, Outcome
 from tektite.server.scram import MECHANISM, Exchange, WrongPassword
 from tektite.server.sessions import ClientSession
 
@@ -32,10 +33,8 @@ class Startup:
         self._exchange: Exchange | None = None
         self._is_continued = False
 
-    def next(self) -> Awaitable[None] | object | None:
+    def next(self) -> Outcome:
         """Handle one frame; see `PostgresConnection._next`."""
-        from tektite.server.postgres.connection import HANDLED
-
         reader = self.connection.reader
         if self._parameters is not None:
             reader.limit = messages.STARTUP_LIMIT
@@ -43,11 +42,11 @@ class Startup:
             if frame is None:
                 return None
             self._answer(*frame)
-            return HANDLED
+            return Handled.AT_ONCE
         found = reader.startup()
         if found is None:
             return None
-        return self._begin(*found) or HANDLED
+        return self._begin(*found) or Handled.AT_ONCE
 
     def _begin(self, code: int, body: bytes) -> Awaitable[None] | None:
         connection = self.connection

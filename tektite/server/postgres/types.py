@@ -10,9 +10,12 @@ import datetime
 import decimal
 import struct
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, Final
 
 from tektite.errors import IncorrectError, UnsupportedError
+from tektite.sql.catalog.array_text import array_elements
+from tektite.sql.catalog.pg_types import BY_OID, PG_TYPES, PgType
 from tektite.values import types
 from tektite.values.types import DecimalType, Type
 
@@ -40,9 +43,27 @@ KINDS: Final[dict[int, Type]] = {
 """The type of ours that a parameter of a type of PostgreSQL's has."""
 
 
+@dataclass(frozen=True, slots=True)
+class CatalogType(Type):
+    """A type of ours that system relations call by one of PostgreSQL's: a name, an oid, an array that is written as a text."""
+
+    declared: PgType = BY_OID[TEXT_OID]
+
+
+def catalog_type(type: Type, name: str) -> Type:
+    """A type of ours by the name that a column of a system relation has for it."""
+    found = PG_TYPES.get(name)
+    return type if found is None else CatalogType(type.kind, found)
+
+
 def oid_of(type: Type) -> int:
     """The number of a type."""
-    return OIDS.get(type.kind, TEXT_OID)
+    return type.declared.oid if isinstance(type, CatalogType) else OIDS.get(type.kind, TEXT_OID)
+
+
+def size_of(type: Type) -> int:
+    """The bytes of a value; -1 where they differ."""
+    return type.declared.length if isinstance(type, CatalogType) else SIZES[oid_of(type)]
 
 
 def modifier_of(type: Type) -> int:
@@ -128,8 +149,45 @@ WRITE_BINARY: Final[dict[str, Callable[[Any], bytes]]] = {
 }
 
 
+NARROW: Final = {INT2: "!h", INT4: "!i", INT8: "!q", BOOL: "!?", FLOAT4: "!f", FLOAT8: "!d"}
+
+
+def declared_writer(type: PgType) -> Callable[[Any], bytes]:
+    """What writes values of one of PostgreSQL's types as binary. Of arrays, which are texts here, every element is written."""
+    if type.category == "A":
+        element = BY_OID[type.element]
+        write = declared_writer(element)
+        first = 0 if type.name.endswith("vector") else 1
+
+        def array(value: str) -> bytes:
+            texts = value.split() if not value.startswith("{") else array_elements(value)
+            cells = [b"\xff\xff\xff\xff" if t is None else sized(write(from_text(element, t))) for t in texts]
+            if not cells:
+                return struct.pack("!iiI", 0, 0, element.oid)
+            return struct.pack("!iiIii", 1, int(None in texts), element.oid, len(cells), first) + b"".join(cells)
+
+        return array
+    if type.oid in NARROW:
+        return struct.Struct(NARROW[type.oid]).pack
+    if type.category == "N" and type.length == 4:  # an oid
+        return lambda value: struct.pack("!I", int(value) & 0xFFFFFFFF)
+    return lambda value: str(value).encode()
+
+
+def from_text(type: PgType, text: str) -> Any:
+    """An element of an array that is a text, as a value."""
+    return int(text) if type.category == "N" else text
+
+
+def sized(data: bytes) -> bytes:
+    """A value behind its length."""
+    return struct.pack("!i", len(data)) + data
+
+
 def writer(type: Type, form: int) -> Callable[[Any], bytes]:
     """What writes values of a type in a format."""
+    if isinstance(type, CatalogType) and form == BINARY:
+        return declared_writer(type.declared)
     return (WRITE_BINARY if form == BINARY else WRITE_TEXT).get(type.kind, lambda value: str(value).encode())
 
 

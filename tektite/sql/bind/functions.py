@@ -50,7 +50,11 @@ def column_type(source: StatementText, node: exp.DataType) -> Type:
             raise source.error(message, node, UnsupportedError) from None
     found = TYPES.get(node.this)
     sized = [param.name for param in node.expressions]
-    if sized and found not in (types.String, None):  # the length of a text is no limit, as in DuckDB
+    if sized and found not in (
+        types.String,
+        types.Float,
+        None,
+    ):  # neither the length of a text nor FLOAT(53) is a limit
         message = f"type {written(node).lower()}: only decimal and varchar have a size here"
         raise source.error(message, node, UnsupportedError)
     if found is None:

@@ -130,7 +130,8 @@ def names_of_oids(contents: CatalogContents, target: str) -> dict[int, str]:
         return {oid: type.shown for oid, type in BY_OID.items()}
     if target == "regnamespace":
         return {oid: name for name, oid in contents.schemas.items()}
-    return {}
+    functions = {name for type in BY_OID.values() for name in (type.receive, type.send)}
+    return {contents.oids.of("function", name): name for name in functions}
 
 
 def name_of_oid(scalars: Scalars, target: str, value: Expr) -> Expr:

@@ -72,6 +72,8 @@ def pg_type_rows(contents: CatalogContents) -> Iterator[Row]:
             "typlen": t.length, "typbyval": 0 < t.length <= 8, "typtype": t.kind, "typcategory": t.category,
             "typisdefined": True, "typdelim": ",", "typelem": t.element, "typarray": t.array, "typtypmod": -1,
             "typinput": contents.oids.of("function", "array_in" if t.category == "A" and t.name[0] == "_" else f"{t.name}in"),
+            "typreceive": contents.oids.of("function", t.receive),
+            "typsend": contents.oids.of("function", t.send),
             "typcollation": DEFAULT_COLLATION if t.category == "S" else 0, "typalign": "i", "typstorage": "p",
         }  # fmt: skip
 

@@ -49,6 +49,10 @@ _TYPES = """
 """
 
 
+UNDERLINED = ("date", "time", "timestamp", "timestamptz", "interval", "numeric", "json", "jsonb", "uuid", "record")
+"""Types whose functions have an underline in their names."""
+
+
 @dataclass(frozen=True)
 class PgType:
     """A type of PostgreSQL. `shown` is how it is written; `element` and `array` are oids."""
@@ -61,6 +65,18 @@ class PgType:
     element: int
     array: int
     shown: str
+
+    @property
+    def receive(self) -> str:
+        """The function that reads the type's binary form, by whose name clients such as ADBC know how to read it."""
+        if self.category == "A" and self.name.startswith("_"):
+            return "array_recv"
+        return f"{self.name}_recv" if self.name in UNDERLINED else f"{self.name}recv"
+
+    @property
+    def send(self) -> str:
+        """The function that writes the type's binary form."""
+        return self.receive.replace("recv", "send")
 
 
 def _parsed() -> dict[str, PgType]:

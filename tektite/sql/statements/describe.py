@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from tektite.errors import TektiteError
-from tektite.expr import Expr, lit
+from tektite.expr import Expr, col, lit
 from tektite.expr import type_of as expression_type
+from tektite.sql.bind.bound import Bound
 from tektite.sql.bind.query import Binder
 from tektite.sql.bind.scope import folded
 from tektite.sql.catalog.catalog_lookup import REGISTERED, said_type
@@ -45,6 +46,8 @@ class Description:
 
     parameters: dict[str, Type]
     columns: Columns | None
+    declared: tuple[str, ...] = ()
+    """What PostgreSQL calls the types of columns of system relations; empty for others."""
 
 
 def describe(
@@ -63,6 +66,7 @@ class StatementDescriber:
         self.source: StatementText = statement.source
         labels = sorted(parser.parameters_of(statement), key=lambda label: (not label.isdigit(), label.zfill(9)))
         self.types: dict[str, Type] = {label: declared.get(label, types.String) for label in labels}
+        self.declared: tuple[str, ...] = ()
         self.unknown = {label for label in labels if label not in declared}
 
     def description(self) -> Description:
@@ -81,10 +85,11 @@ class StatementDescriber:
             case parser.Execute() if statement.name in self.runner.prepared:
                 prepared = self.runner.prepared[statement.name]
                 inner = parser.Plain(prepared.source, prepared.source.start, prepared.tree)
-                return Description(self.types, describe(self.runner, inner).columns)
+                found = describe(self.runner, inner)
+                return Description(self.types, found.columns, found.declared)
             case _:
                 columns = None
-        return Description(self.types, columns)
+        return Description(self.types, columns, self.declared)
 
     def plain(self, tree: exp.Expr) -> Columns | None:
         if isinstance(tree, exp.Query | exp.Values):
@@ -158,12 +163,32 @@ class StatementDescriber:
 
     def bound_columns(self, tree: exp.Expr) -> Columns:
         """The columns of a query whose parameters have the types that are known."""
-        binder = self.binder()
-        binder.placeholders = {label: lit(None, type) for label, type in self.types.items()} | counts(tree)
-        with outer_columns(binder.columns):
-            bound = binder.query(tree, None)
+        try:
+            bound = self.bound(tree, {label: lit(None, type) for label, type in self.types.items()})
+        except TektiteError:
+            # Where a constant is needed, such as the name of a field or the number of a dimension, NULL does not do.
+            samples = {types.String: lambda label: lit(label.zfill(2)), types.Int: lambda label: lit(1)}
+            if not any(type in samples for type in self.types.values()):
+                raise
+            given = {
+                label: samples[type](label) if type in samples else lit(None, type)
+                for label, type in self.types.items()
+            }
+            bound = self.bound(tree, given)
         kinds = bound.plan.columns
-        return [(title, kinds[name]) for title, name in zip(bound.titles, bound.names, strict=True)]
+        found = [(title, kinds[name]) for title, name in zip(bound.titles, bound.names, strict=True)]
+        # An oid that is shown as a name is a text in the result.
+        shown = zip(found, self.declared, strict=True)
+        return [(title, types.String if said in REGISTERED else type) for (title, type), said in shown]
+
+    def bound(self, tree: exp.Expr, parameters: dict[str, Expr]) -> Bound:
+        """A query with some expressions in place of its parameters."""
+        binder = self.binder()
+        binder.placeholders = parameters | counts(tree)
+        with outer_columns(binder.columns):
+            found = binder.query(tree, None)
+        self.declared = tuple([binder.declared(col(name)) for name in found.names])
+        return found
 
     def binder(self) -> Binder:
         return Binder(self.source, self.runner.reader())

@@ -158,8 +158,8 @@ def a_lease_is_honoured(folder: Path) -> None:
                     table.insert([(n,)])
                     engine.advance()
                     engine.sync()
-            engine.close()  # which waits for what is being deleted
-            assert version in Manifest.open(store).versions()
+                engine.close()  # which waits for what is being deleted
+                assert version in Manifest.open(store).versions()
 
 
 @in_a_folder

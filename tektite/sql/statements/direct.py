@@ -1,0 +1,226 @@
+"""Statements that need no plan: INSERT of given rows, and SELECT of the rows under a key.
+
+What a client runs a thousand times a second with other values is one of these two. They are recognised once, when the statement
+is prepared, and answer as the planned statement would. Whoever runs one asks first whether it `stands`: whether the table or view
+that it was made for is still the one of that name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sqlglot import exp
+
+from tektite.engine.core import core_of
+from tektite.engine.table import Table
+from tektite.engine.view import View
+from tektite.engine.view_core import ViewCore
+from tektite.sql.bind.scope import folded
+from tektite.sql.parse import parser
+from tektite.sql.parse.parser import label_of
+from tektite.values.schema import Schema
+from tektite.values.types import Type
+
+if TYPE_CHECKING:
+    from tektite.engine.input_core import InputCore
+    from tektite.sql.statements.runner import StatementRunner
+
+PLAIN_INSERT = {"this", "expression"}
+PLAIN_SELECT = {"expressions", "from_", "where"}
+PLAIN_TABLE = {"this"}
+
+
+@dataclass(frozen=True)
+class RowInsert:
+    """INSERT INTO table (columns) VALUES (parameters), one row or several."""
+
+    table: Table
+    cells: tuple[tuple[str | None, ...], ...]
+    """For each row and each column of the table the label of its value; None is the column's default."""
+    defaults: tuple[Any, ...]
+
+    @property
+    def source(self) -> InputCore:
+        """What the rows go to."""
+        return core_of(self.table)
+
+    def stands(self, runner: StatementRunner) -> bool:
+        """Whether the table is still there."""
+        source = self.source
+        return not source.closed and source.engine.inputs.get(source.name) is source
+
+    def rows(self, values: Mapping[str, Any]) -> list[tuple[Any, ...]]:
+        """The rows that it inserts with these values."""
+        defaults = self.defaults
+        return [
+            tuple([default if label is None else values[label] for label, default in zip(row, defaults, strict=True)])
+            for row in self.cells
+        ]
+
+
+@dataclass(frozen=True)
+class LookupByKey:
+    """SELECT columns FROM table or view WHERE column = parameter AND ..., where the columns are those it is ordered by first."""
+
+    found: Table | View
+    labels: tuple[str, ...]
+    """The labels of the key's values, in the order of the columns."""
+    outputs: tuple[int, ...]
+    columns: tuple[tuple[str, Type], ...]
+    key: Schema
+    """The columns of the key."""
+    shape: Schema
+    """The columns of the result."""
+
+    def stands(self, runner: StatementRunner) -> bool:
+        """Whether the table or view is still there, and can be read without waiting."""
+        core = core_of(self.found)
+        engine = core.engine
+        if isinstance(self.found, View):
+            return engine.views.get(core.name) is core and engine.is_current(core) and core.error is None
+        return engine.inputs.get(core.name) is core
+
+    def rows(self, values: Mapping[str, Any]) -> list[tuple[Any, ...]]:
+        """The rows with these values. NULL equals nothing."""
+        key = tuple([values[label] for label in self.labels])
+        if None in key:
+            return []
+        core = core_of(self.found)
+        dictionary = core.engine.dictionary
+        with dictionary.reading():
+            wanted = self.key.encode([key], dictionary)[:, 0]
+            lead = int(wanted[0])
+            words = core.words(None, True, lead) if isinstance(core, ViewCore) else core.words(None, lead)
+            for column, word in zip(core.columns[1 : len(key)], wanted[1:], strict=True):
+                words = words[:, words[column] == word]
+            if not words.shape[1]:
+                return []
+            counts = words[-1]
+            if (counts < 0).any():
+                self.found.lookup(*key)  # which says that this is no collection
+            if (counts != 1).any():
+                words = np.repeat(words, np.maximum(counts, 0), axis=1)
+            return self.shape.decode_rows(words[list(self.outputs)], dictionary)
+
+
+def row_insert(runner: StatementRunner, statement: parser.Statement, given: Mapping[str, Type]) -> RowInsert | None:
+    """The insert of rows that a statement is, if it is one. `given` are the types of its parameters."""
+    tree = statement.tree if isinstance(statement, parser.Plain) else None
+    if not isinstance(tree, exp.Insert) or said(tree) != PLAIN_INSERT or not isinstance(tree.expression, exp.Values):
+        return None
+    schema = tree.this if isinstance(tree.this, exp.Schema) else None
+    node = tree.this if schema is None else schema.this
+    found = named(runner, node)
+    if not isinstance(found, Table) or core_of(found).is_stream:
+        return None
+    names = list(found.schema.names) if schema is None else [folded(c) for c in schema.expressions]
+    kinds = dict(zip(found.schema.names, found.schema.types, strict=True))
+    if len(set(names)) < len(names) or not set(names) <= set(kinds) or said(tree.expression) != {"expressions"}:
+        return None
+    cells = []
+    for row in tree.expression.expressions:
+        values = row.expressions if isinstance(row, exp.Tuple) else []
+        if len(values) != len(names) or not all(map(is_parameter, values)):
+            return None
+        labels = {name: label_of(value) for name, value in zip(names, values, strict=True)}
+        if any(given.get(label) is None or given[label].kind != kinds[name].kind for name, label in labels.items()):
+            return None
+        cells.append(tuple([labels.get(name) for name in kinds]))
+    defaults = runner.defaults.get(core_of(found), {})
+    return RowInsert(found, tuple(cells), tuple([defaults.get(name) for name in kinds]))
+
+
+def key_lookup(runner: StatementRunner, statement: parser.Statement, given: Mapping[str, Type]) -> LookupByKey | None:
+    """The look-up by key that a statement is, if it is one. `given` are the types of its parameters."""
+    tree = statement.tree if isinstance(statement, parser.Plain) else None
+    if not isinstance(tree, exp.Select) or said(tree) != PLAIN_SELECT:
+        return None
+    node = tree.args["from_"].this
+    found = named(runner, node)
+    if not isinstance(found, Table | View) or core_of(found).is_stream:
+        return None
+    conditions = conjuncts(tree.args["where"].this)
+    names = list(found.schema.names)
+    key: dict[int, str] = {}
+    for condition in conditions:
+        pair = equality(condition, names)
+        if pair is None or names.index(pair[0]) in key:
+            return None
+        at = names.index(pair[0])
+        kind = found.schema.types[at].kind
+        if kind == "float" or given.get(pair[1]) is None or given[pair[1]].kind != kind:
+            return None
+        key[at] = pair[1]
+    order = core_of(found).columns
+    if set(order[: len(key)]) != set(key):
+        return None
+    outputs = selected(tree.expressions, names)
+    if outputs is None:
+        return None
+    columns = tuple([(title, found.schema.types[at]) for title, at in outputs])
+    leading = order[: len(key)]
+    return LookupByKey(
+        found, tuple([key[at] for at in leading]), tuple([at for _, at in outputs]), columns,
+        found.schema.select(*[names[at] for at in leading]), Schema(dict(columns)),
+    )  # fmt: skip
+
+
+# ---------------------------------------------------------------------- parts of trees
+
+
+def said(tree: exp.Expr) -> set[str]:
+    """The arguments of a node that say something, none of which is read by this."""
+    return {name for name, value in dict.items(tree.args) if value}
+
+
+def named(runner: StatementRunner, node: exp.Expr) -> Any:
+    """What a bare name means; None for anything else."""
+    if not isinstance(node, exp.Table) or said(node) != PLAIN_TABLE or not isinstance(node.this, exp.Identifier):
+        return None
+    found = runner.relation_named(folded(node.this))
+    return None if found is None or found.name.startswith("__") else found
+
+
+def is_parameter(node: object) -> bool:
+    return isinstance(node, exp.Placeholder | exp.Parameter)
+
+
+def conjuncts(tree: exp.Expr) -> list[exp.Expr]:
+    """The conditions that AND stands between."""
+    if isinstance(tree, exp.And):
+        return [*conjuncts(tree.this), *conjuncts(tree.expression)]
+    return conjuncts(tree.this) if isinstance(tree, exp.Paren) else [tree]
+
+
+def equality(tree: exp.Expr, names: Sequence[str]) -> tuple[str, str] | None:
+    """The column and the label of `column = parameter`."""
+    if not isinstance(tree, exp.EQ):
+        return None
+    column, value = (tree.this, tree.expression) if is_parameter(tree.expression) else (tree.expression, tree.this)
+    name = column_name(column, names)
+    return None if name is None or not is_parameter(value) else (name, label_of(value))
+
+
+def column_name(node: exp.Expr, names: Sequence[str]) -> str | None:
+    if not isinstance(node, exp.Column) or said(node) != {"this"} or not isinstance(node.this, exp.Identifier):
+        return None
+    name = folded(node.this)
+    return name if name in names else None
+
+
+def selected(items: Sequence[exp.Expr], names: Sequence[str]) -> list[tuple[str, int]] | None:
+    """The titles and places of the columns of a SELECT list that holds columns alone, each once."""
+    if len(items) == 1 and isinstance(items[0], exp.Star) and not said(items[0]):
+        return [(name, at) for at, name in enumerate(names)]
+    found = []
+    for item in items:
+        is_alias = isinstance(item, exp.Alias)
+        name = column_name(item.this if is_alias else item, names)
+        if name is None:
+            return None
+        title = folded(item.args["alias"]) if is_alias else name
+        found.append((title, names.index(name)))
+    return found if len({title for title, _ in found}) == len(found) else None
