@@ -4,7 +4,7 @@
 |---|---|
 | commit | in an epoch that closes at once; writes that come together share one |
 | interval | in an epoch that closes every so many milliseconds, if something was written |
-| explicit | when somebody says ADVANCE |
+| explicit | rows of a prepared INSERT when somebody says ADVANCE; those of other statements at once |
 
 The end of a transaction block closes an epoch of its own under each policy.
 """
