@@ -84,6 +84,7 @@ def refuse_modifiers(source: StatementText, tree: exp.Create, kind: str) -> None
 
 def new_name(runner: StatementRunner, source: StatementText, tree: exp.Create, node: exp.Expr) -> str | None:
     """A name that is free, as the engine will know it; None if it is taken and the statement says IF NOT EXISTS."""
+    may_exist = tree.args.get("exists")
     name = made_name(runner, source, node)
     if folded(node.this if isinstance(node, exp.Table) else node).startswith("__"):
         raise source.error(f"names that begin with __ are reserved: {name!r}", node)
@@ -92,7 +93,7 @@ def new_name(runner: StatementRunner, source: StatementText, tree: exp.Create, n
     stored = core_of(runner.engine).storage
     if stored is not None and name in stored.unclaimed and (tree.args.get("kind") or "").upper() == "TABLE":
         return name  # a table that was stored is declared again: the engine compares both
-    if tree.args.get("exists"):
+    if may_exist:
         return None
     kind = kind_of(runner, name)
     raise source.error(
@@ -120,8 +121,9 @@ def create_schema(runner: StatementRunner, source: StatementText, tree: exp.Crea
     name = same_schema(folded(node.args.get("db")))
     if not name or "." in name or name.startswith("__"):
         raise source.error("a schema has a name without dots", node)
+    may_exist = tree.args.get("exists")
     if name in runner.schema_names():
-        if not tree.args.get("exists"):
+        if not may_exist:
             raise source.error(f"there is a schema {name!r} already", node, ConflictError)
         not_needed(tree)
     refuse_unread(source, tree)

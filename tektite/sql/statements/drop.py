@@ -64,14 +64,14 @@ def drop(runner: StatementRunner, source: StatementText, tree: exp.Drop, paramet
 def drop_schemas(runner: StatementRunner, source: StatementText, tree: exp.Drop) -> Result:
     """DROP SCHEMA: refused while something is in it, unless that is to go as well."""
     nodes = tree.args.get("tables") or [tree.this]
-    cascade = bool(tree.args.get("cascade"))
+    cascade, may_be_missing = bool(tree.args.get("cascade")), bool(tree.args.get("exists"))
     chosen = []
     for node in nodes:
         name = same_schema(folded(node.args.get("db")))
         if name in (DEFAULT, *SYSTEM):
             raise source.error(f"schema {name!r} cannot be dropped", node, ConflictError)
         if name not in runner.schema_names():
-            if tree.args.get("exists"):
+            if may_be_missing:
                 continue
             raise source.error(
                 f"there is no schema {name!r}: {nearest(name, runner.schema_names())}", node, NotFoundError
