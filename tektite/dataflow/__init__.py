@@ -5,6 +5,7 @@ deferred_keys     keys that a reduction has to evaluate at later moments
 errors            errors of rows: a second collection of a dataflow, beside its results
 flow              `Dataflow`: one installed graph of operators, and its sweeps
 graph             scopes, ports and edges; the agenda decides which node runs next
+interrupts        interrupts by other threads wait while a dataflow works that has answered
 join              join of two arrangements
 journal           records of the last sweeps, for listeners and `Engine.progress`
 linear            steps on edges: projection, filter, negation, Python functions, accumulators of aggregates

@@ -11,6 +11,7 @@ import time
 from typing import TYPE_CHECKING, Any, Protocol
 
 from tektite.dataflow.graph import Outbox, Scope, run_agenda
+from tektite.dataflow.interrupts import held_interrupts
 from tektite.dataflow.journal import Journal, Sweep
 from tektite.errors import FaultError, TektiteError
 from tektite.trace.batch_memory import in_units
@@ -255,7 +256,16 @@ class Dataflow:
         return self._sources_progress({})[0]
 
     def work(self, deadline: float) -> bool:
-        """Run or resume sweeps of everything available until the deadline. Returns whether the dataflow is current."""
+        """Run or resume sweeps of everything available until the deadline. Returns whether the dataflow is current.
+
+        One that has answered is continued by others after an interrupt of this call. One that has not may be given up.
+        """
+        if self.low == self.first:
+            return self._work(deadline)
+        with held_interrupts():
+            return self._work(deadline)
+
+    def _work(self, deadline: float) -> bool:
         try:
             while self.failure is None:
                 resumed = self.running

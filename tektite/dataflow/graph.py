@@ -16,6 +16,7 @@ from collections.abc import Iterator, Sequence
 from heapq import heapify, heappop, heappush
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
+from tektite.dataflow.interrupts import is_interrupted
 from tektite.errors import FaultError
 from tektite.trace.chunk import Chunk, column_spec
 from tektite.trace.times import Frontier, passed_frontier, running_frontier
@@ -287,7 +288,7 @@ def run_agenda(root: Scope, deadline: float) -> bool:
         member.run(moment)
         if limited:
             root.flow.check_limit()
-        if time.perf_counter() > deadline:
+        if time.perf_counter() > deadline or is_interrupted():
             for nested, at in path[1:]:
                 assert nested.parent is not None
                 nested.parent.schedule(nested.position, at)

@@ -487,7 +487,13 @@ class EngineCore:
             self.catalog.finished(flow)
 
         self.lock.decide(StepByStep(add))
-        self.coordinator.start(flow)
+        try:
+            self.coordinator.start(flow)
+        except BaseException:
+            if flow.failure is not None:  # an interrupt of its first sweep: there is nothing to read, ever
+                for view in views:
+                    self.drop(view.name)
+            raise
         self.notices.give(self.coordinator)
         return [view.facade for view in views]
 

@@ -2,7 +2,7 @@
 
 A call is cancelled as Ctrl-C ends one: by an exception in its thread. The engine is written for that. It may come between any
 two lines, and what was decided is finished by whoever calls next. A call that waits for the engine's lock, or is inside a kernel,
-ends when that is over.
+ends when that is over. One that brings a view up to date ends before the view's next node runs: the view is not the call's own.
 """
 
 from __future__ import annotations
@@ -13,6 +13,10 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Generic, TypeVar
+
+import pyarrow as pa
+
+from tektite.dataflow.interrupts import begin_call
 
 T = TypeVar("T")
 
@@ -32,6 +36,26 @@ class CancellableCall(Generic[T]):
         self._lock = threading.Lock()
         self._thread: int | None = None
         self._is_cancelled = False
+        self._holds = 0
+        self._is_waiting = False
+
+    @property
+    def is_interrupted(self) -> bool:
+        """Whether it was cancelled while it was held."""
+        return self._is_waiting
+
+    def hold(self) -> None:
+        """Let `cancel` wait. What was sent before arrives as this returns: Python looks for it at the end of each call."""
+        with self._lock:
+            self._holds += 1
+
+    def release(self) -> None:
+        """Let `cancel` end the call again, and do what has waited."""
+        with self._lock:
+            self._holds -= 1
+            if self._is_waiting and not self._holds:
+                self._is_waiting = False
+                raise CallCancelled
 
     def cancel(self) -> None:
         """End the call, if it has not ended. Only the first time counts."""
@@ -39,7 +63,9 @@ class CancellableCall(Generic[T]):
             if self._is_cancelled:
                 return
             self._is_cancelled = True
-            if self._thread is not None:
+            if self._holds:
+                self._is_waiting = True
+            elif self._thread is not None:
                 _raise_in_thread(self._thread, ctypes.py_object(CallCancelled))
 
     def run(self) -> T:
@@ -61,9 +87,11 @@ class CancellableCall(Generic[T]):
             if self._is_cancelled:
                 raise CallCancelled
             self._thread = threading.get_ident()
+            begin_call(self)
 
     def _end(self) -> None:
         with self._lock:
+            begin_call(None)
             if self._thread is not None:
                 # What was sent and has not arrived yet would hit the next call of the thread.
                 _raise_in_thread(self._thread, ctypes.py_object())
@@ -75,6 +103,8 @@ class WorkerThreads:
 
     def __init__(self, threads: int) -> None:
         self._pool = ThreadPoolExecutor(threads, "tektite-server")
+        # PyArrow imports pandas at its first conversion. A cancelled import leaves half of a module for the rest of the process.
+        pa.array([0])
 
     def start(self, call: CancellableCall[T]) -> asyncio.Future[T]:
         """Make a call in a worker; its result, in the running event loop."""

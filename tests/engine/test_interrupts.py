@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 import tektite as tk
@@ -258,6 +259,19 @@ def test_sync_and_close_can_be_repeated(tmp_path: Path, error: type[BaseExceptio
                 world.check(reopen=False)
         except BaseException as found:
             raise AssertionError(f"interrupted at {where}") from found
+
+
+def test_a_view_whose_first_sweep_is_interrupted_is_not_there() -> None:
+    def interrupted(_: pa.Table) -> pa.Table:
+        raise KeyboardInterrupt
+
+    with tk.Engine() as engine:
+        source = engine.create_table("t", {"x": tk.Int})
+        source.insert([(1,)])
+        with pytest.raises(KeyboardInterrupt):
+            engine.install("v", source.map_batches(interrupted, x=tk.Int).count(by="x"))
+        assert "v" not in engine.views
+        assert engine.install("v", source.count(by="x")).rows() == [(1, 1)]
 
 
 def test_a_change_that_cannot_be_applied_breaks_the_engine_loudly(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import datetime
 import threading
+import time
 from decimal import Decimal
 
 import psycopg
+import pyarrow as pa
 import pytest
 from psycopg import errors
 
+import tektite as tk
 from tests.support.server import RunningServer
 
 VALUES = (
@@ -140,6 +143,40 @@ def test_statement_that_takes_too_long_is_ended_alone(served: RunningServer, cli
     with pytest.raises(errors.QueryCanceled):
         client.execute("SELECT count(*) FROM n a, n b, n c WHERE a.x + b.x + c.x < 0")
     assert client.execute("SELECT count(*) FROM n").fetchone() == (3000,)
+
+
+def test_view_outlives_the_cancelled_write_that_brings_it_up_to_date(served: RunningServer, client) -> None:
+    client.execute("CREATE TABLE t (x int)")
+    client.execute("INSERT INTO t VALUES (1)")
+    is_inside, is_cancelled = threading.Event(), threading.Event()
+    is_inside.set()
+    is_cancelled.set()
+
+    def slowly(rows: pa.Table) -> pa.Table:
+        is_inside.set()
+        while not is_cancelled.is_set():  # in Python, where a cancel would arrive
+            time.sleep(0.001)
+        return rows
+
+    view = served.engine.install("mapped", served.engine.table("t").map_batches(slowly, x=tk.Int).count(by="x"))
+    assert view.rows() == [(1, 1)]
+    is_inside.clear()
+    is_cancelled.clear()
+
+    def cancel() -> None:
+        is_inside.wait(30)
+        client.cancel_safe()
+        is_cancelled.set()
+
+    cancelling = threading.Thread(target=cancel)
+    cancelling.start()
+    with pytest.raises(errors.QueryCanceled):
+        client.execute("INSERT INTO t VALUES (2)")
+    cancelling.join()
+    assert view.error is None
+    assert sorted(client.execute("SELECT x FROM mapped").fetchall()) == sorted(
+        client.execute("SELECT x FROM t").fetchall()
+    )
 
 
 def test_cancel_with_a_wrong_secret_ends_nothing(served: RunningServer, client) -> None:

@@ -1,0 +1,59 @@
+"""Interrupts that other threads send to a call wait while a dataflow that has answered works.
+
+A node that is interrupted may have done half of its work, and its dataflow fails forever. The dataflow belongs to everybody who
+reads it, and the call to one user. So an interrupt that comes meanwhile stops the sweep between two nodes, and is raised when the
+dataflow can be continued by whoever calls next.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Protocol
+
+
+class InterruptibleCall(Protocol):
+    """A call that other threads may interrupt."""
+
+    @property
+    def is_interrupted(self) -> bool:
+        """Whether an interrupt waits."""
+
+    def hold(self) -> None:
+        """Let interrupts wait."""
+
+    def release(self) -> None:
+        """Let interrupts come again; raise the one that has waited."""
+
+
+class _ThreadState(threading.local):
+    call: InterruptibleCall | None = None
+
+
+_thread = _ThreadState()
+
+
+def begin_call(call: InterruptibleCall | None) -> None:
+    """Say which call the present thread makes; None when it has ended."""
+    _thread.call = call
+
+
+def is_interrupted() -> bool:
+    """Whether an interrupt waits for the present thread."""
+    call = _thread.call
+    return call is not None and call.is_interrupted
+
+
+@contextmanager
+def held_interrupts() -> Iterator[None]:
+    """A block in which interrupts wait. What has waited is raised at its end."""
+    call = _thread.call
+    if call is None:
+        yield
+        return
+    call.hold()
+    try:
+        yield
+    finally:
+        call.release()
