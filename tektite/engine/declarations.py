@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import pyarrow as pa
 
 from tektite.engine.input_core import InputCore
+from tektite.engine.lock import StepByStep
 from tektite.engine.stored_inputs import widen
 from tektite.errors import ConflictError, IncorrectError
 from tektite.query.collection import Collection
@@ -110,6 +111,29 @@ def create_table(core: EngineCore, name: str, declared: InputDescription, if_exi
     made = InputCore(core, name, declared, core.epoch)
     change = DurableChange(core.epoch, arrangements={name: made.describe().to_json()}, lows={name: made.low})
     return core.add_input(made, core.to_storage(change))
+
+
+def defaults_of(table: InputCore) -> dict[str, Any]:
+    """What SQL writes into columns for which nothing is given."""
+    kinds = table.schema.arrow
+    return {name: pa.scalar(text).cast(kinds.field(name).type).as_py() for name, text in table.declared.defaults}
+
+
+def set_defaults(table: InputCore, defaults: Mapping[str, Any]) -> None:
+    """Keep `defaults` with the declaration of a table, also in the storage."""
+    kinds = table.schema.arrow
+    texts = tuple(
+        (name, pa.scalar(value, kinds.field(name).type).cast(pa.string()).as_py()) for name, value in defaults.items()
+    )
+    core = table.engine
+    with core.lock.held:
+        core.lock.roll_forward()
+        if texts == table.declared.defaults:
+            return
+        declared = replace(table.declared, defaults=texts)
+        described = replace(table.describe(), defaults=texts).to_json()
+        steps = [core.to_storage(DurableChange(core.epoch, arrangements={table.name: described}))]
+        core.lock.decide(StepByStep(*(steps if table.is_stored else ()), lambda: setattr(table, "declared", declared)))
 
 
 def create_view(

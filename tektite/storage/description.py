@@ -7,7 +7,7 @@ read published views by their description.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from tektite.errors import UnsupportedError
@@ -57,6 +57,8 @@ class InputDescription:
     append: bool = False
     shard: tuple[str, ...] = ()
     """The first key columns, which decide a row's shard; empty means the whole key."""
+    defaults: tuple[tuple[str, str], ...] = field(default=(), compare=False)
+    """Columns with what SQL writes into them if nothing is given, as text. The rows do not depend on it."""
 
     @property
     def column_order(self) -> tuple[int, ...]:
@@ -97,6 +99,7 @@ class InputDescription:
             "required": list(self.required),
             "append": self.append,
             "shard": list(self.shard),
+            "defaults": dict(self.defaults),
         }
 
     @staticmethod
@@ -106,7 +109,7 @@ class InputDescription:
         return InputDescription(
             schema, tuple(plain["key"]), plain["semantics"], plain["stream"], plain["checked"], plain["closed"],
             plain.get("unique", False), tuple(plain.get("required", ())), plain.get("append", False),
-            tuple(plain.get("shard", ())),
+            tuple(plain.get("shard", ())), tuple(plain.get("defaults", {}).items()),
         )  # fmt: skip
 
     def __str__(self) -> str:

@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from tektite.engine.core import core_of
+from tektite.engine.declarations import defaults_of
 from tektite.engine.input_core import InputCore
 from tektite.sql.catalog.oids import Oids
 from tektite.sql.catalog.pg_types import own_type, shown_type
@@ -135,7 +136,7 @@ class CatalogContents:
         declared = table.describe()
         keyed = declared.key if declared.unique or declared.semantics == "upsert" else ()
         required = {*keyed, *declared.required}
-        defaults = self.runner.defaults.get(table, {})
+        defaults = defaults_of(table)
         columns = tuple(
             ColumnEntry(n, t, at, n in required, default_text(defaults[n], t) if n in defaults else None)
             for at, (n, t) in enumerate(zip(table.schema.names, table.schema.types, strict=True), 1)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from sqlglot import exp
 
 from tektite.engine.core import core_of
+from tektite.engine.declarations import defaults_of, set_defaults
 from tektite.errors import NotFoundError, UnsupportedError
 from tektite.sql.bind.scope import folded
 from tektite.sql.parse.places import StatementText, nearest
@@ -48,6 +49,6 @@ def alter(runner: StatementRunner, source: StatementText, tree: exp.Alter, param
         type = table.schema.types[table.schema.index(column)]
         changes[column] = None if said is None else default_value(runner, source, said, type)
     refuse_unread(source, tree)
-    known = runner.defaults.get(core_of(table), {}) | changes
-    runner.defaults[core_of(table)] = {column: value for column, value in known.items() if value is not None}
+    known = defaults_of(core_of(table)) | changes
+    set_defaults(core_of(table), {column: value for column, value in known.items() if value is not None})
     return Result("ALTER TABLE")

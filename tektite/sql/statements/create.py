@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 from sqlglot import exp
 
 from tektite.engine.core import core_of
-from tektite.engine.declarations import MODES, Mode
+from tektite.engine.declarations import MODES, Mode, set_defaults
 from tektite.engine.table import Table
 from tektite.engine.view import View
 from tektite.errors import ConflictError, NotFoundError, UnsupportedError
@@ -194,7 +194,7 @@ def create_table(
     refuse_unread(source, tree)
     take_away(runner, replaced)
     made = runner.engine.create_table(name, columns, mode=mode, primary_key=key, required=required)
-    runner.defaults[core_of(made)] = defaults
+    set_defaults(core_of(made), defaults)
     return Result("CREATE TABLE")
 
 

@@ -15,6 +15,7 @@ import numpy as np
 from sqlglot import exp
 
 from tektite.engine.core import core_of
+from tektite.engine.declarations import defaults_of
 from tektite.engine.table import Table
 from tektite.engine.view import View
 from tektite.engine.view_core import ViewCore
@@ -129,7 +130,7 @@ def row_insert(runner: StatementRunner, statement: parser.Statement, given: Mapp
         if any(given.get(label) is None or given[label].kind != kinds[name].kind for name, label in labels.items()):
             return None
         cells.append(tuple([labels.get(name) for name in kinds]))
-    defaults = runner.defaults.get(core_of(found), {})
+    defaults = defaults_of(core_of(found))
     return RowInsert(found, tuple(cells), tuple([defaults.get(name) for name in kinds]))
 
 

@@ -16,7 +16,6 @@ import pyarrow as pa
 from sqlglot import exp
 
 from tektite.engine.core import core_of
-from tektite.engine.input_core import InputCore
 from tektite.engine.session import Session, Transaction
 from tektite.engine.table import Table
 from tektite.engine.view import View
@@ -75,8 +74,6 @@ class StatementRunner:
         self.prepared: dict[str, prepared.Prepared] = {}
         self.reads: dict[str, set[str]] = {}
         """What each materialised view was defined over, by name."""
-        self.defaults: WeakKeyDictionary[InputCore, dict[str, Any]] = WeakKeyDictionary()
-        """What DEFAULT says of the columns of tables."""
         self.view_texts: WeakKeyDictionary[ViewCore, str] = WeakKeyDictionary()
         """The queries of materialised views, as they are written."""
         self.schemas: set[str] = set()

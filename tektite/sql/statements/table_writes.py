@@ -15,6 +15,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from tektite.engine.core import core_of
+from tektite.engine.declarations import defaults_of
 from tektite.engine.table import Table
 from tektite.errors import ConflictError, IncorrectError, NotFoundError, TektiteError, UnsupportedError
 from tektite.sql.bind.scope import folded
@@ -142,7 +143,7 @@ def table_reference(name: str, alias: str) -> exp.Table:
 
 def arranged(runner: StatementRunner, found: Table, rows: pa.Table, given: list[str]) -> pa.Table:
     """Rows with the table's columns and types; columns that are not given are what DEFAULT says, or NULL."""
-    defaults = runner.defaults.get(core_of(found), {})
+    defaults = defaults_of(core_of(found))
     arrays = []
     for field in found.schema.arrow:
         if field.name not in given:
