@@ -22,6 +22,8 @@ questions      ArgumentQuery: one dataflow that answers any number of arguments;
 greedy         colouring, matching: what takes one node or edge after the other
 """
 
+from typing import NoReturn
+
 from tektite.graph.communities import label_propagation
 from tektite.graph.components import scc, wcc
 from tektite.graph.cores import k_core
@@ -92,6 +94,6 @@ OTHER_NAMES = {
 """What other libraries call the algorithms."""
 
 
-def __getattr__(name: str) -> object:
+def __getattr__(name: str) -> NoReturn:
     instead = f"; use {OTHER_NAMES[name]}" if name in OTHER_NAMES else ""
     raise AttributeError(f"module 'tektite.graph' has no attribute {name!r}{instead}")

@@ -462,8 +462,9 @@ class Scalars:
 
     def is_list(self, node: exp.Expr, bound: Expr | Interval) -> bool:
         """Whether a tree is a parameter whose value is a list."""
-        parameter = isinstance(node, exp.Parameter | exp.Placeholder) and isinstance(bound, Expr)
-        return parameter and self.context.declared(bound) == "_text"
+        if not isinstance(node, exp.Parameter | exp.Placeholder) or not isinstance(bound, Expr):
+            return False
+        return self.context.declared(bound) == "_text"
 
     def exists(self, node: exp.Exists) -> Expr:
         return self.context.subquery("exists", node.this, "eq", ())
