@@ -57,6 +57,8 @@ MERGING: tuple[Merging, ...] = get_args(Merging)
 
 
 OTHER_NAMES = {
+    "add_table": "create_table(name, {'column': type})",
+    "begin": "transaction(), as in `with engine.transaction():`",
     "commit": "advance(), or transaction()",
     "execute": "sql(text)",
     "from_arrow": "create_table(name, table.schema), then insert(table)",
@@ -501,6 +503,11 @@ class Engine:
         >>> [info.name for info in engine.indexes()]
         ['edges']
         """
+        if not isinstance(collection, Collection):
+            raise IncorrectError(
+                f"create_index takes a table, a view or a query, not {collection!r}; engine.table(name) and "
+                "engine.view(name) find one by its name"
+            )
         catalog = self._core.catalog
         catalog.clean_up()
         lead = column_numbers(collection.schema, by)

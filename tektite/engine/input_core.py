@@ -192,9 +192,9 @@ class InputCore:
             raise ConflictError(f"table {self.name!r} is a stream, which keeps no rows: install a view of it")
         since = min((t[0] for t in self.trace.since()), default=0)
         if epoch < since or (epoch >= self.low and not self.closed):
+            remedy = "engine.hold keeps earlier times readable" if epoch < since else "that time is not closed yet"
             raise IncorrectError(
-                f"table {self.name!r} can be read at times {since} to {self.low - 1}, not at {epoch}; engine.hold keeps "
-                "earlier times readable"
+                f"table {self.name!r} can be read at times {since} to {self.low - 1}, not at {epoch}; {remedy}"
             )
 
     def release(self) -> None:

@@ -175,9 +175,13 @@ class ViewCore:
             )
         since = max(min((t[0] for t in self.trace.since()), default=0), self.flow.first)
         if epoch < since or (epoch >= self.flow.low and not self.flow.closed):
+            earlier, later = (
+                "engine.hold keeps earlier times readable",
+                "that time is not closed yet; rows(at=, timeout=) waits",
+            )
             raise IncorrectError(
                 f"view {self.name!r} can be read at times {since} to {self.flow.low - 1}, not at {epoch}; "
-                "engine.hold keeps earlier times readable"
+                + (earlier if epoch < since else later)
             )
 
     def check(self, failed: bool = True) -> None:

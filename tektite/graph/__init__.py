@@ -22,6 +22,8 @@ questions      ArgumentQuery: one dataflow that answers any number of arguments;
 greedy         colouring, matching: what takes one node or edge after the other
 """
 
+from typing import NoReturn
+
 from tektite.graph.communities import label_propagation
 from tektite.graph.components import scc, wcc
 from tektite.graph.cores import k_core
@@ -71,3 +73,27 @@ __all__ = [
     "walks",
     "wcc",
 ]
+
+OTHER_NAMES = {
+    "clustering_coefficient": "graph.clustering(g)",
+    "communities": "graph.label_propagation(g, rounds)",
+    "connected_components": "graph.wcc(g)",
+    "core_number": "graph.k_core(g, k)",
+    "dijkstra": "graph.sssp(g, sources)",
+    "label_propagation_communities": "graph.label_propagation(g, rounds)",
+    "neighbors": "graph.neighbours(g)",
+    "page_rank": "graph.pagerank(g)",
+    "personalized_pagerank": "graph.personalised_pagerank(g, sources)",
+    "shortest_path": "graph.sssp(g, sources), or graph.bfs(g, sources) without weights",
+    "shortest_paths": "graph.sssp(g, sources), or graph.bfs(g, sources) without weights",
+    "strongly_connected_components": "graph.scc(g)",
+    "topological_sort": "graph.levels(g)",
+    "triangle_count": "graph.triangles(g)",
+    "weakly_connected_components": "graph.wcc(g)",
+}
+"""What other libraries call the algorithms."""
+
+
+def __getattr__(name: str) -> NoReturn:
+    instead = f"; use {OTHER_NAMES[name]}" if name in OTHER_NAMES else ""
+    raise AttributeError(f"module 'tektite.graph' has no attribute {name!r}{instead}")

@@ -30,7 +30,7 @@ class Loop:
     limit: int
     parent: Loop | None = None
     shared: bool = False
-    advice: str = "check that its body converges, or raise the loop's limit="
+    advice: str = "check that its body converges, or raise the loop's max_rounds="
     variables: list[Variable] = field(default_factory=list)
     definitions: dict[Variable, Operator] = field(default_factory=dict)
     leaves: list[Leave] = field(default_factory=list)

@@ -73,7 +73,7 @@ class Collection:
         """
         if not isinstance(name, str):
             raise IncorrectError(
-                f"{self!r}[{name!r}]: a column is named by a text. Choose columns with select(...) and rows with filter(...)"
+                f"c[{name!r}]: a column is named by a text. Choose columns with select(...) and rows with filter(...)"
             )
         self.schema.index(name)
         return col(name)

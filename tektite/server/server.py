@@ -17,6 +17,7 @@ from tektite.engine.core import core_of
 from tektite.engine.engine import Engine
 from tektite.errors import ConflictError, FaultError, IncorrectError, TektiteError
 from tektite.server.connections import Connections
+from tektite.server.durable_catalog import DurableCatalog
 from tektite.server.epochs import Epochs
 from tektite.server.health import HealthServer
 from tektite.server.logs import Log
@@ -41,6 +42,7 @@ class Server:
         self.connections = Connections(plan.limits.connections)
         self.workers = WorkerThreads(plan.limits.threads)
         self.epochs = Epochs(engine, plan.epochs, self.workers)
+        self.catalog = DurableCatalog(engine, log)
         self.is_stopping = False
         self.port = plan.port
         """Where PostgreSQL's clients connect; known once it has started."""
@@ -50,11 +52,12 @@ class Server:
         self._health: HealthServer | None = None
 
     async def start(self) -> None:
-        """Listen."""
+        """Bring back what clients had created, and listen."""
         loop = asyncio.get_running_loop()
         try:
             self._health = HealthServer(self)
             self.http_port = await self._health.start(self.plan.address, self.plan.http_port)
+            await loop.run_in_executor(None, self.catalog.restore)
             self._postgres = await loop.create_server(
                 lambda: PostgresConnection(self), self.plan.address, self.plan.port, backlog=1024
             )

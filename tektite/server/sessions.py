@@ -176,7 +176,7 @@ class ClientSession:
         if not known.is_read:
             self.server.check_accepts_writes()
         try:
-            result = await self.call(lambda: runner(self.server.engine).run_kept(statement, values))
+            result = await self.call(lambda: self.server.catalog.run(statement, values))
             if not known.is_read and self.engine_session.open_transaction is None:
                 await self.until_durable()
         except BaseException:

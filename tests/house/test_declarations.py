@@ -46,6 +46,7 @@ LOCAL = {
     "storage/test_merging.py": "what the storage keeps",
     "storage/test_owners.py": "what the storage keeps",
     "storage/test_remote.py": "what the storage keeps",
+    "server/test_durable_catalog.py": "a program beside the server",
 }
 FOLDERS = {
     "spark": "what Spark does beside running sweeps; its tests name their session",

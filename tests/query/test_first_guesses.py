@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import tektite as tk
+from tektite import graph
 
 GUESSES: dict[str, tuple[Callable[[Any, Any], Any], str]] = {
     "collection.head": (lambda e, s: s.filter(tk.col("qty") > 1).head(2), r"limit\(n\)\.collect\(\)"),
@@ -25,6 +26,18 @@ GUESSES: dict[str, tuple[Callable[[Any, Any], Any], str]] = {
     "table.explode": (lambda e, s: s.explode("x"), "flat_map"),
     "table.delete": (lambda e, s: s.delete(tk.col("qty") > 1), "remove"),
     "table.append": (lambda e, s: s.append([]), "insert"),
+    "table.upsert": (lambda e, s: s.upsert([]), "mode='upsert'"),
+    "table.truncate": (lambda e, s: s.truncate(), "TRUNCATE"),
+    "table.to_dicts": (lambda e, s: s.to_dicts(), r"to_pylist\(\)"),
+    "table.to_duckdb": (lambda e, s: s.to_duckdb(), "FROM x"),
+    "table.watch": (lambda e, s: s.watch(), "subscribe"),
+    "table.group_by_dynamic": (lambda e, s: s.group_by_dynamic("at", every="1h"), "truncate"),
+    "tk.Text": (lambda e, s: tk.Text, "tk.String"),
+    "tk.Datetime": (lambda e, s: tk.Datetime, "tk.Timestamp"),
+    "tk.Database": (lambda e, s: tk.Database(), r"tk\.Engine\(\)"),
+    "graph.connected_components": (lambda e, s: graph.connected_components(s), r"graph\.wcc\(g\)"),
+    "graph.shortest_path": (lambda e, s: graph.shortest_path(s), "sssp"),
+    "engine.begin": (lambda e, s: e.begin(), "transaction"),
     "tk.len": (lambda e, s: tk.len(), r"tk\.count\(\)"),
     "tk.read_csv": (lambda e, s: tk.read_csv("x.csv"), "COPY"),
     "tk.DataFrame": (lambda e, s: tk.DataFrame({}), "create_table"),
@@ -57,3 +70,23 @@ def test_a_result_of_sql_is_read_as_a_view_is(engine: tk.Engine) -> None:
     assert result.to_arrow().column_names == ["shop", "qty"] and result.to_pandas()["qty"].tolist() == [3, 4]
     nothing = engine.sql("SELECT shop FROM sales WHERE qty > 9")
     assert len(nothing) == 0 and nothing
+
+
+def test_index_is_of_a_collection_and_not_of_a_name(engine: tk.Engine) -> None:
+    with pytest.raises(tk.IncorrectError, match=r"create_index takes a table.*not 'sales'; engine\.table\(name\)"):
+        engine.create_index("sales", "shop")  # type: ignore[arg-type]
+
+
+def test_rows_are_not_chosen_by_brackets_and_the_error_shows_no_data(engine: tk.Engine) -> None:
+    sales = engine.table("sales")
+    with pytest.raises(tk.IncorrectError, match=r"^c\[<Expr qty > 1>\]: .* rows with filter"):
+        sales[sales["qty"] > 1]  # type: ignore[index]
+
+
+def test_time_that_is_not_closed_yet_is_not_called_an_earlier_one(engine: tk.Engine) -> None:
+    view = engine.create_view("all_sales", engine.table("sales"))
+    with pytest.raises(tk.IncorrectError, match="not at 99; that time is not closed yet; .*timeout=.* waits"):
+        view.rows(at=99)
+    with pytest.raises(tk.IncorrectError, match="not at 99; that time is not closed yet"):
+        engine.table("sales").snapshot(at=99)
+    view.drop()

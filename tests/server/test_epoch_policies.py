@@ -30,18 +30,18 @@ def test_inserts_of_many_connections_share_an_epoch_of_the_clock() -> None:
 
 
 def test_clients_close_epochs_where_they_are_explicit(tmp_path: Path) -> None:
-    with running_server(tmp_path / "store", epochs=EpochPolicy.parse("explicit")) as served:
-        with (
-            psycopg.connect(served.conninfo(), autocommit=True) as writer,
-            psycopg.connect(served.conninfo(), autocommit=True) as reader,
-        ):
-            writer.execute("CREATE TABLE t (i bigint, v text)")
-            reader.execute("SELECT count(*) FROM t")
-            before = served.engine.next_epoch
-            for n in range(3):
-                writer.execute("INSERT INTO t VALUES (%s, %s)", (n, "a"), prepare=True)
-            assert served.engine.next_epoch == before
-            assert reader.execute("SELECT count(*) FROM t").fetchone() == (0,)
-            writer.execute("ADVANCE")
-            assert reader.execute("SELECT count(*) FROM t").fetchone() == (3,)
-            assert served.engine.next_epoch == before + 1
+    with (
+        running_server(tmp_path / "store", epochs=EpochPolicy.parse("explicit")) as served,
+        psycopg.connect(served.conninfo(), autocommit=True) as writer,
+        psycopg.connect(served.conninfo(), autocommit=True) as reader,
+    ):
+        writer.execute("CREATE TABLE t (i bigint, v text)")
+        reader.execute("SELECT count(*) FROM t")
+        before = served.engine.next_epoch
+        for n in range(3):
+            writer.execute("INSERT INTO t VALUES (%s, %s)", (n, "a"), prepare=True)
+        assert served.engine.next_epoch == before
+        assert reader.execute("SELECT count(*) FROM t").fetchone() == (0,)
+        writer.execute("ADVANCE")
+        assert reader.execute("SELECT count(*) FROM t").fetchone() == (3,)
+        assert served.engine.next_epoch == before + 1

@@ -199,3 +199,12 @@ def test_clients_in_many_threads_see_all_of_their_rows(served: RunningServer, cl
     for thread in threads:
         thread.join()
     assert client.execute("SELECT count(*) FROM t").fetchone() == (120,)
+
+
+def test_decimals_are_rounded_to_the_places_of_their_column(client: Any) -> None:
+    client.execute("CREATE TABLE prices (price decimal(10, 2) PRIMARY KEY)")
+    for prepare in (True, False):
+        client.execute("INSERT INTO prices VALUES (%s)", (Decimal("1.005"),), prepare=prepare)
+        assert client.execute("SELECT price FROM prices").fetchall() == [(Decimal("1.01"),)]
+        assert client.execute("SELECT price FROM prices WHERE price = %s", (Decimal("1.005"),), prepare=prepare).fetchall() == []
+        client.execute("DELETE FROM prices")

@@ -313,6 +313,26 @@ def test_named_parameters_are_constants(shop: tk.Engine) -> None:
 # -- files and time ----------------------------------------------------------------------------------------------------
 
 
+def test_parameters_need_no_blanks_between_them(shop: tk.Engine) -> None:
+    assert shop.sql("SELECT $a,$b,$a+$c", a=1, b="x", c=2).rows() == [(1, "x", 3)]
+    assert shop.sql("SELECT '$a,$b', $a", a=1).rows() == [("$a,$b", 1)]
+
+
+@pytest.mark.parametrize("condition", ["id IN ($ids)", "id IN $ids", "id = ANY($ids)", "id IN (7, $ids)"])
+def test_parameter_that_is_a_list_stands_for_its_elements(shop: tk.Engine, condition: str) -> None:
+    shop.sql("CREATE TABLE numbered (id int, name varchar); INSERT INTO numbered VALUES (1, 'a'), (2, 'b'), (3, 'c')")
+    for ids in ([1, 3], (2,), []):
+        assert sorted(shop.sql(f"SELECT id FROM numbered WHERE {condition}", ids=ids).rows()) == [(i,) for i in ids]
+        others = shop.sql(f"SELECT id FROM numbered WHERE NOT ({condition})", ids=ids).rows()
+        assert sorted(others) == [(i,) for i in (1, 2, 3) if i not in ids]
+    assert shop.sql("SELECT id FROM numbered WHERE name IN ($names)", names=["b", "it's, {x}"]).rows() == [(2,)]
+
+
+def test_comparison_with_a_list_says_how_to_write_it(shop: tk.Engine) -> None:
+    with pytest.raises(tk.IncorrectError, match=r"the value of \$names is a list: write x IN \(\$names\)"):
+        shop.sql("SELECT 1 WHERE 'a' = $names", names=["a"])
+
+
 def test_copy_reads_and_writes_files(shop: tk.Engine, tmp_path: Path) -> None:
     shop.sql(f"COPY (SELECT * FROM items ORDER BY id) TO '{tmp_path}/items.csv' (HEADER)")
     assert shop.sql(f"COPY items TO '{tmp_path}/items.parquet' (FORMAT parquet)").message == "COPY 3"

@@ -56,9 +56,15 @@ class RunningServer:
 def running_server(
     storage: Path | None = None, limits: dict[str, Any] | None = None, **plan: Any
 ) -> Iterator[RunningServer]:
-    """A server that runs until the block ends."""
+    """A server of an engine that has nothing or what is stored, until the block ends."""
     pipeline = replace(from_plain({}, Path("server.yaml")), storage=None if storage is None else str(storage))
-    made = ServerPlan(pipeline, port=0, http_port=0, limits=Limits(**(limits or {})), **plan)
+    with running(ServerPlan(pipeline, port=0, http_port=0, limits=Limits(**(limits or {})), **plan)) as found:
+        yield found
+
+
+@contextmanager
+def running(made: ServerPlan) -> Iterator[RunningServer]:
+    """A server that runs until the block ends."""
     log = io.StringIO()
     begun: list[RunningServer] = []
     failed: list[BaseException] = []

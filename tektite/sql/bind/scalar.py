@@ -291,6 +291,12 @@ class Scalars:
         if isinstance(left, exp.Tuple) or isinstance(right, exp.Tuple):
             return self.rows(node, op, left, right)
         one, other = self.any(left), self.any(right)
+        for tree, found, against in ((left, one, other), (right, other, one)):
+            if self.is_list(tree, found) and not (
+                isinstance(against, Expr) and self.context.declared(against)[:1] == "_"
+            ):
+                name = written(tree)
+                raise self.error(f"the value of {name} is a list: write x IN ({name}), or x = ANY({name})", node)
         if isinstance(other, Interval) and other.ends is not None:
             one, other, op = other, one, MIRRORED[op]
         if isinstance(one, Interval) and one.ends is not None and isinstance(other, Interval) and other.months is None:
@@ -436,7 +442,29 @@ class Scalars:
                 result = result | self.rows(node, "eq", node.this, item)
             return result
         value = self.bind(node.this)
-        return self.checked(value.isin([self.as_said(self.bind(item), value, node) for item in node.expressions]), node)
+        field = node.args.get("field")
+        listed = node.expressions if field is None else [field]
+        items = [found for item in listed for found in self.elements(value, item, node)]
+        if not items:
+            return FALSE
+        return self.checked(value.isin([self.as_said(item, value, node) for item in items]), node)
+
+    def elements(self, value: Expr, item: exp.Expr, node: exp.In) -> list[Expr]:
+        """What an item of IN stands for: itself, or the elements of a parameter that is a list."""
+        bound = self.bind(item)
+        if self.is_list(item, bound):
+            found = catalog_lookup.in_array(self, value, bound, node)
+            if isinstance(found, list):
+                return found
+        elif node.args.get("field") is not None:
+            raise self.unsupported("IN without parentheses, with anything but a parameter that is a list,", node)
+        return [bound]
+
+    def is_list(self, node: exp.Expr, bound: Expr | Interval) -> bool:
+        """Whether a tree is a parameter whose value is a list."""
+        if not isinstance(node, exp.Parameter | exp.Placeholder) or not isinstance(bound, Expr):
+            return False
+        return self.context.declared(bound) == "_text"
 
     def exists(self, node: exp.Exists) -> Expr:
         return self.context.subquery("exists", node.this, "eq", ())

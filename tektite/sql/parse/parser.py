@@ -124,7 +124,8 @@ def parse(text: str) -> Iterator[Statement]:
         if token is not None and token.token_type != TokenType.SEMICOLON:
             statement.append(token)
         elif statement:
-            yield StatementParser(StatementText(text, statement[0].start), dialect, statement).statement()
+            alone = StatementText(text, statement[0].start, statement[-1].end + 1)
+            yield StatementParser(alone, dialect, statement).statement()
             statement = []
 
 

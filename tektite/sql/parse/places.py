@@ -24,11 +24,21 @@ WIDTH = 100
 
 
 class StatementText:
-    """The text of one or several statements, of which the one in question begins at `start`."""
+    """The text of one or several statements, of which the one in question lies between `start` and `end`."""
 
-    def __init__(self, text: str, start: int = 0) -> None:
+    def __init__(self, text: str, start: int = 0, end: int | None = None) -> None:
         self.text = text
         self.start = start
+        self.end = len(text) if end is None else end
+
+    @property
+    def statement(self) -> str:
+        """The text of the statement alone.
+
+        >>> StatementText("SELECT 1; SELECT 2; SELECT 3", 10, 18).statement
+        'SELECT 2'
+        """
+        return self.text[self.start : self.end]
 
     def error(
         self, message: str, at: exp.Expr | int | None = None, kind: type[TektiteError] = IncorrectError

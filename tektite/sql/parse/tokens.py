@@ -2,7 +2,7 @@
 not tell apart is written out.
 
 A JOIN without a kind is an INNER one, so that it is not taken for a comma; the question marks of a statement are $1, $2, ...
-In `$1,$2` sqlglot would see the head of a text in dollar quotes: the tag of such a text is a name.
+In `$1,$2` and `$a,$b` sqlglot would see the head of a text in dollar quotes: the tag of such a text is a name.
 """
 
 from __future__ import annotations
@@ -29,22 +29,23 @@ UNFINISHED = {"GROUP", "ORDER", "PARTITION"}
 NUMBER = re.compile(r"(?:\d[\d_]*\.?[\d_]*|\.\d[\d_]*)(?:[eE][+-]?\d+)?")
 """A number; sqlglot takes the sign behind an exponent for a part of it, as in 1e3+1."""
 CLOSING = {"'": "'", '"': '"', "/*": "*/"}
-NUMBERED = re.compile(
-    r"""'[^']*' | "[^"]*" | --[^\n]* | /\*.*?\*/ | (?P<tag>\$(?:[a-zA-Z_]\w*)?\$).*?(?P=tag) | (?P<dollar>\$)(?=\d)""",
+PARAMETERS = re.compile(
+    r"""'[^']*' | "[^"]*" | --[^\n]* | /\*.*?\*/ | (?P<tag>\$(?:[a-zA-Z_]\w*)?\$).*?(?P=tag)
+    | (?P<dollar>\$(?=\d) | (?<!\w)\$(?=[^\W\d]))""",
     re.VERBOSE | re.DOTALL,
 )
-"""The dollar signs of numbered parameters, and what may hide others."""
+"""The dollar signs of parameters, and what may hide others."""
 STAND_IN = "@"
 """A character that is always a token of its own."""
 
 
 def tokenized(text: str, dialect: Dialect) -> list[Token]:
-    """The tokens of a text. The dollar signs of numbered parameters are tokenized as another character, so that no text in
+    """The tokens of a text. The dollar signs of parameters are tokenized as another character, so that no text in
     dollar quotes begins with one.
     """
     if "$" not in text:
         return dialect.tokenize(text)
-    masked = NUMBERED.sub(lambda found: STAND_IN if found["dollar"] else found.group(), text)
+    masked = PARAMETERS.sub(lambda found: STAND_IN if found["dollar"] else found.group(), text)
     return [
         like(token, TokenType.PARAMETER, "$") if token.text == STAND_IN and text[token.start] == "$" else token
         for token in dialect.tokenize(masked)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from decimal import ROUND_HALF_UP, Decimal
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,7 +24,7 @@ from tektite.sql.bind.scope import folded
 from tektite.sql.parse import parser
 from tektite.sql.parse.parser import label_of
 from tektite.values.schema import Schema
-from tektite.values.types import Type
+from tektite.values.types import DecimalType, Type
 
 if TYPE_CHECKING:
     from tektite.engine.input_core import InputCore
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
 PLAIN_INSERT = {"this", "expression"}
 PLAIN_SELECT = {"expressions", "from_", "where"}
 PLAIN_TABLE = {"this"}
+LARGE = 18
+"""Digits that no decimal has."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +45,8 @@ class RowInsert:
     cells: tuple[tuple[str | None, ...], ...]
     """For each row and each column of the table the label of its value; None is the column's default."""
     defaults: tuple[Any, ...]
+    rounding: tuple[tuple[int, Decimal], ...]
+    """The columns of decimals, and the last place that each has: what is behind it is rounded, as a cast does."""
 
     @property
     def source(self) -> InputCore:
@@ -55,11 +60,14 @@ class RowInsert:
 
     def rows(self, values: Mapping[str, Any]) -> list[tuple[Any, ...]]:
         """The rows that it inserts with these values."""
-        defaults = self.defaults
-        return [
-            tuple([default if label is None else values[label] for label, default in zip(row, defaults, strict=True)])
+        found = [
+            [default if label is None else values[label] for label, default in zip(row, self.defaults, strict=True)]
             for row in self.cells
         ]
+        for at, place in self.rounding:
+            for row in found:
+                row[at] = rounded(row[at], place)
+        return [tuple(row) for row in found]
 
 
 @dataclass(frozen=True)
@@ -131,7 +139,9 @@ def row_insert(runner: StatementRunner, statement: parser.Statement, given: Mapp
             return None
         cells.append(tuple([labels.get(name) for name in kinds]))
     defaults = defaults_of(core_of(found))
-    return RowInsert(found, tuple(cells), tuple([defaults.get(name) for name in kinds]))
+    rounding = [(at, kind.scale) for at, kind in enumerate(kinds.values()) if isinstance(kind, DecimalType)]
+    places = tuple([(at, Decimal(1).scaleb(-scale)) for at, scale in rounding])
+    return RowInsert(found, tuple(cells), tuple([defaults.get(name) for name in kinds]), places)
 
 
 def key_lookup(runner: StatementRunner, statement: parser.Statement, given: Mapping[str, Type]) -> LookupByKey | None:
@@ -152,7 +162,7 @@ def key_lookup(runner: StatementRunner, statement: parser.Statement, given: Mapp
             return None
         at = names.index(pair[0])
         kind = found.schema.types[at].kind
-        if kind == "float" or given.get(pair[1]) is None or given[pair[1]].kind != kind:
+        if kind in ("float", "decimal") or given.get(pair[1]) is None or given[pair[1]].kind != kind:
             return None
         key[at] = pair[1]
     order = core_of(found).columns
@@ -183,6 +193,17 @@ def named(runner: StatementRunner, node: exp.Expr) -> Any:
         return None
     found = runner.relation_named(folded(node.this))
     return None if found is None or found.name.startswith("__") else found
+
+
+def rounded(value: Any, place: Decimal) -> Any:
+    """A decimal without what lies behind a place; what is none, or too large, stays.
+
+    >>> rounded(Decimal("1.005"), Decimal("0.01")), rounded(Decimal("-2.5"), Decimal(1)), rounded(None, Decimal(1))
+    (Decimal('1.01'), Decimal('-3'), None)
+    """
+    if not isinstance(value, Decimal) or not value.is_finite() or value.adjusted() > LARGE:
+        return value
+    return value.quantize(place, ROUND_HALF_UP)
 
 
 def is_parameter(node: object) -> bool:

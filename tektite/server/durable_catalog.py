@@ -1,0 +1,149 @@
+"""DurableCatalog: what clients have created beside tables comes back when a server starts again on its storage.
+
+The statements are rows of a table that SQL does not show. One is written in the epoch after its statement has been run, and goes
+with what it created. `restore` runs them in their order, each with the search path of its time. What cannot be brought back, such
+as a view of a table that a program has dropped meanwhile, is logged, and its statement stays for the next start.
+
+| statement | its row goes with |
+|---|---|
+| CREATE SCHEMA, VIEW, MATERIALIZED VIEW, INDEX | what it created |
+| CREATE TABLE, for its defaults; ALTER TABLE | the table, which the storage holds |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from sqlglot import exp
+
+from tektite.engine.core import core_of
+from tektite.engine.write_set import WriteSet
+from tektite.errors import TektiteError, UnsupportedError
+from tektite.server.logs import Log
+from tektite.sql import Result, runner
+from tektite.sql.bind.named_relations import HIDDEN
+from tektite.sql.parse import parser
+from tektite.values import types
+
+if TYPE_CHECKING:
+    from tektite.engine.engine import Engine
+
+NAME = f"{HIDDEN}catalog"
+COLUMNS = {"object": types.String, "number": types.Int, "search_path": types.String, "statement": types.String}
+DEFINITIONS = (exp.Create, exp.Drop, exp.Alter)
+Entry = tuple[str, int, str, str]
+
+
+class DurableCatalog:
+    """The statements that made what an engine with a storage has beside tables."""
+
+    def __init__(self, engine: Engine, log: Log) -> None:
+        self._engine = engine
+        self._core = core_of(engine)
+        self._log = log
+        self._runner = runner(engine)
+        self._entries: dict[str, Entry] = {}
+        self._number = 0
+        self._failed: set[str] = set()
+        """What could not be brought back."""
+        self._table = None
+        if self._core.storage is not None:
+            self._table = engine.create_table(NAME, COLUMNS, mode="upsert", primary_key="object", if_exists="keep")
+
+    def restore(self) -> None:
+        """Run the statements that are stored."""
+        if self._table is None:
+            return
+        self._entries = {row[0]: row for row in self._table.rows()}
+        self._number = max((row[1] for row in self._entries.values()), default=0)
+        for object, _, path, text in sorted(self._entries.values(), key=lambda row: row[1]):
+            try:
+                with self._engine.session() as session:
+                    self._runner.settings_of(session).search_path = tuple(path.split(","))
+                    if self._is_missing(object):
+                        self._engine.sql(text)
+            except TektiteError as error:
+                self._failed.add(object)
+                self._log.error("could not be brought back", object=object, statement=text, error=error)
+
+    def _is_missing(self, object: str) -> bool:
+        """Whether a statement has to be run again: unless somebody has made the same, or its table is gone for good."""
+        there = self._objects()
+        of = table_of(object)
+        return object not in there if of is None else of in there
+
+    def run(self, statement: parser.Statement, values: Mapping[str, Any]) -> Result:
+        """Run a statement in the session of the caller, who holds the engine's lock, and store it if it defines something."""
+        is_definition = isinstance(statement, parser.Plain) and isinstance(statement.tree, DEFINITIONS)
+        if self._table is None or not is_definition:
+            return self._runner.run_kept(statement, values)
+        if values:
+            raise statement.source.error(
+                "a definition is stored as it is written, so it has no parameters: write the values into it",
+                None,
+                UnsupportedError,
+            )
+        assert isinstance(statement, parser.Plain)
+        is_query = statement.tree.args.get("kind") == "TABLE" and statement.tree.args.get("expression") is not None
+        altered = self._altered(statement.tree) if isinstance(statement.tree, exp.Alter) else None
+        before = self._objects()
+        result = self._runner.run_kept(statement, values)
+        after = self._objects()
+        made = [name for name, found in after.items() if before.get(name) is not found and not is_query]
+        if altered is not None:
+            made = [f"alter {altered} {self._number + 1}"]
+        self._store(statement.source.statement, made, after)
+        return result
+
+    def _altered(self, tree: exp.Alter) -> str:
+        found = self._runner.relation_named(tree.this.name if not tree.this.db else f"{tree.this.db}.{tree.this.name}")
+        return getattr(found, "name", "")
+
+    def _objects(self) -> dict[str, Any]:
+        """What there is, by kind and name."""
+        sql, core = self._runner, self._core
+        found: dict[str, Any] = {f"schema {name}": name for name in sorted(sql.schemas)}
+        stored = () if core.storage is None else core.storage.unclaimed
+        found |= {f"table {name}": name for name in stored if not name.startswith(HIDDEN)}
+        found |= {f"table {name}": one for name, one in core.inputs.items() if not name.startswith(HIDDEN)}
+        found |= {f"view {name}": one for name, one in core.views.items() if not name.startswith(HIDDEN)}
+        found |= {f"view {name}": one for name, one in sql.definitions.items()}
+        return found | {f"index {name}": one for name, one in sql.indexes.items()}
+
+    def _store(self, text: str, made: list[str], there: Mapping[str, Any]) -> None:
+        """Write the rows of what was made, and remove those of what is gone."""
+        assert self._table is not None
+        path = ",".join(self._runner.settings.search_path)
+        gone = [row for name, row in self._entries.items() if self._is_gone(name, there) or name in made]
+        new: list[Entry] = []
+        for name in made:
+            self._number += 1
+            new.append((name, self._number, path, text))
+        if not gone and not new:
+            return
+        source, writes = core_of(self._table), WriteSet()
+        if gone:
+            source.write(gone, None, -1, "remove", writes)
+        if new:
+            source.write(new, None, 1, "insert", writes)
+        self._core.commit(writes)
+        for row in gone:
+            del self._entries[row[0]]
+            self._failed.discard(row[0])
+        self._entries |= {row[0]: row for row in new}
+
+    def _is_gone(self, name: str, there: Mapping[str, Any]) -> bool:
+        return (table_of(name) or name) not in there and name not in self._failed
+
+
+def table_of(name: str) -> str | None:
+    """The table that a statement is about, if it is about one.
+
+    >>> table_of("table t"), table_of("alter t 5"), table_of("view v")
+    ('table t', 'table t', None)
+    """
+    kind, _, rest = name.partition(" ")
+    if kind == "alter":
+        return f"table {rest.rpartition(' ')[0]}"
+    return name if kind == "table" else None
