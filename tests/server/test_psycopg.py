@@ -6,6 +6,7 @@ import datetime
 import threading
 import time
 from decimal import Decimal
+from typing import Any
 
 import psycopg
 import pyarrow as pa

@@ -470,11 +470,11 @@ def test_rows_of_constants_are_inserted_without_a_dataflow(
 
 def test_defaults_of_a_stored_table_outlive_the_process(tmp_path: Path) -> None:
     columns = "id int, t text DEFAULT 'q', n decimal(5, 2) DEFAULT 1.5, d date DEFAULT DATE '2024-02-29', b boolean DEFAULT true"
-    with tk.Engine(storage=tmp_path) as engine:
+    with make_engine(storage=tmp_path) as engine:
         engine.sql(f"CREATE TABLE t ({columns}, f double DEFAULT 0.1)")
         engine.sql("ALTER TABLE t ALTER COLUMN t SET DEFAULT 'altered'")
         engine.sql("INSERT INTO t (id) VALUES (1)")
-    with tk.Engine(storage=tmp_path) as engine:
+    with make_engine(storage=tmp_path) as engine:
         engine.sql("INSERT INTO t (id) VALUES (2)")
         rows = sorted(engine.sql("SELECT * FROM t").rows())
     assert rows[0][1:] == rows[1][1:] == ("altered", Decimal("1.50"), datetime.date(2024, 2, 29), True, 0.1)
