@@ -207,5 +207,8 @@ def test_decimals_are_rounded_to_the_places_of_their_column(client: Any) -> None
     for prepare in (True, False):
         client.execute("INSERT INTO prices VALUES (%s)", (Decimal("1.005"),), prepare=prepare)
         assert client.execute("SELECT price FROM prices").fetchall() == [(Decimal("1.01"),)]
-        assert client.execute("SELECT price FROM prices WHERE price = %s", (Decimal("1.005"),), prepare=prepare).fetchall() == []
+        assert (
+            client.execute("SELECT price FROM prices WHERE price = %s", (Decimal("1.005"),), prepare=prepare).fetchall()
+            == []
+        )
         client.execute("DELETE FROM prices")
