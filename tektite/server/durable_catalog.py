@@ -1,13 +1,8 @@
-"""DurableCatalog: what clients have created beside tables comes back when a server starts again on its storage.
+"""DurableCatalog: schemas, views and indexes that clients have created come back when a server starts again on its storage.
 
 The statements are rows of a table that SQL does not show. One is written in the epoch after its statement has been run, and goes
 with what it created. `restore` runs them in their order, each with the search path of its time. What cannot be brought back, such
 as a view of a table that a program has dropped meanwhile, is logged, and its statement stays for the next start.
-
-| statement | its row goes with |
-|---|---|
-| CREATE SCHEMA, VIEW, MATERIALIZED VIEW, INDEX | what it created |
-| CREATE TABLE, for its defaults; ALTER TABLE | the table, which the storage holds |
 """
 
 from __future__ import annotations
@@ -31,7 +26,7 @@ if TYPE_CHECKING:
 
 NAME = f"{HIDDEN}catalog"
 COLUMNS = {"object": types.String, "number": types.Int, "search_path": types.String, "statement": types.String}
-DEFINITIONS = (exp.Create, exp.Drop, exp.Alter)
+DEFINITIONS = (exp.Create, exp.Drop)
 Entry = tuple[str, int, str, str]
 
 
@@ -61,52 +56,37 @@ class DurableCatalog:
             try:
                 with self._engine.session() as session:
                     self._runner.settings_of(session).search_path = tuple(path.split(","))
-                    if self._is_missing(object):
+                    if object not in self._objects():
                         self._engine.sql(text)
             except TektiteError as error:
                 self._failed.add(object)
                 self._log.error("could not be brought back", object=object, statement=text, error=error)
 
-    def _is_missing(self, object: str) -> bool:
-        """Whether a statement has to be run again: unless somebody has made the same, or its table is gone for good."""
-        there = self._objects()
-        of = table_of(object)
-        return object not in there if of is None else of in there
-
     def run(self, statement: parser.Statement, values: Mapping[str, Any]) -> Result:
         """Run a statement in the session of the caller, who holds the engine's lock, and store it if it defines something."""
-        is_definition = isinstance(statement, parser.Plain) and isinstance(statement.tree, DEFINITIONS)
-        if self._table is None or not is_definition:
+        if (
+            self._table is None
+            or not isinstance(statement, parser.Plain)
+            or not isinstance(statement.tree, DEFINITIONS)
+        ):
             return self._runner.run_kept(statement, values)
-        if values:
+        if values and isinstance(statement.tree, exp.Create) and statement.tree.args.get("kind") == "VIEW":
             raise statement.source.error(
                 "a definition is stored as it is written, so it has no parameters: write the values into it",
                 None,
                 UnsupportedError,
             )
-        assert isinstance(statement, parser.Plain)
-        is_query = statement.tree.args.get("kind") == "TABLE" and statement.tree.args.get("expression") is not None
-        altered = self._altered(statement.tree) if isinstance(statement.tree, exp.Alter) else None
         before = self._objects()
         result = self._runner.run_kept(statement, values)
         after = self._objects()
-        made = [name for name, found in after.items() if before.get(name) is not found and not is_query]
-        if altered is not None:
-            made = [f"alter {altered} {self._number + 1}"]
+        made = [name for name, found in after.items() if before.get(name) is not found]
         self._store(statement.source.statement, made, after)
         return result
 
-    def _altered(self, tree: exp.Alter) -> str:
-        found = self._runner.relation_named(tree.this.name if not tree.this.db else f"{tree.this.db}.{tree.this.name}")
-        return getattr(found, "name", "")
-
     def _objects(self) -> dict[str, Any]:
-        """What there is, by kind and name."""
+        """What there is beside tables, by kind and name."""
         sql, core = self._runner, self._core
         found: dict[str, Any] = {f"schema {name}": name for name in sorted(sql.schemas)}
-        stored = () if core.storage is None else core.storage.unclaimed
-        found |= {f"table {name}": name for name in stored if not name.startswith(HIDDEN)}
-        found |= {f"table {name}": one for name, one in core.inputs.items() if not name.startswith(HIDDEN)}
         found |= {f"view {name}": one for name, one in core.views.items() if not name.startswith(HIDDEN)}
         found |= {f"view {name}": one for name, one in sql.definitions.items()}
         return found | {f"index {name}": one for name, one in sql.indexes.items()}
@@ -115,7 +95,9 @@ class DurableCatalog:
         """Write the rows of what was made, and remove those of what is gone."""
         assert self._table is not None
         path = ",".join(self._runner.settings.search_path)
-        gone = [row for name, row in self._entries.items() if self._is_gone(name, there) or name in made]
+        gone = [
+            row for name, row in self._entries.items() if name in made or name not in there and name not in self._failed
+        ]
         new: list[Entry] = []
         for name in made:
             self._number += 1
@@ -132,18 +114,3 @@ class DurableCatalog:
             del self._entries[row[0]]
             self._failed.discard(row[0])
         self._entries |= {row[0]: row for row in new}
-
-    def _is_gone(self, name: str, there: Mapping[str, Any]) -> bool:
-        return (table_of(name) or name) not in there and name not in self._failed
-
-
-def table_of(name: str) -> str | None:
-    """The table that a statement is about, if it is about one.
-
-    >>> table_of("table t"), table_of("alter t 5"), table_of("view v")
-    ('table t', 'table t', None)
-    """
-    kind, _, rest = name.partition(" ")
-    if kind == "alter":
-        return f"table {rest.rpartition(' ')[0]}"
-    return name if kind == "table" else None
