@@ -36,6 +36,8 @@ class CancellableCall(Generic[T]):
         self._lock = threading.Lock()
         self._thread: int | None = None
         self._is_cancelled = False
+        self._is_sent = False
+        """Whether an exception was sent to the thread, and may not have arrived."""
         self._holds = 0
         self._is_waiting = False
 
@@ -66,6 +68,7 @@ class CancellableCall(Generic[T]):
             if self._holds:
                 self._is_waiting = True
             elif self._thread is not None:
+                self._is_sent = True
                 _raise_in_thread(self._thread, ctypes.py_object(CallCancelled))
 
     def run(self) -> T:
@@ -78,6 +81,7 @@ class CancellableCall(Generic[T]):
             finally:
                 self._end()
         except CallCancelled:
+            self._end()  # which it may have cut short
             if not found:
                 raise
         return found[0]
@@ -92,10 +96,31 @@ class CancellableCall(Generic[T]):
     def _end(self) -> None:
         with self._lock:
             begin_call(None)
-            if self._thread is not None:
-                # What was sent and has not arrived yet would hit the next call of the thread.
-                _raise_in_thread(self._thread, ctypes.py_object())
-                self._thread = None
+            self._thread = None
+        if self._is_sent:
+            receive()
+            self._is_sent = False
+
+
+class _Received(BaseException):
+    """Takes the place of an exception that was sent and has not arrived."""
+
+
+def receive() -> None:
+    """Let what was sent to this thread arrive, if it has not, so that it does not hit the thread's next call. Nothing else is
+    sent meanwhile.
+
+    Taking the exception back would not do: Python goes on looking for it, in all threads, until one has arrived.
+    """
+    while True:
+        try:
+            _raise_in_thread(threading.get_ident(), ctypes.py_object(_Received))
+            while True:
+                pass
+        except _Received:
+            return
+        except CallCancelled:
+            continue
 
 
 class WorkerThreads:
