@@ -116,7 +116,7 @@ class ReadableCollection(Collection):
         >>> import tektite as tk
         >>> engine = tk.Engine()
         >>> sales = engine.create_table("sales", {"shop": tk.String, "item": tk.String, "price": tk.Int})
-        >>> prices = engine.install("prices", sales.max("price", by=["shop", "item"]), key=["shop", "item"])
+        >>> prices = engine.install("prices", sales.max("price", by=["shop", "item"]), order_by=["shop", "item"])
         >>> _ = sales.insert([("north", "tea", 3), ("north", "salt", 1), ("south", "tea", 4)])
         >>> sorted(prices.lookup("north"))
         [('north', 'salt', 1), ('north', 'tea', 3)]

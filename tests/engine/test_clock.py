@@ -25,7 +25,7 @@ def test_a_row_leaves_a_view_of_recent_rows_though_nobody_writes() -> None:
         ).view
         assert recent is not None
         gone = threading.Event()
-        recent.on_change(lambda changes: gone.set() if -1 in changes["diff"].to_pylist() else None)
+        recent.subscribe(lambda delta: gone.set() if -1 in delta.table["diff"].to_pylist() else None)
         now = datetime.datetime.now(datetime.UTC).replace(tzinfo=None)
         events = engine.table("events")
         events.insert([(1, now), (2, now + datetime.timedelta(days=1))])

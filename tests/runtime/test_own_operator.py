@@ -151,7 +151,7 @@ def test_own_operator_answers_as_brute_force_does(workers: int, executor: str) -
     with marks.engine as engine:
         engine.on_sweep(sweeps.append)
         for _ in range(4):
-            epoch = marks.rows.epoch
+            epoch = marks.rows.next_epoch
             for later in range(pick.choice([1, 1, 3])):
                 new = [(pick.randrange(12), pick.randrange(40)) for _ in range(pick.randrange(30))]
                 marks.rows.update(new, times=[epoch + later] * len(new), diffs=[1] * len(new))

@@ -57,7 +57,7 @@ def feed(choose: random.Random, held: dict[int, str], versions: range, by_key: b
 def test_rows_that_move_to_other_keys_leave_the_old_ones(spark: SparkSession, tmp_path: Path, stored: bool) -> None:
     choose = random.Random(7)
     held: dict[int, str] = {}
-    options: dict[str, Any] = {"storage": tmp_path / "store", "shards": 3} if stored else {}
+    options: dict[str, Any] = {"storage": tmp_path / "store", "workers": 3} if stored else {}
     with tk.Engine(spark=spark, **options, autocommit=False) as engine:
         table = declare(engine)
         view = engine.install("all", table)
@@ -108,7 +108,7 @@ def test_feed_without_an_order_is_counted_where_that_is_certain(
     spark: SparkSession, tmp_path: Path, case: str, stored: bool
 ) -> None:
     before, told, after = FEEDS[case]
-    options: dict[str, Any] = {"storage": tmp_path / "store", "shards": 2} if stored else {}
+    options: dict[str, Any] = {"storage": tmp_path / "store", "workers": 2} if stored else {}
     with tk.Engine(spark=spark, **options, autocommit=False) as engine:
         table = declare(engine)
         view = engine.install("all", table)
@@ -137,7 +137,7 @@ def test_feed_without_an_order_never_comes_to_something_else(
     """Several commits at once: what is taken without their order is what they left, and what is not is named."""
     choose = random.Random(f"{semantics} {stored}")
     held: dict[int, str] = {}
-    options: dict[str, Any] = {"storage": tmp_path / "store", "shards": 3} if stored else {}
+    options: dict[str, Any] = {"storage": tmp_path / "store", "workers": 3} if stored else {}
     refused = 0
     with tk.Engine(spark=spark, **options, autocommit=False) as engine:
         table = declare(engine, semantics)

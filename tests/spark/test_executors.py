@@ -50,7 +50,7 @@ store = Troubled(folder / "store")
 frame = spark.range(0, 4000, 1, 4).selectExpr("CAST(id AS int) AS k", "concat('v', id % 9) AS v")
 checked = tektite.spark.preflight(spark, folder / "store")
 assert not checked.problems, checked.problems
-with tk.Engine(spark=spark, storage=tk.Storage(store), shards=2, autocommit=False) as engine:
+with tk.Engine(spark=spark, storage=tk.Storage(store), workers=2, autocommit=False) as engine:
     table = engine.create_table("t", {"k": tk.Int, "v": tk.String})
     view = engine.install("all", table)
     first = frame.mapInArrow(passing("first", kill_executor), frame.schema).repartition(6)

@@ -233,8 +233,8 @@ def test_executor_without_the_package_is_an_error_that_says_so(tmp_path: Path) -
 
 def test_arguments_of_an_engine_on_spark_are_checked(spark: SparkSession, tmp_path: Path) -> None:
     for options, message in (
-        ({"shards": 0}, "shards must be a positive number, not 0"),
-        ({"shards": 2, "workers": 3}, "two names of one number"),
+        ({"workers": 0}, "workers must be a positive number, not 0"),
+        ({"shards": 2, "workers": 3}, "former name of workers"),
         ({"job_rows": "many"}, "job_rows must be a number of rows"),
     ):
         with pytest.raises(IncorrectError, match=message):
