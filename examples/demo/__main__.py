@@ -159,6 +159,7 @@ def main(words: list[str] | None = None) -> int:
         print(f"{record.epoch:,} of {settings.epochs:,} epochs: ended by Ctrl-C.")
     draw(record, options.out)
     print(f"Picture: {options.out}, after {time.monotonic() - began:.0f} s")
+    print("Next: `tektite serve` offers an engine to everybody's psql, drivers and BI tools; see docs/how-to/server.md")
     return 1 if record.differing else 0
 
 

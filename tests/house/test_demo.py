@@ -34,6 +34,7 @@ def test_sides_agree_and_the_picture_is_written(tmp_path: Path) -> None:
     assert "Spark loads orders" in output and re.search(r"From a file of 10,0\d\d lineitems", output), output
     assert "5 answers compared: all the same on both sides" in output, output
     assert f"Picture: {picture}" in output
+    assert "tektite serve" in output
     assert is_picture(picture)
 
 
