@@ -25,7 +25,7 @@ PAGES: dict[str, tuple[str, tuple[str, ...]]] = {
     "engine": ("Engine, sessions and storage", ("Engine", "Session", "Transaction", "Storage", "Held", "Index", "IndexInfo")),
     "tables-and-views": ("Tables and views", ("Table", "View", "ReadableCollection")),
     "subscriptions": ("Subscriptions", ("Subscription", "Delta", "Change", "Listener")),
-    "queries": ("Queries", ("Collection", "Grouped", "Loop", "LoopVariable", "match")),
+    "queries": ("Queries", ("Collection", "Grouped", "Loop", "LoopVariable", "match", "ArgumentQuery")),
     "expressions": (
         "Expressions",
         ("Expr", "col", "lit", "when", "coalesce", "concat", "greatest", "least", "hash64", "truncdiv", "truncmod"),

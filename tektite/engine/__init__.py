@@ -1,5 +1,7 @@
 """What a program holds: the engine, its inputs and views, and the catalog of what they share.
 
+argument_query   ArgumentQuery: one dataflow that answers any number of arguments
+argument_tables  the tables of arguments that a query in any language reads
 catalog          every arrangement that queries share, by collection and leading columns
 change_feed      the changes of a view from one moment on, for one follower
 changes          what the former name of `View.subscribe` returns
