@@ -19,6 +19,8 @@ graph_cache      the graph of a dataflow that was dropped, for the next one of t
 holds            holds on history, indexes that stay, and `IndexInfo`
 hooks            what a language has an engine call
 input_core       an input's declaration, its trace, and its part in closing epochs
+installation     installs views, and drops views and inputs
+languages        the methods of Engine for SQL and Datalog
 lock             the engine's lock, the decorator that takes it, and changes that happen whole or not at all
 notices          who is told when an epoch has closed: threads, tasks and callbacks
 pending_updates  updates of an input that wait for their epoch to close
