@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
 
 from tektite.errors import IncorrectError
 from tektite.expr import Expr
+from tektite.values.computed_once import computed_once
 from tektite.values.schema import Schema
 from tektite.values.types import Type
 
@@ -75,12 +75,12 @@ class Operator:
         """The collections that this one is made of."""
         return ()
 
-    @cached_property
+    @computed_once
     def loop(self) -> Loop | None:
         """The loop whose rounds this collection changes with."""
         return innermost(self.inputs)
 
-    @cached_property
+    @computed_once
     def fingerprint(self) -> tuple[Any, ...]:
         """Equal for plans that are the same, word for word."""
         return (type(self).__name__, self.schema, *self.parameters(), *(i.fingerprint for i in self.inputs))
@@ -156,7 +156,7 @@ class Rows(Operator):
 
     words: Any
 
-    @cached_property
+    @computed_once
     def is_set(self) -> bool:
         """Whether no row is there twice."""
         return bool(np.unique(self.words, axis=1).shape[1] == self.words.shape[1])
@@ -277,7 +277,7 @@ class Clause:
     operator: Operator
     terms: tuple[str | Expr | None, ...]
 
-    @cached_property
+    @computed_once
     def variables(self) -> dict[str, tuple[int, ...]]:
         """The columns of each variable, in order of first appearance."""
         found: dict[str, tuple[int, ...]] = {}
@@ -286,12 +286,12 @@ class Clause:
                 found[term] = (*found.get(term, ()), column)
         return found
 
-    @cached_property
+    @computed_once
     def constants(self) -> dict[int, Expr]:
         """The literals, by column. Each has the type of its column."""
         return {column: term for column, term in enumerate(self.terms) if isinstance(term, Expr)}
 
-    @cached_property
+    @computed_once
     def fingerprint(self) -> tuple[Any, ...]:
         """Equal for clauses that are the same, word for word."""
         terms = tuple(term.fingerprint if isinstance(term, Expr) else term for term in self.terms)
@@ -324,11 +324,11 @@ class Match(Operator):
         """Whether its author leaves order and strategy to us."""
         return self.strategy == "auto" and self.order is None
 
-    @cached_property
+    @computed_once
     def inputs(self) -> tuple[Operator, ...]:
         return tuple([clause.operator for clause in (*self.clauses, *self.without)])
 
-    @cached_property
+    @computed_once
     def types(self) -> dict[str, Type]:
         """The type of each variable."""
         return {
@@ -498,7 +498,7 @@ class Variable(Operator):
     of: Loop
     initial: Operator | None
 
-    @cached_property
+    @computed_once
     def loop(self) -> Loop | None:
         return self.of
 
@@ -511,7 +511,7 @@ class Leave(Operator):
     of: Loop
     title: str | None = None
 
-    @cached_property
+    @computed_once
     def loop(self) -> Loop | None:
         return self.of.parent
 

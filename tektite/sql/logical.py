@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
-from functools import cached_property
 from types import MappingProxyType
 from typing import Any
 
@@ -23,6 +22,7 @@ from tektite.query.aggregate_calls import AggregateCall
 from tektite.query.collection import Collection
 from tektite.query.window_calls import Ordering, WindowCall
 from tektite.values import types
+from tektite.values.computed_once import computed_once
 from tektite.values.types import Type
 
 Columns = dict[str, Type]
@@ -50,7 +50,7 @@ class Node:
     def inputs(self) -> tuple[Node, ...]:
         return ()
 
-    @cached_property
+    @computed_once
     def columns(self) -> Columns:
         """Names and types of the columns, in order."""
         raise NotImplementedError
@@ -85,7 +85,7 @@ class Scan(Node):
     names: tuple[str, ...]
     single: bool = False
 
-    @cached_property
+    @computed_once
     def columns(self) -> Columns:
         return dict(zip(self.names, self.collection.schema.types, strict=True))
 
@@ -98,7 +98,7 @@ class Values(Node):
     types: tuple[Type, ...]
     rows: tuple[tuple[Any, ...], ...]
 
-    @cached_property
+    @computed_once
     def columns(self) -> Columns:
         return dict(zip(self.names, self.types, strict=True))
 
@@ -116,7 +116,7 @@ class Unary(Node):
     def with_inputs(self, *inputs: Node) -> Node:
         return replace(self, input=inputs[0])
 
-    @cached_property
+    @computed_once
     def columns(self) -> Columns:
         return self.input.columns
 
@@ -148,7 +148,7 @@ class Project(Unary):
     def with_expressions(self, rewrite: Callable[[Expr], Expr]) -> Node:
         return replace(self, outputs=tuple((name, rewrite(e)) for name, e in self.outputs))
 
-    @cached_property
+    @computed_once
     def columns(self) -> Columns:
         given = self.input.columns
         return {name: type_of(expression, given) for name, expression in self.outputs}
@@ -183,7 +183,7 @@ class Join(Binary):
     def with_expressions(self, rewrite: Callable[[Expr], Expr]) -> Node:
         return replace(self, condition=rewrite(self.condition))
 
-    @cached_property
+    @computed_once
     def columns(self) -> Columns:
         return self.left.columns if self.kind in ("semi", "anti") else self.left.columns | self.right.columns
 
@@ -209,7 +209,7 @@ class Apply(Binary):
     def with_expressions(self, rewrite: Callable[[Expr], Expr]) -> Node:
         return replace(self, tests=tuple(map(rewrite, self.tests)))
 
-    @cached_property
+    @computed_once
     def columns(self) -> Columns:
         if self.kind == "lateral":
             return self.left.columns | self.right.columns
@@ -232,7 +232,7 @@ class Aggregate(Unary):
         calls = tuple((name, call.rewritten(rewrite)) for name, call in self.calls)
         return replace(self, keys=tuple((name, rewrite(key)) for name, key in self.keys), calls=calls)
 
-    @cached_property
+    @computed_once
     def columns(self) -> Columns:
         given = self.input.columns
         keys = {name: type_of(key, given) for name, key in self.keys}
@@ -269,7 +269,7 @@ class Union(Node):
     def with_inputs(self, *inputs: Node) -> Node:
         return replace(self, parts=inputs)
 
-    @cached_property
+    @computed_once
     def columns(self) -> Columns:
         return dict(zip(self.names, self.parts[0].columns.values(), strict=True))
 
@@ -281,7 +281,7 @@ class Compare(Binary):
     kind: str
     every: bool
 
-    @cached_property
+    @computed_once
     def columns(self) -> Columns:
         return self.left.columns
 
@@ -310,7 +310,7 @@ class Window(Unary):
     def used(self) -> set[str]:
         return {name for _, call in self.calls for name in call.columns}
 
-    @cached_property
+    @computed_once
     def columns(self) -> Columns:
         return self.input.columns | {name: call.type for name, call in self.calls}
 
@@ -332,7 +332,7 @@ class Series(Unary):
     def with_expressions(self, rewrite: Callable[[Expr], Expr]) -> Node:
         return replace(self, start=rewrite(self.start), end=rewrite(self.end), step=rewrite(self.step))
 
-    @cached_property
+    @computed_once
     def columns(self) -> Columns:
         return self.input.columns | {self.name: types.Int}
 
@@ -352,7 +352,7 @@ class Recall(Node):
     variable: Variable
     names: tuple[str, ...]
 
-    @cached_property
+    @computed_once
     def columns(self) -> Columns:
         return dict(zip(self.names, self.variable.types, strict=True))
 
@@ -371,7 +371,7 @@ class Fixpoint(Node):
     def with_inputs(self, *inputs: Node) -> Node:
         return replace(self, definitions=inputs)
 
-    @cached_property
+    @computed_once
     def columns(self) -> Columns:
         return {}
 
@@ -383,7 +383,7 @@ class Solution(Unary):
     variable: Variable
     names: tuple[str, ...]
 
-    @cached_property
+    @computed_once
     def columns(self) -> Columns:
         return dict(zip(self.names, self.variable.types, strict=True))
 

@@ -39,19 +39,26 @@ from tektite.expr.fold import can_fail
 from tektite.expr.predicates import conjunction
 from tektite.plan.algebra import Clause, Match, Operator, Project
 from tektite.plan.names import take_name
-from tektite.plan.walk import transform, with_inputs
+from tektite.plan.walk import transform, walk, with_inputs
 from tektite.values.schema import Schema
 from tektite.values.types import Type
 
 
 def guard_failures(roots: Sequence[Operator]) -> list[Operator]:
     """Plans whose conjunctions have no condition that may fail."""
+    if not any([type(operator) is Match and _computes(operator) for operator in walk(roots)]):
+        return list(roots)
 
     def rewrite(operator: Operator, inputs: tuple[Operator, ...]) -> Operator:
         found = with_inputs(operator, inputs)
         return guarded(keys_last(inlined(found))) if isinstance(found, Match) else found
 
     return transform(roots, rewrite)
+
+
+def _computes(match: Match) -> bool:
+    """Whether a conjunction has conditions, or relations that compute something: nothing else can fail."""
+    return bool(match.where) or any([type(clause.operator) is Project for clause in match.clauses])
 
 
 def inlined(match: Match) -> Match:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cached_property
 from typing import Any
 
 from tektite.plan.algebra import Inspect, Operator, count_uses
 from tektite.plan.estimates import Estimates
 from tektite.plan.walk import Test, is_shared, transform, walk, with_inputs
+from tektite.values.computed_once import computed_once
 
 
 class PassContext:
@@ -29,16 +29,16 @@ class PassContext:
         """Note that an operator stands for another one, with the same readers."""
         self._instead[new] = old
 
-    @cached_property
+    @computed_once
     def _readers(self) -> dict[Operator, int]:
         return count_uses(*self._roots)
 
-    @cached_property
+    @computed_once
     def estimates(self) -> Estimates:
         """How many rows the parts of the plans are likely to have."""
         return Estimates()
 
-    @cached_property
+    @computed_once
     def watched(self) -> bool:
         """Whether a Python function sees changes pass."""
         return any(isinstance(operator, Inspect) for operator in walk(self._roots))
