@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from tektite.dataflow.journal import Sweep
 from tektite.engine.catalog import RecordingCatalog
+from tektite.engine.constants import given_values
 from tektite.engine.constraints import check_time
 from tektite.engine.core import core_of
 from tektite.engine.declarations import IfExists, Mode, create_table, create_view, table_description
@@ -417,6 +418,26 @@ class Engine(LanguageMethods):
     def collect(self, collection: Collection) -> pa.Table:
         """The rows of a query as of the last closed epoch, computed once; what `Collection.collect` returns."""
         return self._core.collect(collection)
+
+    @guarded_by_core
+    def values(self, data: Any, schema: Schema | Mapping[str, Any] | pa.Schema | None = None) -> Collection:
+        """A collection that always holds the given rows: a mapping of columns, a list of dicts, an Arrow table or a data frame.
+        Their types are those that Arrow finds, or those of `schema`, which rows without names need.
+
+        The rows are part of the query. Many rows, and rows that change, belong in a table.
+
+        >>> import tektite as tk
+        >>> engine = tk.Engine()
+        >>> rates = engine.values({"currency": ["EUR", "SEK"], "rate": [1.0, 0.09]})
+        >>> sales = engine.create_table("sales", {"currency": str, "amount": int})
+        >>> _ = sales.insert([("SEK", 200), ("EUR", 3)])
+        >>> euros = sales.join(rates, on="currency").select(euros=tk.col("amount") * tk.col("rate"))
+        >>> euros.agg(tk.sum("euros")).collect().to_pylist()
+        [{'euros': 21.0}]
+        >>> engine.values([(1, "one")], {"n": int, "name": str})
+        <Collection (n: int, name: string)>
+        """
+        return given_values(self, data, schema)
 
     @property
     @guarded_by_core
