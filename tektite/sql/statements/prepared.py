@@ -20,13 +20,13 @@ from tektite.errors import ConflictError, NotFoundError, TektiteError, Unsupport
 from tektite.expr import Expr, col, lit
 from tektite.plan.equal_columns import common_type
 from tektite.query.builders import project
+from tektite.query.row_order import ordered
 from tektite.query.window_calls import Ordering
 from tektite.sql.bind.bound import Bound
 from tektite.sql.bind.clause import ClauseContext
 from tektite.sql.bind.query import Binder
 from tektite.sql.bind.scope import NameScope
 from tektite.sql.logical import Node, Project, Scan, outer_columns
-from tektite.sql.lower.row_order import ordered
 from tektite.sql.parse.parser import Deallocate, Execute, Prepare, label_of
 from tektite.sql.parse.places import StatementText, nearest
 from tektite.sql.parse.read_arguments import copied, refuse_unread
