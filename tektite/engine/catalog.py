@@ -21,7 +21,7 @@ from tektite.engine.lock import Decision, StepByStep
 from tektite.errors import ConflictError
 from tektite.kernels.seek.route import route
 from tektite.plan import algebra as plan
-from tektite.plan.algebra import describe
+from tektite.plan.algebra import ColumnNumbers, describe
 from tektite.plan.estimates import Estimates
 from tektite.plan.explain import explain
 from tektite.plan.render import Renderer
@@ -33,8 +33,6 @@ from tektite.trace.trace import Hold, Trace
 if TYPE_CHECKING:
     from tektite.runtime.coordinator import Coordinator
     from tektite.values.dictionary import Dictionary
-
-Columns = tuple[int, ...]
 
 
 @dataclass(eq=False)
@@ -55,7 +53,7 @@ class Entry:
     readers: dict[Dataflow, None] = field(default_factory=dict)
     together: Sequence[Entry] = ()
     """What was made with it for readers, itself included, and is dropped with it; nothing for an input or a view."""
-    graphs: WeakKeyDictionary[CachedGraph, tuple[ref[plan.Operator], Columns]] = field(
+    graphs: WeakKeyDictionary[CachedGraph, tuple[ref[plan.Operator], ColumnNumbers]] = field(
         default_factory=WeakKeyDictionary
     )
     """Graphs that read it and are kept for the next dataflow of their plan: of which plan, and by which columns."""
@@ -75,7 +73,7 @@ class ConstantSource:
     failure = None
     flow = None
 
-    def __init__(self, name: str, operator: plan.Rows, columns: Columns, sharded_by: int, shards: int) -> None:
+    def __init__(self, name: str, operator: plan.Rows, columns: ColumnNumbers, sharded_by: int, shards: int) -> None:
         self.name = name
         width = len(columns)
         self.trace = Trace(width, 1, 1, shards, "default")
@@ -126,7 +124,7 @@ class Catalog:
         self.generation = 0
         """Changes whenever a collection that is known already gets or loses an arrangement."""
         self.graphs = GraphCache(self)
-        self._orders: dict[plan.Operator, list[Columns]] = {}
+        self._orders: dict[plan.Operator, list[ColumnNumbers]] = {}
         self._orders_at = 0
         self._unfinished: list[Dataflow] = []
         """Dataflows that are being built, each for the one before it."""
@@ -152,7 +150,7 @@ class Catalog:
         return "\n".join(lines)
 
     def render(
-        self, name: str, roots: Sequence[plan.Operator], leads: Sequence[Columns], limit: int | None = None
+        self, name: str, roots: Sequence[plan.Operator], leads: Sequence[ColumnNumbers], limit: int | None = None
     ) -> tuple[Dataflow, list[Arranged]]:
         """A dataflow of some plans, and where their results are; it begins with a graph that is there, if one serves. The
         caller says when it is `finished`, or else abandons it. It may keep `limit` bytes, and so may each arrangement that is
@@ -223,7 +221,7 @@ class Catalog:
             del self._orders[operator]
         self.graphs.forget(entry)
 
-    def orders_of(self, operator: plan.Operator) -> list[Columns]:
+    def orders_of(self, operator: plan.Operator) -> list[ColumnNumbers]:
         """The orders of columns in which a collection is arranged for everybody."""
         if self._orders_at != self.generation:
             self._orders.clear()

@@ -76,7 +76,7 @@ class ChangeFeed:
             left, self._left = self._left, None
             return left
         dictionary = self.view.engine.dictionary
-        with dictionary.reading():
+        with dictionary.text_use():
             words = self._words()
             return changes_table(words, self.view.schema, dictionary) if words.shape[1] else None
 

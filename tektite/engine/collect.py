@@ -23,7 +23,7 @@ def collect(core: EngineCore, collection: Collection) -> pa.Table:
     """The rows of a collection as of the last closed epoch, with the changes of the transaction that is open in the calling
     session. The caller holds the lock.
     """
-    with core.dictionary.reading():
+    with core.dictionary.text_use():
         words = constant_rows(collection.operator, core.dictionary)
         if words is not None:
             return collection.schema.decode(words, core.dictionary)

@@ -132,7 +132,7 @@ class ViewCore:
 
     def lookup(self, number: int) -> pa.Table:
         """The rows of the snapshot whose leading column, an integer, has this value: only those are looked at."""
-        with self.engine.dictionary.reading():
+        with self.engine.dictionary.text_use():
             return self.decode(self.words(None, True, number))
 
     def decode(self, words: Words, rows: int | None = None) -> pa.Table:

@@ -18,6 +18,9 @@ from tektite.values.computed_once import computed_once
 from tektite.values.schema import Schema
 from tektite.values.types import Type
 
+ColumnNumbers = tuple[int, ...]
+"""Columns by number."""
+
 
 @dataclass(eq=False, frozen=True)
 class Loop:

@@ -23,10 +23,11 @@ from tektite.errors import IncorrectError, UnsupportedError
 from tektite.expr import Expr, RowProgram, col
 from tektite.expr import compile as compile_program
 from tektite.plan import algebra as plan
+from tektite.plan.algebra import ColumnNumbers
 from tektite.plan.conjunctions.render import render_match
 from tektite.plan.look_through import look_through, permutation
 from tektite.plan.names import free_name
-from tektite.plan.stream import Columns, Stream, first_places, in_order, together
+from tektite.plan.stream import Stream, first_places, in_order, together
 from tektite.trace.chunk import column_spec
 from tektite.trace.trace import Trace
 from tektite.values.types import Float, Int, Type
@@ -214,7 +215,7 @@ class Renderer:
         program: RowProgram,
         width: int,
         shown: Mapping[str, tuple[int, Type]],
-        placed: Columns | None,
+        placed: ColumnNumbers | None,
     ) -> Stream:
         """What a program makes of a stream's rows of so many columns, some of which errors show."""
         step = ProgramStep(program, width, shown)
@@ -306,7 +307,7 @@ class Renderer:
 
         self.uses.append(use)
 
-    def _shard_columns(self, operator: plan.Operator, lead: Columns, key: int) -> int:
+    def _shard_columns(self, operator: plan.Operator, lead: ColumnNumbers, key: int) -> int:
         """By how many leading columns to shard: by those that rows are placed by already, if the key begins with them."""
         placed = self.stream(operator).placed
         return len(placed) if placed and len(placed) <= key and lead[: len(placed)] == placed else key

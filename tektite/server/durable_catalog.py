@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 NAME = f"{HIDDEN}catalog"
 COLUMNS = {"object": types.String, "number": types.Int, "search_path": types.String, "statement": types.String}
 DEFINITIONS = (exp.Create, exp.Drop)
-Entry = tuple[str, int, str, str]
+StatementEntry = tuple[str, int, str, str]
 
 
 class DurableCatalog:
@@ -38,7 +38,7 @@ class DurableCatalog:
         self._core = core_of(engine)
         self._log = log
         self._runner = runner(engine)
-        self._entries: dict[str, Entry] = {}
+        self._entries: dict[str, StatementEntry] = {}
         self._number = 0
         self._failed: set[str] = set()
         """What could not be brought back."""
@@ -98,7 +98,7 @@ class DurableCatalog:
         gone = [
             row for name, row in self._entries.items() if name in made or name not in there and name not in self._failed
         ]
-        new: list[Entry] = []
+        new: list[StatementEntry] = []
         for name in made:
             self._number += 1
             new.append((name, self._number, path, text))

@@ -25,7 +25,7 @@ from tektite.values import types
 from tektite.values.computed_once import computed_once
 from tektite.values.types import Type
 
-Columns = dict[str, Type]
+ColumnTypes = dict[str, Type]
 
 
 class Names:
@@ -51,7 +51,7 @@ class Node:
         return ()
 
     @computed_once
-    def columns(self) -> Columns:
+    def columns(self) -> ColumnTypes:
         """Names and types of the columns, in order."""
         raise NotImplementedError
 
@@ -86,7 +86,7 @@ class Scan(Node):
     single: bool = False
 
     @computed_once
-    def columns(self) -> Columns:
+    def columns(self) -> ColumnTypes:
         return dict(zip(self.names, self.collection.schema.types, strict=True))
 
 
@@ -99,7 +99,7 @@ class Values(Node):
     rows: tuple[tuple[Any, ...], ...]
 
     @computed_once
-    def columns(self) -> Columns:
+    def columns(self) -> ColumnTypes:
         return dict(zip(self.names, self.types, strict=True))
 
 
@@ -117,7 +117,7 @@ class Unary(Node):
         return replace(self, input=inputs[0])
 
     @computed_once
-    def columns(self) -> Columns:
+    def columns(self) -> ColumnTypes:
         return self.input.columns
 
 
@@ -149,7 +149,7 @@ class Project(Unary):
         return replace(self, outputs=tuple((name, rewrite(e)) for name, e in self.outputs))
 
     @computed_once
-    def columns(self) -> Columns:
+    def columns(self) -> ColumnTypes:
         given = self.input.columns
         return {name: type_of(expression, given) for name, expression in self.outputs}
 
@@ -184,7 +184,7 @@ class Join(Binary):
         return replace(self, condition=rewrite(self.condition))
 
     @computed_once
-    def columns(self) -> Columns:
+    def columns(self) -> ColumnTypes:
         return self.left.columns if self.kind in ("semi", "anti") else self.left.columns | self.right.columns
 
 
@@ -210,7 +210,7 @@ class Apply(Binary):
         return replace(self, tests=tuple(map(rewrite, self.tests)))
 
     @computed_once
-    def columns(self) -> Columns:
+    def columns(self) -> ColumnTypes:
         if self.kind == "lateral":
             return self.left.columns | self.right.columns
         found = next(iter(self.right.columns.values())) if self.kind == "scalar" else types.Bool
@@ -233,7 +233,7 @@ class Aggregate(Unary):
         return replace(self, keys=tuple((name, rewrite(key)) for name, key in self.keys), calls=calls)
 
     @computed_once
-    def columns(self) -> Columns:
+    def columns(self) -> ColumnTypes:
         given = self.input.columns
         keys = {name: type_of(key, given) for name, key in self.keys}
         return keys | {name: call_type(call, given) for name, call in self.calls}
@@ -270,7 +270,7 @@ class Union(Node):
         return replace(self, parts=inputs)
 
     @computed_once
-    def columns(self) -> Columns:
+    def columns(self) -> ColumnTypes:
         return dict(zip(self.names, self.parts[0].columns.values(), strict=True))
 
 
@@ -282,7 +282,7 @@ class Compare(Binary):
     every: bool
 
     @computed_once
-    def columns(self) -> Columns:
+    def columns(self) -> ColumnTypes:
         return self.left.columns
 
 
@@ -311,7 +311,7 @@ class Window(Unary):
         return {name for _, call in self.calls for name in call.columns}
 
     @computed_once
-    def columns(self) -> Columns:
+    def columns(self) -> ColumnTypes:
         return self.input.columns | {name: call.type for name, call in self.calls}
 
 
@@ -333,7 +333,7 @@ class Series(Unary):
         return replace(self, start=rewrite(self.start), end=rewrite(self.end), step=rewrite(self.step))
 
     @computed_once
-    def columns(self) -> Columns:
+    def columns(self) -> ColumnTypes:
         return self.input.columns | {self.name: types.Int}
 
 
@@ -353,7 +353,7 @@ class Recall(Node):
     names: tuple[str, ...]
 
     @computed_once
-    def columns(self) -> Columns:
+    def columns(self) -> ColumnTypes:
         return dict(zip(self.names, self.variable.types, strict=True))
 
 
@@ -372,7 +372,7 @@ class Fixpoint(Node):
         return replace(self, definitions=inputs)
 
     @computed_once
-    def columns(self) -> Columns:
+    def columns(self) -> ColumnTypes:
         return {}
 
 
@@ -384,7 +384,7 @@ class Solution(Unary):
     names: tuple[str, ...]
 
     @computed_once
-    def columns(self) -> Columns:
+    def columns(self) -> ColumnTypes:
         return dict(zip(self.names, self.variable.types, strict=True))
 
 

@@ -9,7 +9,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from functools import cached_property as computed_once
+    from functools import cached_property
+
+    computed_once = cached_property
 else:
 
     class computed_once:  # noqa: N801, it is used as a decorator

@@ -182,7 +182,7 @@ def read_fact(form: edn.Form) -> list[Any]:
         raise IncorrectError(f"{form.position}: a fact is [entity :attribute value], not {edn.show(form)}")
     found: list[Any] = []
     for item in form.items:
-        if isinstance(item, edn.Scalar):
+        if isinstance(item, edn.EdnScalar):
             found.append(item.value)
         elif isinstance(item, edn.Keyword):
             found.append(f":{item.name}")

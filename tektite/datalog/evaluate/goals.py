@@ -218,7 +218,7 @@ class Plan:
 
         found = Evaluation(store.engine, self._definitions, inference, base, rounds, joins=self._joins)
         # What the store unfolds, a query unfolds, too; it is built here so that the store knows.
-        store.collections([name for name in self.reads() if store.known(name)], self.title)
+        store.collections([name for name in self.relations_read() if store.known(name)], self.title)
         built = store.evaluation()
         found.unfolded |= built.unfolded
         found.collections |= built.collections
@@ -286,12 +286,12 @@ class Plan:
             for goal in self.rewriting.goals:
                 how = "by following its goals" if goal in self.rewriting.followed else "by magic sets"
                 lines.append(f"  {magic.adorned(goal)}: derived anew for what is asked, {how}")
-        for name in self.reads():
+        for name in self.relations_read():
             lines.append(f"  {name}: {self.store.describe(name)}")
         lines += [f"  {rule}" for rules in self._definitions.rules.values() for rule in rules]
         return "\n".join(lines)
 
-    def reads(self) -> Iterable[str]:
+    def relations_read(self) -> Iterable[str]:
         """The relations that the query reads and does not define."""
         defined = self._definitions.rules
         found = dict.fromkeys(n for rules in defined.values() for rule in rules for n, _ in strata.dependencies(rule))

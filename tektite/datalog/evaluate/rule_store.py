@@ -268,7 +268,7 @@ class RuleStore:
             if self.title(predicate) in core_of(self.engine).views:
                 raise ConflictError(f"cannot drop the rules of {predicate!r}: its view is maintained; drop that first")
         for name, rules in state.definitions.rules.items():
-            readers = [other for other in strata.reads({name: rules}, name) if other in gone]
+            readers = [other for other in strata.predicates_of({name: rules}, name) if other in gone]
             if name not in gone and readers:
                 raise ConflictError(f"cannot drop the rules of {readers[0]!r}: the rules of {name!r} read it")
         for name in gone:

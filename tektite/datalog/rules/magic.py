@@ -20,11 +20,10 @@ from dataclasses import dataclass, field
 
 from tektite.datalog.rules import strata
 from tektite.datalog.rules.safety import bound_by
-from tektite.datalog.rules.strata import Unstratified
+from tektite.datalog.rules.strata import RulesByName, Unstratified
 from tektite.datalog.syntax import ir
 from tektite.datalog.syntax.meaning import canonical
 
-Rules = Mapping[str, Sequence[ir.Rule]]
 Goal = tuple[str, str]
 """A predicate and its adornment: for each column, b if its value is asked for and f if it is free."""
 
@@ -45,7 +44,7 @@ class Rewriting:
         for goal in self.goals:
             name = asked(goal)
             needs = {other for component in strata.components(self.rules, [name]) for other in component}
-            if name in strata.reads(self.rules, name) and not needs & answers:
+            if name in strata.predicates_of(self.rules, name) and not needs & answers:
                 found.append(goal)
         return found
 
@@ -67,7 +66,7 @@ def origin(name: str) -> str:
 
 def rewrite(
     root: Sequence[ir.Rule],
-    rules: Rules,
+    rules: RulesByName,
     in_full: Callable[[str], bool],
     fixed: Mapping[str, set[int]],
     improved: Container[str],
@@ -100,7 +99,7 @@ class Rewriter:
     """Rewrites rules for goals as they turn up."""
 
     def __init__(
-        self, rules: Rules, in_full: Callable[[str], bool], fixed: Mapping[str, set[int]], given: frozenset[str]
+        self, rules: RulesByName, in_full: Callable[[str], bool], fixed: Mapping[str, set[int]], given: frozenset[str]
     ) -> None:
         self.rules = rules
         self.given = given

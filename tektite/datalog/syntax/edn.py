@@ -9,7 +9,7 @@ from typing import Any
 from lark import Lark, Token
 from lark.exceptions import UnexpectedEOF, UnexpectedInput, UnexpectedToken
 
-from tektite.datalog.syntax.ir import NOWHERE, Position, Value
+from tektite.datalog.syntax.ir import NOWHERE, TextPosition, Value
 from tektite.datalog.syntax.terms import unquoted
 from tektite.errors import IncorrectError
 
@@ -36,7 +36,7 @@ class Symbol:
     """A name: `?x`, `sum`, `_`."""
 
     name: str
-    position: Position = field(default=NOWHERE, compare=False)
+    position: TextPosition = field(default=NOWHERE, compare=False)
 
 
 @dataclass(frozen=True)
@@ -44,15 +44,15 @@ class Keyword:
     """A name that stands for itself: `:find`, `:person/knows`; `name` is without the colon."""
 
     name: str
-    position: Position = field(default=NOWHERE, compare=False)
+    position: TextPosition = field(default=NOWHERE, compare=False)
 
 
 @dataclass(frozen=True)
-class Scalar:
+class EdnScalar:
     """A number, a text or a truth value."""
 
     value: Value
-    position: Position = field(default=NOWHERE, compare=False)
+    position: TextPosition = field(default=NOWHERE, compare=False)
 
 
 @dataclass(frozen=True)
@@ -61,10 +61,10 @@ class Group:
 
     kind: str
     items: tuple[Form, ...]
-    position: Position = field(default=NOWHERE, compare=False)
+    position: TextPosition = field(default=NOWHERE, compare=False)
 
 
-Form = Symbol | Keyword | Scalar | Group
+Form = Symbol | Keyword | EdnScalar | Group
 
 
 @cache
@@ -91,25 +91,25 @@ def read(text: str, source: str = "query") -> tuple[Form, ...]:
 
 
 def _form(tree: Any, source: str) -> Form:
-    position = Position(source, getattr(tree.meta, "line", 1), getattr(tree.meta, "column", 1))
+    position = TextPosition(source, getattr(tree.meta, "line", 1), getattr(tree.meta, "column", 1))
     if tree.data != "atom":
         return Group(str(tree.data), tuple(_form(child, source) for child in tree.children), position)
     token: Token = tree.children[0]
     text = str(token)
     match token.type:
         case "STRING":
-            return Scalar(unquoted(text), position)
+            return EdnScalar(unquoted(text), position)
         case "FLOAT":
-            return Scalar(float(text), position)
+            return EdnScalar(float(text), position)
         case "INTEGER":
             value = int(text.removesuffix("N"))
             if not -(2**63) < value < 2**63:
                 raise IncorrectError(f"{position}: the number {text} does not fit into 64 bits")
-            return Scalar(value, position)
+            return EdnScalar(value, position)
         case "KEYWORD":
             return Keyword(text[1:], position)
     if text in ("true", "false"):
-        return Scalar(text == "true", position)
+        return EdnScalar(text == "true", position)
     if text == "nil":
         raise IncorrectError(f"{position}: nil is not a value here; leave the clause out")
     return Symbol(text, position)
@@ -122,7 +122,7 @@ def show(form: Form) -> str:
             return form.name
         case Keyword():
             return f":{form.name}"
-        case Scalar():
+        case EdnScalar():
             return f'"{form.value}"' if isinstance(form.value, str) else str(form.value).lower()
         case Group():
             opening, closing = {"list": ("(", ")"), "vector": ("[", "]"), "map": ("{", "}")}[form.kind]

@@ -39,7 +39,7 @@ class PullPattern:
     attribute: str
     backwards: bool = False
     inner: tuple[PullPattern, ...] = ()
-    position: ir.Position = ir.NOWHERE
+    position: ir.TextPosition = ir.NOWHERE
 
     @property
     def key(self) -> str:
@@ -59,7 +59,7 @@ class Find:
     keep: tuple[ir.RuleVariable, ...]
     parameters: tuple[Parameter, ...]
     body: tuple[ir.Literal, ...]
-    position: ir.Position
+    position: ir.TextPosition
     types: tuple[Type, ...] | None = None
     """The types of what is found, where they do not follow from the query alone: a goal's are those of its relation."""
     shape: str = "rows"

@@ -8,7 +8,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 from tektite.datalog.syntax import ir, statements
-from tektite.datalog.syntax.edn import Form, Group, Keyword, Scalar, Symbol, read, show
+from tektite.datalog.syntax.edn import EdnScalar, Form, Group, Keyword, Symbol, read, show
 from tektite.errors import IncorrectError
 
 COMPARISONS = {"=": "=", "==": "=", "not=": "!=", "!=": "!=", "<>": "!=", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
@@ -116,7 +116,7 @@ class PatternReader:
             raise IncorrectError(
                 f"{form.position}: expected a variable such as ?{form.name}, or a value; found {form.name}"
             )
-        if isinstance(form, Scalar):
+        if isinstance(form, EdnScalar):
             return ir.Constant(form.value)
         if isinstance(form, Keyword):
             return ir.Constant(f":{form.name}")

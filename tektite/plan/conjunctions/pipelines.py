@@ -15,12 +15,11 @@ from dataclasses import dataclass
 from itertools import permutations
 
 from tektite.expr import Expr
-from tektite.plan.algebra import Clause, Match
+from tektite.plan.algebra import Clause, ColumnNumbers, Match
 from tektite.plan.conjunctions.clauses import keys_of, take_due
 from tektite.plan.conjunctions.order import adds_at_most_one, connected, preferred
 
-Columns = tuple[int, ...]
-Has = Callable[[int, Columns, int], bool]
+Has = Callable[[int, ColumnNumbers, int], bool]
 """Whether a relation has an arrangement by these leading columns already, of which so many are the key."""
 PERMUTED = 4
 """Columns up to which all their orders are tried to find one that an arrangement has already."""
@@ -31,7 +30,7 @@ class Access:
     """An arrangement of a relation by `columns`, the first `key` of which are bound before it is read."""
 
     relation: int
-    columns: Columns
+    columns: ColumnNumbers
     key: int
 
 
@@ -135,13 +134,13 @@ class _Planner:
                 self.barred.remove(relation)
                 self._add(Subtract(self._access(relation)), ())
 
-    def _bound_columns(self, relation: int) -> Columns:
+    def _bound_columns(self, relation: int) -> ColumnNumbers:
         """The columns of a relation whose variables are bound."""
         return tuple(
             c for c, term in enumerate(self.relations[relation].terms) if isinstance(term, str) and term in self.bound
         )
 
-    def _access(self, relation: int, behind: Columns = ()) -> Access:
+    def _access(self, relation: int, behind: ColumnNumbers = ()) -> Access:
         """How to read a relation by what is bound. Constants are part of the key only where an arrangement has them, or where
         nothing else is bound: filtering what an arrangement holds for a bound variable is cheaper than another arrangement.
         """
@@ -153,7 +152,7 @@ class _Planner:
         found = self._order_of(relation, columns, behind)
         return Access(relation, (*columns, *behind) if found is None else found, len(columns))
 
-    def _order_of(self, relation: int, columns: Columns, behind: Columns) -> Columns | None:
+    def _order_of(self, relation: int, columns: ColumnNumbers, behind: ColumnNumbers) -> ColumnNumbers | None:
         """The leading columns of an arrangement that begins with `columns` in any order, if there is one."""
         orders = permutations(columns) if len(columns) <= PERMUTED else (columns,)
         return next(((*o, *behind) for o in orders if self.has(relation, (*o, *behind), len(columns))), None)

@@ -39,9 +39,9 @@ from tektite.plan.rules.push_predicates import push_predicates
 from tektite.plan.rules.range_filters import range_filters
 from tektite.plan.rules.share_subplans import share_subplans
 
-Rule = Callable[[Sequence[Operator]], list[Operator]]
+PlanRule = Callable[[Sequence[Operator]], list[Operator]]
 
-RULES: tuple[Rule, ...] = (
+RULES: tuple[PlanRule, ...] = (
     OnePass(merge_projections, match_joins, factor_disjunctions, push_predicates),
     OnePass(fold_constants, drop_distinct),
     flatten_joins,

@@ -99,7 +99,7 @@ class LookupByKey:
             return []
         core = core_of(self.found)
         dictionary = core.engine.dictionary
-        with dictionary.reading():
+        with dictionary.text_use():
             wanted = self.key.encode([key], dictionary)[:, 0]
             lead = int(wanted[0])
             words = core.words(None, True, lead) if isinstance(core, ViewCore) else core.words(None, lead)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import pyarrow as pa
 
 from tektite.engine.changes import Changes
-from tektite.engine.reading import polars_frame
+from tektite.engine.readable_collection import polars_frame
 from tektite.engine.subscription import Subscription
 from tektite.engine.view import View
 from tektite.expr.other_names import advice
