@@ -1,4 +1,4 @@
-"""A collection on its way through a dataflow: chunks from some ports, with the linear steps that they run through."""
+"""A collection in a dataflow: chunks from some ports, and the linear steps that they pass."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Stream:
     """A collection as chunks: the ports it comes from, each with the linear steps on the way."""
 
     def __init__(self, scope: Scope, parts: Sequence[StreamPart], placed: ColumnNumbers | None) -> None:
-        """`placed` says by the hash of which columns each row's shard was chosen; None if by none of the stream's."""
+        """`placed` lists the columns whose hash decides the shard of each row; None if no columns of the stream do."""
         self.scope = scope
         self.parts = tuple(parts)
         self.placed = placed

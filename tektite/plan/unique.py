@@ -1,4 +1,4 @@
-"""What a plan says about its own rows: columns that tell them apart."""
+"""Finds unique columns of a plan."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from tektite.plan.algebra import (
 )
 
 _KEY = "_unique_columns"
-"""Where an operator keeps its answer: parts of a plan may be used twice, and each use would ask again."""
+"""The attribute in which an operator caches its answer, because a part of a plan may be used many times."""
 
 
 def unique_columns(operator: Operator) -> ColumnNumbers | None:
-    """Columns of which no two rows agree in all, where it follows from the plan; no row is there twice then."""
+    """Columns in which no two rows agree, if the plan implies such columns. Then no row occurs twice."""
     known = operator.__dict__
     if _KEY not in known:
         known[_KEY] = _found(operator)
@@ -62,7 +62,7 @@ def _found(operator: Operator) -> ColumnNumbers | None:
 
 
 def _projected(operator: Project) -> ColumnNumbers | None:
-    """A projection that keeps the columns has them still."""
+    """A projection has the unique columns of its input if it keeps all of them."""
     inner = unique_columns(operator.input)
     if inner is None:
         return None

@@ -1,7 +1,7 @@
-"""From pipelines on paper to pipelines in a dataflow: arrangements to read, layouts of rows, actions and the steps between.
+"""Makes nodes of planned pipelines: arrangements to read, layouts of rows, actions and the steps between them.
 
-Rows that wait for an action begin with the columns it looks them up by; behind them are the variables that something later still
-needs. So each part is assembled from its end: what comes next says which columns are wanted.
+Rows that wait for an action begin with the columns of its key. After these come the variables that later actions need. So each
+part is assembled from its end: the next action says which columns it wants.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ConstantWord:
-    """A column that is one word everywhere."""
+    """A column with the same word in every row."""
 
     word: int
 
@@ -40,11 +40,11 @@ class ConstantWord:
 LayoutTerm = str | ConstantWord
 Layout = tuple[LayoutTerm, ...]
 ChainEntry = tuple[pipeline_actions.Action | None, Layout]
-"""What comes next, and the columns it wants; at the end of a pipeline nothing, and the columns of the result."""
+"""The next action and the columns that it wants. At the end of a pipeline: None, and the columns of the result."""
 
 
 def accesses(pipelines: Sequence[Pipeline]) -> list[Access]:
-    """Every arrangement that the pipelines read, each once; those by more columns first, because they serve others."""
+    """Every arrangement that the pipelines read, once. Those by more columns come first, because they can replace others."""
     found: dict[Access, None] = {}
     for step in (step for pipeline in pipelines for step in pipeline.steps):
         match step.action:
@@ -56,7 +56,7 @@ def accesses(pipelines: Sequence[Pipeline]) -> list[Access]:
 
 
 def begins(access: Access, other: Access) -> bool:
-    """Whether the columns of an access begin with those that another one looks its relation up by."""
+    """Whether the columns of an access begin with the key of another access."""
     return access.relation == other.relation and access.columns[: len(other.columns)] == other.columns
 
 
@@ -138,7 +138,7 @@ class Assembly:
             self.results.add(None)
 
     def _first_steps(self, plan: Pipeline, arranged: Arranged, entry: ChainEntry) -> list[GraphStep]:
-        """From the changes of a relation to the layout that comes first: only rows that fulfil their own conditions."""
+        """The steps from a relation's changes to the first layout, without rows that fail the relation's own conditions."""
         clause = self.relations[plan.source]
         names = [f"#{column}" for column in arranged.columns]
         types = {f"#{column}": type for column, type in enumerate(clause.operator.schema.types)}
@@ -155,14 +155,14 @@ class Assembly:
         return steps
 
     def _choose_source(self, relation: int, entry: ChainEntry) -> Arranged:
-        """The arrangement to take a relation's changes from: one in the order of the first look-up, if there is one."""
+        """The arrangement whose changes start the pipeline: one in the order of the first look-up, if there is one."""
         action, _ = entry
         found = [arranged for access, arranged in self.arranged.items() if access.relation == relation]
         key = self.keys[action] if action is not None else ()
         return next((a for a in found if self._order(relation, a, len(key)) == key), found[0])
 
     def _order(self, relation: int, arranged: Arranged, columns: int) -> Layout | None:
-        """What the leading columns of an arrangement are; None if one of them is nobody's."""
+        """The terms of the leading columns of an arrangement; None if one of them has none."""
         terms = [self.terms[relation][column] for column in arranged.columns[:columns]]
         known = tuple(term for term in terms if term is not None)
         return known if len(known) == len(terms) else None
@@ -196,7 +196,7 @@ class Assembly:
         self, action: pipeline_actions.Action, produced: Sequence[LayoutTerm], where: Sequence[Expr], after: ChainEntry,
         types: dict[str, Type] | None = None,
     ) -> None:  # fmt: skip
-        """Lead what an action produces to what comes next. `types` are those of produced columns that are no variables."""
+        """Connect an action to the next one. `types` has the types of produced columns that are not variables."""
         steps = self._steps(produced, self.match.types | (types or {}), where, after[1])
         action.branch = pipeline_actions.Branch(steps, after[0])
 
@@ -236,7 +236,7 @@ class Assembly:
         return entry
 
     def _extend(self, extend: Extend, where: Sequence[Expr], after: ChainEntry) -> ChainEntry:
-        """All arrangements that talk about the variable at once."""
+        """Extend rows by a variable, with all arrangements that have it."""
         variable = extend.variable
         wanted = [v for v in variables_of(after[1], where) if v != variable]
         keys = [

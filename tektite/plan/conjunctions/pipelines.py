@@ -1,11 +1,12 @@
 """The delta and Hector strategies: for each clause one pipeline from its changes to the changes of the result.
 
 A pipeline begins with the changes of its *source* and goes through all other relations, each looked up in an arrangement
-by what is bound so far; nothing is kept on the way. Delta fetches clause by clause. Hector extends variable by variable: for
-each row the relation with the fewest candidates proposes values, the others that talk about the variable check them.
+by the variables bound so far. Intermediate rows are not kept. Delta fetches clause by clause. Hector extends variable by
+variable: for each row, the relation with the fewest candidates proposes values, and the others that have the variable check
+them.
 
-Relations are numbered, the negated ones first: a pipeline sees those before its source as they are, those behind it as
-they were. A negated relation N stands for 1 - N, whose change is the negative of N's.
+Relations are numbered, the negated ones first: a pipeline sees the relations before its source with their
+changes, and those after it without. A negated relation N stands for 1 - N, whose change is the negative of N's.
 """
 
 from __future__ import annotations
@@ -128,7 +129,7 @@ class _Planner:
         self.steps.append(PipelineStep(action, tuple(take_due(self.waiting, self.bound))))
 
     def _subtract(self) -> None:
-        """Whatever is excluded leaves as soon as its variables are bound."""
+        """Subtract negated relations as soon as their variables are bound."""
         for relation in list(self.barred):
             if all(v in self.bound for v in self.relations[relation].variables):
                 self.barred.remove(relation)

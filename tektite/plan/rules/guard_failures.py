@@ -1,7 +1,7 @@
-"""What may fail on a row of a conjunction is computed last, over the rows that pass everything else: conditions, and join keys.
+"""Computes conditions and join keys that may fail on a row last, over the rows that pass everything else.
 
-A conjunction is kept up to date by several ways of joining its relations. What fails on the way would be counted differently by
-each of them. Over the result, an error comes and goes with the row that it is of, and the other conditions guard it.
+A conjunction is maintained by several pipelines, and each would count a failure in between differently. Over the result, an
+error appears and disappears with its row, and the other conditions guard it.
 
 >>> from tektite.expr import col
 >>> from tektite.plan.algebra import Rows
@@ -62,7 +62,7 @@ def _computes(match: Match) -> bool:
 
 
 def inlined(match: Match) -> Match:
-    """A conjunction whose relations compute nothing that may fail and that only its conditions read: the conditions do."""
+    """A conjunction in which conditions, not relations, compute values that may fail and that nothing else reads."""
     conditions = {name for part in match.where for name in part.columns()}
     if not conditions:
         return match

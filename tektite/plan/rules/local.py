@@ -12,7 +12,7 @@ from tektite.values.computed_once import computed_once
 
 
 class PassContext:
-    """What rules may ask about the plans that they rewrite. Each answer is computed when it is first asked for."""
+    """Facts about the plans that rules rewrite. Each is computed when a rule first needs it."""
 
     def __init__(self, roots: Sequence[Operator], leaf: Test) -> None:
         self.leaf = leaf
@@ -20,7 +20,7 @@ class PassContext:
         self._instead: dict[Operator, Operator] = {}
 
     def shared(self, operator: Operator) -> bool:
-        """Whether more than one operator reads this one. One that no plan holds so far is made for a single reader."""
+        """Whether more than one operator reads this one. An operator that is not in a plan yet has one reader."""
         while operator in self._instead:
             operator = self._instead[operator]
         return self._readers.get(operator, 1) > 1
@@ -45,7 +45,7 @@ class PassContext:
 
 
 Become = Callable[[Any, PassContext], Operator]
-"""What becomes of an operator over inputs that are rewritten already."""
+"""Rewrites one operator, whose inputs are already rewritten."""
 
 
 class LocalRule:
@@ -61,7 +61,7 @@ class LocalRule:
     def __call__(self, roots: Sequence[Operator], leaf: Test = is_shared) -> list[Operator]:
         when, kinds = self.when, self.kinds
         if when is not None and not any([type(found) in kinds and when(found) for found in walk(roots, leaf)]):
-            return list(roots)  # a look at all operators costs less than a pass
+            return list(roots)  # looking at all operators costs less than a pass
         return OnePass(self)(roots, leaf)
 
 
