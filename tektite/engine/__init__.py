@@ -1,4 +1,4 @@
-"""What a program holds: the engine, its inputs and views, and the catalog of what they share.
+"""The engine, its inputs and views, and the catalog of shared arrangements.
 
 argument_query       ArgumentQuery: one dataflow that answers any number of arguments
 argument_tables      the tables of arguments that a query in any language reads

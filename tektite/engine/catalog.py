@@ -152,7 +152,7 @@ class Catalog:
     def render(
         self, name: str, roots: Sequence[plan.Operator], leads: Sequence[ColumnNumbers], limit: int | None = None
     ) -> tuple[Dataflow, list[Arranged]]:
-        """A dataflow of some plans, and where their results are; it begins with a graph that is there, if one serves. The
+        """A dataflow of some plans, and the arrangements of their results. It reuses a cached graph if possible. The
         caller says when it is `finished`, or else abandons it. It may keep `limit` bytes, and so may each arrangement that is
         made for it, until that is complete.
         """
@@ -241,7 +241,7 @@ class Catalog:
     def find(
         self, collection: tuple[Any, ...], lead: tuple[int, ...], sharded_by: int | None, key: int
     ) -> Entry | None:
-        """An arrangement of the collection that serves, if there is one."""
+        """An existing arrangement of the collection that fits, if there is one."""
         for entry in self._alike.get(_at_a_glance(collection), ()):
             if entry.collection == collection and entry.usable and serves(entry, lead, sharded_by, key):
                 return entry
@@ -278,7 +278,7 @@ class Catalog:
             renderer = Renderer(flow, recording, self.dictionary)
             known = next(iter(self.all_of(collection)), None)
             if known is not None and not isinstance(inner, plan.Read):
-                # What another order of columns has computed already is not computed a second time.
+                # Reuse what the arrangement in another column order has computed.
                 siblings = []
                 renderer.adopt(inner, recording.note(known))
             root, *others = [inner] if known is not None else optimize([inner, *siblings])
@@ -394,7 +394,7 @@ class RecordingCatalog:
 
 
 class HypotheticalCatalog(RecordingCatalog):
-    """The catalog as a query would see it that is not installed: what is missing is stood in for, and nothing is noted."""
+    """The catalog for EXPLAIN: invents missing arrangements, and records nothing."""
 
     def arrangement(self, operator: plan.Operator, lead: tuple[int, ...], sharded_by: int | None, key: int) -> Entry:
         entry = self.find(operator, lead, sharded_by, key)
@@ -412,13 +412,13 @@ class HypotheticalCatalog(RecordingCatalog):
 
 
 def _at_a_glance(collection: tuple[Any, ...]) -> tuple[Any, ...]:
-    """What is equal for equal collections, and found without going through all of a plan: the kind of its last operator, the
-    names of its columns, and which input or view is read.
+    """A cheap hash of a collection, equal for equal collections: the kind of its last operator, the names of its columns, and
+    which input or view it reads.
     """
     kind, schema, *more = collection
     return kind, schema.names, more[0] if more and isinstance(more[0], int | str) else None
 
 
 def fingerprint(operator: plan.Operator) -> tuple[Any, ...]:
-    """What the catalog knows a collection by: arranging does not make it another one."""
+    """The key of a collection in the catalog. An arranged collection has the key of its input."""
     return operator.input.fingerprint if isinstance(operator, plan.Arrange) else operator.fingerprint

@@ -1,4 +1,4 @@
-"""Answering a query once: over the indexes that are there, and leaving nothing behind.
+"""Answers a query once, over existing indexes, and leaves nothing behind.
 
 The query is installed as a view that nobody else sees, read, and dropped. Inside a transaction it reads what the transaction
 sees. A query that reads no input is computed without a dataflow, and keeps the order of its rows.

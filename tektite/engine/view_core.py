@@ -1,4 +1,4 @@
-"""ViewCore: what an engine keeps of a view: its definition, its dataflow, its trace, and how that is read."""
+"""ViewCore: a view's definition, its dataflow, its trace, and how to read it."""
 
 from __future__ import annotations
 

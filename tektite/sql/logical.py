@@ -1,9 +1,9 @@
-"""Logical plans: what a query means, as a tree of relational operators over columns with unique names.
+"""Logical plans: bound queries as trees of relational operators over uniquely named columns.
 
-Every column of a statement has a name of its own, made by `Names`; a node refers to a column by that name wherever it
-comes from. A column that a subquery takes from the query around it is therefore simply a name that the subquery's own
-inputs do not have. Scalars are expressions of `tektite.expr`. Nodes are immutable. A plan lives
-from the binder to `lower`, which comes right after decorrelation: `tektite.plan.algebra` has the operators that are optimized.
+Every column of a statement has a unique name, made by `Names`, and nodes refer to columns by these names. So a column of the
+query around a subquery is a name that the subquery's own inputs do not have. Scalars are expressions of `tektite.expr`. Nodes
+are immutable. A plan lives from the binder to `lower`, which comes right after decorrelation: `tektite.plan.algebra` has the
+operators that are optimized.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ ColumnTypes = dict[str, Type]
 
 
 class Names:
-    """Makes column names that no other column of the statement has, as like the wished ones as can be."""
+    """Makes unique column names: the wished one, or that with a number."""
 
     def __init__(self) -> None:
         self._taken: dict[str, int] = {}
@@ -77,7 +77,7 @@ class Node:
 @dataclass(frozen=True, eq=False)
 class Scan(Node):
     """All rows of a table or view: `names` are its columns in this statement, by position. `single` says that it always has
-    exactly one row, which moves: the time.
+    exactly one row that changes: the time.
     """
 
     title: str

@@ -1,4 +1,4 @@
-"""What there is in an engine, as the system catalogs show it: schemas, relations with their columns, keys and indexes."""
+"""The contents of an engine for the system catalogs: schemas, relations with their columns, keys and indexes."""
 
 from __future__ import annotations
 

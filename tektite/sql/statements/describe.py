@@ -1,7 +1,7 @@
-"""What a statement takes and gives, before it is run: the types of its parameters, and the columns of its result.
+"""Describes a statement before it runs: the types of its parameters, and the columns of its result.
 
-A parameter has the type of what it meets: the column that it is compared with or written to, the type that it is cast to. It is a
-text where nothing says more, because a constant text is read as whatever it meets. The statement is bound twice: with NULLs in
+A parameter has the type of the column that it is compared with or written to, or the type that it is cast to. Otherwise it is a
+text, because a constant text is converted to the type that is needed. The statement is bound twice: with NULLs in
 place of the parameters, which fit anywhere, to see what each one meets; then with NULLs of the types found. Nothing is run.
 """
 

@@ -1,8 +1,8 @@
 """Statements that need no plan: INSERT of given rows, and SELECT of the rows under a key.
 
-What a client runs a thousand times a second with other values is one of these two. They are recognised once, when the statement
-is prepared, and answer as the planned statement would. Whoever runs one asks first whether it `stands`: whether the table or view
-that it was made for is still the one of that name.
+Statements that clients run thousands of times a second are mostly of these two kinds. They are recognised once, when the
+statement is prepared, and answer as the planned statement would. Before running one, check that it still `stands`: that its
+table or view still has that name.
 """
 
 from __future__ import annotations

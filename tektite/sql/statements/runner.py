@@ -1,4 +1,4 @@
-"""StatementRunner: what SQL knows of an engine beside its inputs and views, and how each statement is run.
+"""StatementRunner: SQL's state of an engine. It runs each statement.
 
 Statements that change tables close an epoch each, unless they stand between BEGIN and COMMIT; queries answer as of the
 last closed epoch, and see what their transaction has changed.
