@@ -4,6 +4,7 @@ from tektite.engine.argument_query import ArgumentQuery
 from tektite.engine.changes import Changes
 from tektite.engine.engine import Engine
 from tektite.engine.holds import Held, Index, IndexInfo
+from tektite.engine.profile import OperatorProfile, Profile
 from tektite.engine.session import Session, Transaction
 from tektite.engine.subscription import Change, Delta, Listener, Subscription
 from tektite.engine.table import Table
@@ -73,6 +74,8 @@ __all__ = [
     "Loop",
     "LoopVariable",
     "NotFoundError",
+    "OperatorProfile",
+    "Profile",
     "Schema",
     "Session",
     "Storage",
