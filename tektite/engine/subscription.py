@@ -309,6 +309,27 @@ class Subscription:
             return "the engine was closed"
         return "every input that the view reads has ended" if self._view.kind == "view" else "the table has ended"
 
+    def watch(self, waiter: Waiter) -> None:
+        """Have a waiter notified whenever there may be something to collect, until `unwatch`."""
+        for registered in self._waiters():
+            registered[waiter] = None
+
+    def watch_changes(self, waiter: Waiter) -> None:
+        """`watch`, but not for times at which nothing changes and no row can fail."""
+        self._feed.waiters[waiter] = None
+        if self._view.errors:
+            self._view.engine.notices.at_each_epoch[waiter] = None
+
+    def unwatch(self, waiter: Waiter) -> None:
+        """Notify a waiter no more. May be repeated."""
+        for registered in (self._feed.waiters, self._view.engine.notices.at_each_epoch):
+            registered.pop(waiter, None)
+
+    @property
+    def is_short(self) -> bool:
+        """Whether collecting takes no longer than decoding what waits: the view is up to date."""
+        return self._view.engine.is_current(self._view)
+
     # ------------------------------------------------------------------ the end
 
     @guarded
