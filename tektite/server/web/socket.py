@@ -21,7 +21,7 @@ from websockets.server import ServerProtocol
 from tektite.errors import ConflictError, IncorrectError, TektiteError, UnsupportedError
 from tektite.server.postgres.connection import place_of
 from tektite.server.scram import WrongPassword
-from tektite.server.sessions import ClientSession
+from tektite.server.sessions import ClientSession, StatementCancelled
 from tektite.server.web.access import by_password, by_token, check_page, user_of
 from tektite.server.web.requests import ClientRequests
 from tektite.wire import PROTOCOL
@@ -71,6 +71,8 @@ class WebSocket:
         self._is_text = False
         self._waiting: deque[tuple[str | bytes, int]] = deque()
         self._waiting_bytes = 0
+        self._arrived = self._taken = self._cancelled = 0
+        """How many messages have arrived, are carried out, and were there when the client cancelled."""
         self._task: asyncio.Task[None] | None = None
         self._ending = ""
         self._ping: asyncio.TimerHandle | None = None
@@ -126,6 +128,7 @@ class WebSocket:
             return
         if self._requests is not None and len(data) < 200 and b'"cancel"' in data and self._is_cancel(said):
             return
+        self._arrived += 1
         self._waiting.append((said, len(data)))
         self._waiting_bytes += len(data)
         if self._waiting_bytes > READ_AHEAD or len(self._waiting) > 1000:
@@ -140,8 +143,15 @@ class WebSocket:
             return False
         if head.get("request") != "cancel" or self._requests is None:
             return False
-        self._requests.session.cancel()
+        self._cancelled = self._arrived
+        self._cancel_current()
         return True
+
+    def _cancel_current(self) -> None:
+        """End the request that is carried out, if it came before a cancel. It may be between two calls: then look again soon."""
+        if self._requests is not None and self._task is not None and self._taken <= self._cancelled:
+            self._requests.session.cancel()
+            self._server.loop.call_later(0.01, self._cancel_current)
 
     # ------------------------------------------------------------------ tasks
 
@@ -221,6 +231,7 @@ class WebSocket:
     async def _work(self) -> None:
         while self._waiting and not self._connection.is_closed and not self._ending:
             said, length = self._waiting.popleft()
+            self._taken += 1
             self._waiting_bytes -= length
             if self._waiting_bytes <= READ_AHEAD // 2:
                 self._connection.read_on(True)
@@ -241,6 +252,8 @@ class WebSocket:
                 raise IncorrectError("a message has an id, a number or a text, and says which request it is")
             if request == "hello":
                 facts, table = await self._hello(fields), None
+            elif self._taken <= self._cancelled:
+                raise StatementCancelled("the request was cancelled: its user asked for that")
             elif self._requests is None:
                 raise WrongPassword(
                     "say who you are: the first request is 'hello', with a user and a password or with a token"
