@@ -1,6 +1,7 @@
 """Tektite: standing queries over changing data that share the indexes they need."""
 
 from tektite.connecting import connect, connect_async
+from tektite.engine.argument_query import ArgumentQuery
 from tektite.engine.changes import Changes
 from tektite.engine.engine import Engine
 from tektite.engine.holds import Held, Index, IndexInfo
@@ -48,6 +49,7 @@ from tektite.values.types import Bool, Date, Decimal, Float, Float64, Int, Int64
 __version__ = "0.1.0"
 
 __all__ = [
+    "ArgumentQuery",
     "Bool",
     "Change",
     "Collection",

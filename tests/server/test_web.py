@@ -224,7 +224,8 @@ def test_requests_over_http_as_json_and_as_arrow(served: RunningServer) -> None:
         ("/v1/sql", {"text": "SELECT y FROM t"}, 404), ("/v1/sql", {"txt": "SELECT 1"}, 400), ("/v1/sql", b"{", 400),
         ("/v1/nothing", {}, 404), ("/v1/insert?table=t", b"ARROW1", 400), ("/v1/begin", {}, 400),
         ("/v1/sql", {"text": "BEGIN; INSERT INTO t VALUES (3, '')"}, 400), ("/elsewhere", {}, 404),
-        ("/v1/interest", {"subscription": 1, "name": "t"}, 400), ("/v1/create-table", {"name": "t", "columns": [], "types": []}, 400),
+        ("/v1/interest", {"subscription": 1, "name": "t"}, 400),
+        ("/v1/create-table", {"name": "t", "columns": [], "types": []}, 400),
     ):  # fmt: skip
         status, headers, body = post(served, path, said, **({"Content_Type": ARROW} if "insert" in path else {}))
         assert status == wanted and json.loads(body)["error"]["message"], (path, body)
