@@ -25,6 +25,7 @@ PAGES: dict[str, tuple[str, tuple[str, ...]]] = {
     "engine": ("Engine, sessions and storage", ("Engine", "Session", "Transaction", "Storage", "Held", "Index", "IndexInfo")),
     "tables-and-views": ("Tables and views", ("Table", "View", "ReadableCollection")),
     "subscriptions": ("Subscriptions", ("Subscription", "Delta", "Change", "Listener")),
+    "clients": ("Clients of a server", ("connect", "connect_async")),
     "queries": ("Queries", ("Collection", "Grouped", "Loop", "LoopVariable", "match", "ArgumentQuery")),
     "expressions": (
         "Expressions",

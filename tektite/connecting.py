@@ -28,9 +28,6 @@ def connect(
     It offers what an engine does: tables, views, SQL, transactions, subscriptions. What takes a Python function is not among
     it, nor are queries that are built in Python: these do not travel. A subscription survives a broken connection: the client
     connects again for up to `reconnect_seconds`, and goes on where it was.
-
-    >>> session = connect("tektite://localhost:5434")  # doctest: +SKIP
-    >>> orders = session.create_table("orders", {"shop": str, "amount": int})  # doctest: +SKIP
     """
     _check_installed()
     from tektite.client.async_session import AsyncSession
@@ -54,13 +51,7 @@ async def connect_async(
     open_seconds: float = 10.0,
     reconnect_seconds: float = 30.0,
 ) -> AsyncSession:
-    """`connect` for programs with an event loop: what the session offers are coroutines.
-
-    >>> async def follow():
-    ...     async with await connect_async("tektite://localhost:5434") as session:
-    ...         async for delta in await session.subscribe("SELECT * FROM orders"):
-    ...             print(delta.time, delta.table)
-    """
+    """`connect` for programs with an event loop: what the session offers are coroutines."""
     _check_installed()
     from tektite.client.async_session import AsyncSession
 

@@ -14,11 +14,11 @@ PATH = "/v1/socket"
 
 
 @dataclass(frozen=True)
-class Address:
+class ServerAddress:
     """What is needed to connect.
 
-    >>> Address.parse("tektite://ann@db.example")
-    Address(url='ws://db.example:5434/v1/socket', user='ann', password=None)
+    >>> ServerAddress.parse("tektite://ann@db.example")
+    ServerAddress(url='ws://db.example:5434/v1/socket', user='ann', password=None)
     """
 
     url: str
@@ -26,7 +26,7 @@ class Address:
     password: str | None = None
 
     @staticmethod
-    def parse(url: str) -> Address:
+    def parse(url: str) -> ServerAddress:
         """The address that a URL says."""
         if not isinstance(url, str):
             raise IncorrectError(f"a server is named by a URL such as 'tektite://localhost:{PORT}', not {url!r}")
@@ -43,7 +43,7 @@ class Address:
         path = parts.path if parts.path not in ("", "/") else PATH
         user = None if parts.username is None else unquote(parts.username)
         password = None if parts.password is None else unquote(parts.password)
-        return Address(f"{SCHEMES[parts.scheme]}://{shown}:{port}{path}", user, password)
+        return ServerAddress(f"{SCHEMES[parts.scheme]}://{shown}:{port}{path}", user, password)
 
 
 def authorization(user: str | None, password: str | None, token: str | None) -> str | None:

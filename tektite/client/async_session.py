@@ -10,7 +10,7 @@ from typing import Any, Literal, Self
 
 import pyarrow as pa
 
-from tektite.client.address import Address
+from tektite.client.address import ServerAddress
 from tektite.client.conversion import as_params
 from tektite.client.link import Link
 from tektite.client.relations import AsyncTable, AsyncView
@@ -19,7 +19,7 @@ from tektite.client.subscriptions import AsyncSubscription
 from tektite.errors import ConflictError, IncorrectError, TektiteError, UnsupportedError
 from tektite.values.schema import Schema
 from tektite.values.type_names import as_type
-from tektite.wire.messages import Message
+from tektite.wire.messages import WireMessage
 
 _WITHIN: ContextVar[tuple[object, ...]] = ContextVar("tektite_remote_transactions", default=())
 """The transactions of whoever asks."""
@@ -35,7 +35,7 @@ class RemoteTransaction:
         self.over = asyncio.Event()
 
 
-class PreparedStatement:
+class AsyncStatement:
     """A statement that a server has parsed, to be run with several values."""
 
     def __init__(self, session: AsyncSession, name: str, text: str) -> None:
@@ -85,21 +85,23 @@ class AsyncSession:
         reconnect_seconds: float,
     ) -> AsyncSession:
         """A session that is connected."""
-        found = Address.parse(url)
-        address = Address(found.url, user or found.user, password if password is not None else found.password)
+        found = ServerAddress.parse(url)
+        address = ServerAddress(found.url, user or found.user, password if password is not None else found.password)
         session = AsyncSession(Link(address, token, ssl, open_seconds, reconnect_seconds))
         await session.link.open()
         return session
 
     # ------------------------------------------------------------------ requests
 
-    async def ask(self, request: str, fields: dict[str, Any] | None = None, table: pa.Table | None = None) -> Message:
+    async def ask(
+        self, request: str, fields: dict[str, Any] | None = None, table: pa.Table | None = None
+    ) -> WireMessage:
         """Send a request, and wait for its answer. While somebody else's transaction is open, it waits for its end."""
         while (begun := self._transaction) is not None and begun not in _WITHIN.get():
             await begun.over.wait()
         return await self.link.request(request, fields, table, None if begun is None else begun.generation)
 
-    def result(self, answer: Message) -> RemoteResult:
+    def result(self, answer: WireMessage) -> RemoteResult:
         """What an answer to a statement says."""
         head = answer.head
         return RemoteResult(head.get("message", ""), answer.table, head.get("view"), head.get("time"))
@@ -110,10 +112,10 @@ class AsyncSession:
             raise IncorrectError(f"a statement of SQL is text, not {text!r}")
         return self.result(await self.ask("sql", {"text": text, "params": as_params(params, named)}))
 
-    async def prepare(self, text: str) -> PreparedStatement:
+    async def prepare(self, text: str) -> AsyncStatement:
         """A statement that is run with several values."""
         self._numbers += 1
-        made = PreparedStatement(self, f"s{self._numbers}", text)
+        made = AsyncStatement(self, f"s{self._numbers}", text)
         await self.ask("prepare", {"name": made._name, "text": text})
         made._generation = self.link.generation
         return made
@@ -305,7 +307,7 @@ class AsyncSession:
         """A subscription is over."""
         self._subscriptions.pop(number, None)
 
-    def _push(self, message: Message) -> None:
+    def _push(self, message: WireMessage) -> None:
         found = self._subscriptions.get(message.head["subscription"])
         if found is not None:
             found.arrived(message)

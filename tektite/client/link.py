@@ -15,11 +15,11 @@ from typing import Any
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus, WebSocketException
 
-from tektite.client.address import Address, authorization
+from tektite.client.address import ServerAddress, authorization
 from tektite.errors import ConflictError, TektiteError
 from tektite.wire import PROTOCOL
 from tektite.wire.failures import ConnectionLost, from_data
-from tektite.wire.messages import Message, bytes_of, decode, text_of
+from tektite.wire.messages import WireMessage, bytes_of, decode, text_of
 
 
 class WrongCredentials(TektiteError):
@@ -32,7 +32,7 @@ class Link:
     """A connection that is opened again when it breaks."""
 
     def __init__(
-        self, address: Address, token: str | None, ssl: Any, open_seconds: float, reconnect_seconds: float
+        self, address: ServerAddress, token: str | None, ssl: Any, open_seconds: float, reconnect_seconds: float
     ) -> None:
         self.address = address
         self.reconnect_seconds = reconnect_seconds
@@ -41,7 +41,7 @@ class Link:
         self.lineage = ""
         self.user = ""
         self.is_closed = False
-        self.on_push: Callable[[Message], None] = lambda message: None
+        self.on_push: Callable[[WireMessage], None] = lambda message: None
         self.is_followed: Callable[[], bool] = lambda: False
         """Whether somebody waits for changes."""
         self.on_connected: Callable[[], None] = lambda: None
@@ -53,7 +53,7 @@ class Link:
         self._reader: asyncio.Task[None] | None = None
         self._again: asyncio.Task[None] | None = None
         self._opening = asyncio.Lock()
-        self._answers: dict[int, asyncio.Future[Message]] = {}
+        self._answers: dict[int, asyncio.Future[WireMessage]] = {}
         self._numbers = 0
         self._why = "it was closed"
 
@@ -61,7 +61,7 @@ class Link:
 
     async def request(
         self, request: str, fields: dict[str, Any] | None = None, table: Any = None, generation: int | None = None
-    ) -> Message:
+    ) -> WireMessage:
         """Ask, and wait for the answer. With a `generation`, only on that connection. Whoever is cancelled meanwhile has the
         request cancelled."""
         if self.is_closed:
@@ -74,7 +74,7 @@ class Link:
             await self.open()
         return await self._ask(request, fields or {}, table)
 
-    async def _ask(self, request: str, fields: dict[str, Any], table: Any) -> Message:
+    async def _ask(self, request: str, fields: dict[str, Any], table: Any) -> WireMessage:
         self._numbers += 1
         number = self._numbers
         head = {
@@ -82,7 +82,7 @@ class Link:
             "request": request,
             **{name: value for name, value in fields.items() if value is not None},
         }
-        answer: asyncio.Future[Message] = asyncio.get_running_loop().create_future()
+        answer: asyncio.Future[WireMessage] = asyncio.get_running_loop().create_future()
         self._answers[number] = answer
         socket = self._socket
         assert socket is not None

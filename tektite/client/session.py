@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Literal, Self
 
-from tektite.client.async_session import _WITHIN, AsyncSession, PreparedStatement, RemoteTransaction
+from tektite.client.async_session import _WITHIN, AsyncSession, AsyncStatement, RemoteTransaction
 from tektite.client.event_loop import BackgroundLoop
 from tektite.client.results import RemoteResult
 from tektite.client.tables import RemoteSubscription, RemoteTable, RemoteView
@@ -15,7 +15,7 @@ from tektite.client.tables import RemoteSubscription, RemoteTable, RemoteView
 class RemoteStatement:
     """A statement that a server has parsed, to be run with several values. Made by `RemoteSession.prepare`."""
 
-    def __init__(self, loop: BackgroundLoop, made: PreparedStatement) -> None:
+    def __init__(self, loop: BackgroundLoop, made: AsyncStatement) -> None:
         self._loop = loop
         self._made = made
 

@@ -19,7 +19,7 @@ from tektite.engine.subscription import Change, Delta, check_timeout
 from tektite.errors import ConflictError, TektiteError
 from tektite.values.schema import Schema
 from tektite.wire.failures import from_data
-from tektite.wire.messages import Message
+from tektite.wire.messages import WireMessage
 
 if TYPE_CHECKING:
     from tektite.client.async_session import AsyncSession
@@ -87,7 +87,7 @@ class AsyncSubscription:
             if error.code != "connection-lost":
                 self.fail(error)
 
-    def arrived(self, message: Message) -> None:
+    def arrived(self, message: WireMessage) -> None:
         """Take what the server sends."""
         head = message.head
         if message.table is not None:

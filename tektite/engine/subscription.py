@@ -373,27 +373,6 @@ class Subscription:
             return "the engine was closed"
         return "every input that the view reads has ended" if self._view.kind == "view" else "the table has ended"
 
-    def watch(self, waiter: Waiter) -> None:
-        """Have a waiter notified whenever there may be something to collect, until `unwatch`."""
-        for registered in self._waiters():
-            registered[waiter] = None
-
-    def watch_changes(self, waiter: Waiter) -> None:
-        """`watch`, but not for times at which nothing changes and no row can fail."""
-        self._feed.waiters[waiter] = None
-        if self._view.errors:
-            self._view.engine.notices.at_each_epoch[waiter] = None
-
-    def unwatch(self, waiter: Waiter) -> None:
-        """Notify a waiter no more. May be repeated."""
-        for registered in (self._feed.waiters, self._view.engine.notices.at_each_epoch):
-            registered.pop(waiter, None)
-
-    @property
-    def is_short(self) -> bool:
-        """Whether collecting takes no longer than decoding what waits: the view is up to date."""
-        return self._view.engine.is_current(self._view)
-
     # ------------------------------------------------------------------ the end
 
     @guarded
@@ -504,3 +483,24 @@ def check_timeout(timeout: float | None) -> None:
     """Refuse a timeout that is no number of seconds."""
     if timeout is not None and (not isinstance(timeout, int | float) or not 0 <= timeout <= threading.TIMEOUT_MAX):
         raise IncorrectError(f"a timeout is a number of seconds from 0 on, or None to wait forever, not {timeout!r}")
+
+
+def watch(subscription: Subscription, waiter: Waiter, each_epoch: bool) -> None:
+    """Have a waiter notified whenever there may be something to collect: at each epoch, or when something has changed or a row
+    may fail. Until `unwatch`.
+    """
+    view = subscription._view
+    subscription._feed.waiters[waiter] = None
+    if each_epoch or view.errors:
+        view.engine.notices.at_each_epoch[waiter] = None
+
+
+def unwatch(subscription: Subscription, waiter: Waiter) -> None:
+    """Notify a waiter no more. May be repeated."""
+    for registered in (subscription._feed.waiters, subscription._view.engine.notices.at_each_epoch):
+        registered.pop(waiter, None)
+
+
+def is_current(subscription: Subscription) -> bool:
+    """Whether its view is up to date: collecting takes no longer than decoding what waits."""
+    return subscription._view.engine.is_current(subscription._view)

@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tektite.engine.core import core_of
-from tektite.engine.subscription import Subscription
+from tektite.engine.subscription import Subscription, is_current, unwatch, watch
 from tektite.errors import IncorrectError, TektiteError
 from tektite.server.granularity import Granularity, coalesced
 from tektite.server.work import CancellableCall
@@ -42,7 +42,7 @@ SHORT = 500
 """Rows up to which changes are encoded in the event loop: that takes about as long as a worker's turn."""
 
 
-class Source(NamedTuple):
+class FeedSource(NamedTuple):
     """What a feed tells of."""
 
     relation: Table | View
@@ -101,7 +101,7 @@ def collected(subscription: Subscription, start: int) -> FeedChanges:
 class SharedFeed:
     """One feed. All methods are called in the event loop, but those that say otherwise."""
 
-    def __init__(self, server: Server, source: Source, granularity: Granularity, progress: bool) -> None:
+    def __init__(self, server: Server, source: FeedSource, granularity: Granularity, progress: bool) -> None:
         """Called in a worker with the engine's lock held."""
         self._server = server
         self._loop = server.loop
@@ -129,7 +129,7 @@ class SharedFeed:
         """How often something was collected, and told."""
         self._refreshing: list[asyncio.Future[None]] = []
         self._empty = collected(self._subscription, self.told).table
-        (self._subscription.watch if progress else self._subscription.watch_changes)(self)
+        watch(self._subscription, self, each_epoch=progress)
 
     # ------------------------------------------------------------------ collecting
 
@@ -165,7 +165,7 @@ class SharedFeed:
         if held.acquire(blocking=False):
             try:
                 self._core.lock.roll_forward()
-                changes = self._take() if self._subscription.is_short else None
+                changes = self._take() if is_current(self._subscription) else None
             finally:
                 held.release()
             if changes is not None:
@@ -324,7 +324,7 @@ class SharedFeed:
         def end() -> None:
             with self._core.lock.held:
                 self._core.lock.roll_forward()
-                self._subscription.unwatch(self)
+                unwatch(self._subscription, self)
                 self._subscription.close()
                 if self._held is not None:
                     self._held.release()

@@ -24,7 +24,7 @@ class MalformedMessage(IncorrectError):
     code = "protocol"
 
 
-class Message(NamedTuple):
+class WireMessage(NamedTuple):
     """What was said."""
 
     head: dict[str, Any]
@@ -78,7 +78,7 @@ def table_of(data: bytes | memoryview) -> pa.Table:
     return table
 
 
-def decode(data: str | bytes) -> Message:
+def decode(data: str | bytes) -> WireMessage:
     """The message that was sent as text or as bytes.
 
     >>> decode(bytes_of({"id": 1}, pa.table({"x": [1]}))).table.to_pylist()
@@ -91,7 +91,7 @@ def decode(data: str | bytes) -> Message:
         head = head_of(data)
         found = head.pop("table", None) if isinstance(head.get("table"), dict) else None
         try:
-            return Message(head, None if found is None else table_from_data(found))
+            return WireMessage(head, None if found is None else table_from_data(found))
         except (TektiteError, pa.ArrowException, ValueError, TypeError, OverflowError) as error:
             raise MalformedMessage(f"the table of the message: {error}") from None
     if len(data) < 4:
@@ -100,7 +100,7 @@ def decode(data: str | bytes) -> Message:
     if end > len(data):
         raise MalformedMessage("a message as bytes ends before its head does")
     head = head_of(data[4:end])
-    return Message(head, table_of(memoryview(data)[end:]) if end < len(data) else None)
+    return WireMessage(head, table_of(memoryview(data)[end:]) if end < len(data) else None)
 
 
 def head_of(text: str | bytes) -> dict[str, Any]:

@@ -26,7 +26,7 @@ from tektite.server.web.access import by_password, by_token, check_page, user_of
 from tektite.server.web.requests import ClientRequests
 from tektite.wire import PROTOCOL
 from tektite.wire.failures import as_data
-from tektite.wire.messages import MalformedMessage, Message, arrow_bytes, binary_head, decode, text_of
+from tektite.wire.messages import MalformedMessage, WireMessage, arrow_bytes, binary_head, decode, text_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -244,7 +244,7 @@ class WebSocket:
             await self._answer(message)
             await self._connection.until_writable()
 
-    async def _answer(self, message: Message) -> None:
+    async def _answer(self, message: WireMessage) -> None:
         fields = dict(message.head)
         number, request = fields.pop("id", None), fields.pop("request", None)
         try:

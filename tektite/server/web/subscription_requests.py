@@ -9,7 +9,7 @@ from typing import Any
 from tektite.engine.core import core_of
 from tektite.engine.table import Table
 from tektite.errors import ConflictError, NotFoundError, TektiteError, UnsupportedError
-from tektite.server.feeds import SharedFeed, Source
+from tektite.server.feeds import FeedSource, SharedFeed
 from tektite.server.granularity import Granularity
 from tektite.server.interests import Interest
 from tektite.server.web.answers import Answer, described
@@ -116,7 +116,7 @@ class SubscriptionRequests(StatementRequests):
         interest.close()
         self.session.server.feeds.left(key, interest.feed)
 
-    async def _new_feed(self, make: Callable[[], Source], granularity: Granularity, progress: bool) -> SharedFeed:
+    async def _new_feed(self, make: Callable[[], FeedSource], granularity: Granularity, progress: bool) -> SharedFeed:
         server = self.session.server
 
         def work() -> SharedFeed:
@@ -132,7 +132,7 @@ class SubscriptionRequests(StatementRequests):
 
     def _source(
         self, name: str | None, sql: str | None, datalog: str | None, given: dict[str, Any]
-    ) -> tuple[Callable[[], Source], Hashable]:
+    ) -> tuple[Callable[[], FeedSource], Hashable]:
         """What makes the source of a feed, and what tells it from others. Clients with the same share one."""
         engine, session = self.session.server.engine, self.session
         values = json.dumps(given, default=str, sort_keys=True)
@@ -149,18 +149,18 @@ class SubscriptionRequests(StatementRequests):
         core = core_of(self.session.server.engine)
         return id(core.inputs.get(name) or core.views.get(name))
 
-    def _named(self, name: str) -> Source:
+    def _named(self, name: str) -> FeedSource:
         engine = self.session.server.engine
         core = core_of(engine)
         if name in core.inputs and not name.startswith("__"):
-            return Source(engine.table(name), None)
+            return FeedSource(engine.table(name), None)
         if name in runner(engine).definitions:
             return self._of_sql(f"SELECT * FROM {sql_name(name)}", {})
         was_there = name in core.views
         view = engine.view(name)
-        return Source(view, None if was_there else lambda: _drop_unused(view))
+        return FeedSource(view, None if was_there else lambda: _drop_unused(view))
 
-    def _of_sql(self, text: str, given: dict[str, Any]) -> Source:
+    def _of_sql(self, text: str, given: dict[str, Any]) -> FeedSource:
         engine = self.session.server.engine
         statements = list(parser.parse(text))
         if len(statements) != 1 or not isinstance(statements[0], parser.Plain):
@@ -173,11 +173,11 @@ class SubscriptionRequests(StatementRequests):
         relation = result.subscription.source
         result.subscription.close()
         view = result.view
-        return Source(relation, (lambda: _drop_unused(view)) if result.is_temporary and view is not None else None)
+        return FeedSource(relation, (lambda: _drop_unused(view)) if result.is_temporary and view is not None else None)
 
-    def _of_query(self, text: str, given: dict[str, Any]) -> Source:
+    def _of_query(self, text: str, given: dict[str, Any]) -> FeedSource:
         query = self.session.server.engine.query(text, given)
-        return Source(query.view, query.drop)
+        return FeedSource(query.view, query.drop)
 
     async def _to_sink(self, body: RequestBody, name: str | None, sink: str) -> Answer:
         """An interest whose changes go to a sink, which the server keeps: CREATE SINK."""
