@@ -29,6 +29,7 @@ PAGES: dict[str, tuple[str, tuple[str, ...]]] = {
     ),
     "tables-and-views": ("Tables and views", ("Table", "View", "ReadableCollection")),
     "subscriptions": ("Subscriptions", ("Subscription", "Delta", "Change", "Listener")),
+    "clients": ("Clients of a server", ("connect", "connect_async")),
     "queries": ("Queries", ("Collection", "Grouped", "Loop", "LoopVariable", "match", "ArgumentQuery")),
     "expressions": (
         "Expressions",
