@@ -8,7 +8,7 @@ from __future__ import annotations
 import datetime
 import gc
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self, get_args
 
@@ -25,6 +25,7 @@ from tektite.engine.former_tables import keyword_schema, table_options
 from tektite.engine.holds import Held, Index, IndexInfo
 from tektite.engine.languages import LanguageMethods
 from tektite.engine.lock import guarded_by_core
+from tektite.engine.profile import Profile, profiled
 from tektite.engine.session import Session, Transaction
 from tektite.engine.table import Table
 from tektite.engine.ticker import Ticker, seconds_from
@@ -394,6 +395,20 @@ class Engine(LanguageMethods):
         """`next_epoch`, by a former name."""
         return self.next_epoch
 
+    def profile(self) -> AbstractContextManager[Profile]:
+        """Counts what every operator does within a block: how long it runs, and how many rows it receives and sends.
+
+        >>> import tektite as tk
+        >>> engine = tk.Engine()
+        >>> sales = engine.create_table("sales", {"shop": str, "amount": int})
+        >>> totals = engine.create_view("totals", sales.group_by("shop").agg(tk.sum("amount")))
+        >>> with engine.profile() as profile:
+        ...     _ = sales.insert([("north", 3), ("south", 5)])
+        >>> sum(operator.runs for operator in profile.operators) > 0
+        True
+        """
+        return profiled(self._core)
+
     @property
     def durable(self) -> int:
         """The first epoch that a crash would lose: all before it are in the storage. 0 without one.
@@ -638,7 +653,7 @@ class Engine(LanguageMethods):
         return by_name(self._core.views, name, "view").facade if found is None else found
 
     def table(self, name: str) -> Table:
-        """An input by its name.
+        """A table by its name, also one that says something about the engine itself, such as `system.views`.
 
         >>> import tektite as tk
         >>> engine = tk.Engine()
@@ -646,8 +661,11 @@ class Engine(LanguageMethods):
         >>> _ = sales.insert([("north", 3), ("south", 5)])
         >>> sorted(engine.table("sales").rows())
         [('north', 3), ('south', 5)]
+        >>> engine.table("system.tables").select("name", "rows").collect().to_pylist()
+        [{'name': 'sales', 'rows': 2}]
         """
-        return by_name(self._core.inputs, name, "table").facade
+        system = self._core.system.table(name)
+        return by_name(self._core.inputs, name, "table").facade if system is None else system
 
     @property
     @guarded_by_core
@@ -674,7 +692,8 @@ class Engine(LanguageMethods):
         >>> engine.tables
         ('sales',)
         """
-        return tuple(name for name in self._core.inputs if not name.startswith("__"))
+        known = self._core.system.names()
+        return tuple(name for name in self._core.inputs if not name.startswith("__") and name not in known)
 
     @guarded_by_core
     def hold(self, what: Table | View, at: int | None = None) -> Held:

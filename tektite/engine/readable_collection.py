@@ -14,10 +14,11 @@ import pyarrow as pa
 
 from tektite.engine.lock import guarded_by_core
 from tektite.engine.subscription import Delta, Listener, Subscription
-from tektite.errors import ConflictError, IncorrectError, TektiteError, UnsupportedError
+from tektite.errors import ConflictError, IncorrectError, TektiteError
 from tektite.query.collection import Collection
 from tektite.values import types
 from tektite.values.columns import python_rows
+from tektite.values.frames import polars_frame
 from tektite.values.words import Words, float_keys
 
 if TYPE_CHECKING:
@@ -28,15 +29,6 @@ if TYPE_CHECKING:
 
 SHOWN_FIRST = 5
 """Rows that the representation of an input or a view shows."""
-
-
-def polars_frame(table: pa.Table) -> Any:
-    """A table as a Polars DataFrame."""
-    try:
-        import polars
-    except ImportError:
-        raise UnsupportedError("to_polars() needs Polars, which is not installed: pip install polars") from None
-    return polars.from_arrow(table)
 
 
 class ReadableCollection(Collection):

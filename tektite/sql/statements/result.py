@@ -9,15 +9,12 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import pyarrow as pa
 
 from tektite.engine.changes import Changes
-from tektite.engine.readable_collection import polars_frame
 from tektite.engine.subscription import Subscription
 from tektite.engine.view import View
 from tektite.expr.other_names import advice
 from tektite.query.former_names import former_name
 from tektite.values.columns import python_rows
-
-if TYPE_CHECKING:
-    import pandas as pd
+from tektite.values.frames import ArrowReadable
 
 OTHER_NAMES = {
     "df": "to_pandas()",
@@ -36,7 +33,7 @@ SHOWN_ROWS = 40
 
 
 @dataclass(frozen=True)
-class Result:
+class Result(ArrowReadable):
     """What a statement gave: rows as a `table`, a `view`, or a `subscription`; and a `message` always.
 
     Iterating yields rows as tuples; of a subscription, what iterating that does: deltas, for which it waits.
@@ -78,20 +75,6 @@ class Result:
     def to_arrow(self) -> pa.Table:
         """The rows as a `pyarrow.Table`; without columns where the statement gives none."""
         return pa.table({}) if self.table is None else self.table
-
-    def to_pandas(self) -> pd.DataFrame:
-        """The rows as a pandas DataFrame."""
-        return self.to_arrow().to_pandas()
-
-    def to_polars(self) -> Any:
-        """The rows as a Polars DataFrame."""
-        return polars_frame(self.to_arrow())
-
-    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        """The rows as an Arrow stream, for whatever reads those."""
-        table: Any = self.to_arrow()
-        stream: object = table.__arrow_c_stream__(requested_schema)
-        return stream
 
     if not TYPE_CHECKING:  # type checkers are to see names that are not there
 
