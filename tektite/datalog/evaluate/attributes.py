@@ -1,8 +1,7 @@
 """Attributes: facts [entity attribute value], each attribute a relation of its own over (e, v), or over e alone.
 
-An attribute is kept forward, by entity, and in reverse, by value, for as long as it exists: [e a ?v] and [?e a v] are
-look-ups, [?e a ?v] reads either. A unary attribute has no values to be looked up by, and no second index. What a fact
-that is written twice means is the attribute's own affair:
+An attribute is indexed by entity and by value for as long as it exists: [e a ?v] and [?e a v] are look-ups, and [?e a ?v] reads
+either index. A unary attribute has no values, and so no second index. The attribute's mode says what writing a fact twice means:
 
 | mode | a second [e a v] | [e a w] after [e a v] |
 |---|---|---|
@@ -10,7 +9,7 @@ that is written twice means is the attribute's own affair:
 | set, cardinality many | changes nothing | both are there |
 | upsert, cardinality one | changes nothing | w replaces v |
 
-What is retracted from an attribute of mode upsert is the entity's row, whatever its value.
+A retraction from an attribute of mode upsert removes the entity's row, whatever its value.
 """
 
 from __future__ import annotations

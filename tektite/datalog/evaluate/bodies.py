@@ -5,9 +5,9 @@ others; where it connects what nothing else does, one part is completed, the var
 it. Parts that nothing connects are multiplied. Look-ups with a default follow last, then what they make comparable.
 
 How a `match` is kept up to date is its own choice, with one exception: in a recursive rule that drops a variable on its way,
-such as a of `edge(a, x), sg(a, b), edge(b, y)`, the clauses are joined two at a time, beginning with the recursive one. What the
-first join says is then added up before the second sees it; without that, each fact would be derived once for every
-way through the dropped variable, in every round.
+such as a of `edge(a, x), sg(a, b), edge(b, y)`, the clauses are joined two at a time, beginning with the recursive one. The
+result of the first join is then consolidated before the second join. Otherwise each fact would be derived once for every value of
+the dropped variable, in every round.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How a query is answered: its rules, rewritten for their arguments or not, and the evaluation of them."""
+"""Evaluates a goal: its rules, rewritten for their arguments or not."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class Plan:
                 raise safety.unbound(rule, variable, ":with")
         self.rewriting: magic.Rewriting | None = None
         self._check_names()
-        # As it is written, so that what does not fit is named as it is written.
+        # Check the rules as written, so that errors name what the user wrote.
         self._definitions = Definitions({**self.helpers, title: self.root})
         self._inference({})
         self.rewriting = self._choose(strategy)
@@ -78,7 +78,7 @@ class Plan:
         rules = {**self.store.state.definitions.rules, **self.helpers}
         kept = {name for name in rules if self.store.is_kept(name)} if strategy == "auto" else set()
         shared = {name for name, wanted in self.store.state.share.items() if wanted}
-        # What is chosen, or subsumed, depends on all candidates, not on those that are asked for.
+        # Choices and subsumptions depend on all candidates, not only on those that are asked for.
         shared |= {name for name in rules if subsumed(name) in rules}
         shared |= {d.predicate for d in self.store.state.definitions.declarations.values() if d.choices}
         given = frozenset(parameter_predicate(self.title, p.name) for p in self.find.parameters)

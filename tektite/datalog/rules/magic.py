@@ -4,10 +4,9 @@
 or by a rule on the way to its answers. A rule passes values on from atom to atom: first what it is asked for and
 constants, then whatever these lead to. The rewritten rules are ordinary rules, and are evaluated like any others.
 
-Two shapes of recursion get a better form. Where a rule passes the arguments on unchanged (`tc(x, z) :- tc(x, y), edge(y, z)`
-asked for x) it need not look at what was asked again. Where it passes everything else on unchanged (the same rule
-asked for z), the answers of the further goals are the answers of the first: only the goals are followed,
-each with the argument it came from.
+Two shapes of recursion get a better form. If a rule passes the arguments on unchanged (`tc(x, z) :- tc(x, y), edge(y, z)`
+asked for x), it need not check them again. If it passes everything else on unchanged (the same rule asked for z), the answers
+of later goals are also answers of the first one: only the goals are followed, each with the argument that it came from.
 
 A negated or aggregated predicate is asked for its arguments like any other, except where that would make it depend on
 itself; then it is evaluated in full.

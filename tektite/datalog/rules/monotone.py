@@ -1,4 +1,4 @@
-"""Least and greatest values in recursion: allowed where a better value can only lead to better ones.
+"""Checks least and greatest values in recursion: a better value may only lead to better values.
 
 Within its own recursion, the value that is minimised (or maximised) may be added to, scaled by a constant that is not
 negative, compared from the better side, and passed on into the value of a head that keeps the same kind. Anything

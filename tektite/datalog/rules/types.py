@@ -1,6 +1,6 @@
-"""Types of predicates: from what is known of some columns, through the rules, to all others.
+"""Infers the types of predicates from those of some columns, through the rules.
 
-Knowledge only grows, rule by rule, until nothing is added. What clashes is refused with both places named.
+Rules add types until nothing is left to add. A clash is refused, and the error names both places.
 """
 
 from __future__ import annotations

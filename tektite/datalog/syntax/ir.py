@@ -1,4 +1,4 @@
-"""Rules as both syntaxes give them: terms, literals and rules, each with the place it was written at.
+"""The common form of rules: terms, literals and rules, each with its place in the text.
 
 Positions are for messages; two rules that differ in nothing else are equal. A variable written `_` is
 anonymous: it stands once, matches anything, and is never looked at again.
@@ -253,7 +253,7 @@ Literal = Atom | Negation | Comparison | Condition | Aggregation | Conjunction |
 
 @dataclass(frozen=True)
 class Rule:
-    """What is to the left holds where what is to the right does. Without a body it is a fact."""
+    """The head holds where the body does. A rule without a body is a fact."""
 
     predicate: str
     terms: tuple[HeadTerm, ...]

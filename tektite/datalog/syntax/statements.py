@@ -1,4 +1,4 @@
-"""What a text says beside rules: declarations, directives, types and functors; and a text as a whole."""
+"""Declarations, directives, types and functors; a text as a whole."""
 
 from __future__ import annotations
 
