@@ -24,12 +24,14 @@ from tektite.engine.engine_core import EngineCore, by_name
 from tektite.engine.former_tables import keyword_schema, table_options
 from tektite.engine.holds import Held, Index, IndexInfo
 from tektite.engine.languages import LanguageMethods
+from tektite.engine.input_core import InputCore
 from tektite.engine.lock import guarded_by_core
 from tektite.engine.profile import Profile, profiled
 from tektite.engine.session import Session, Transaction
 from tektite.engine.table import Table
 from tektite.engine.ticker import Ticker, seconds_from
 from tektite.engine.view import View
+from tektite.engine.view_core import ViewCore
 from tektite.errors import ConflictError, IncorrectError, TektiteError
 from tektite.expr.other_names import advice
 from tektite.kernels.ready import ensure_compiled
@@ -42,6 +44,7 @@ from tektite.storage.open_storage import Position
 from tektite.storage.options import Storage
 from tektite.storage.partition import Move, move_here
 from tektite.trace.trace import Hold
+from tektite.values.html import html_table, html_text
 from tektite.values.schema import Schema
 from tektite.values.types import Type
 
@@ -842,6 +845,24 @@ class Engine(LanguageMethods):
 
     def __dir__(self) -> list[str]:
         return without_former(type(self), super().__dir__())
+
+    def __repr__(self) -> str:
+        core = self._core
+        state = (
+            "closed" if core.is_closed else f"{len(self.tables)} tables, {len(self.views)} views, epoch {core.epoch}"
+        )
+        return f"<Engine: {state}>"
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: tables and views with their columns and about how many rows they hold."""
+        core = self._core
+        if core.is_closed:
+            return html_text(repr(self))
+        with core.lock.held:
+            found: list[tuple[str, InputCore | ViewCore]] = [("table", core.inputs[name]) for name in self.tables]
+            found += [("view", core.views[name]) for name in self.views if name in core.views]
+            rows = [(source.name, kind, ", ".join(source.schema.names), source.trace.rows) for kind, source in found]
+        return html_table(["name", "kind", "columns", "rows, about"], rows, f"an engine at epoch {core.epoch}")
 
     def __enter__(self) -> Self:
         return self
