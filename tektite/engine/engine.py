@@ -23,8 +23,8 @@ from tektite.engine.declarations import IfExists, Mode, create_table, create_vie
 from tektite.engine.engine_core import EngineCore, by_name
 from tektite.engine.former_tables import keyword_schema, table_options
 from tektite.engine.holds import Held, Index, IndexInfo
-from tektite.engine.languages import LanguageMethods
 from tektite.engine.input_core import InputCore
+from tektite.engine.languages import LanguageMethods
 from tektite.engine.lock import guarded_by_core
 from tektite.engine.profile import Profile, profiled
 from tektite.engine.session import Session, Transaction
