@@ -6,7 +6,6 @@ Languages and Spark are imported by the methods that need them, so that `import 
 from __future__ import annotations
 
 import datetime
-import gc
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -34,7 +33,6 @@ from tektite.query.collection import ROUND_LIMIT, Collection
 from tektite.query.columns import column_numbers
 from tektite.query.former_names import former_name, former_options, without_former
 from tektite.query.match import Joins
-from tektite.runtime import allocator
 from tektite.runtime.memory_limit import bytes_from
 from tektite.storage.open_storage import Position
 from tektite.storage.options import Storage
@@ -125,9 +123,7 @@ class Engine:
         ticks = None if clock is None else seconds_from(clock)
         self._spark = spark
         self._attributes: dict[str, Attribute] = {}
-        if ensure_compiled():
-            gc.collect()  # loading kernels leaves cycles behind
-            allocator.trim()
+        ensure_compiled()
         self._core = core = EngineCore(
             self,
             workers,
