@@ -6,6 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from tektite.engine.argument_query import ArgumentQuery
     from tektite.engine.changes import Changes as Changes
     from tektite.engine.engine import Engine
     from tektite.engine.holds import Held, Index, IndexInfo
@@ -53,6 +54,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "ArgumentQuery",
     "Bool",
     "Change",
     "Collection",
@@ -130,6 +132,7 @@ __all__ = [
 # Where each public name is defined. It is loaded when it is first used, so that `import tektite` takes no time: the command
 # line, processes that build kernels, and programs that need one module of it do not load the engine.
 _HOMES = {
+    "engine.argument_query": "ArgumentQuery",
     "engine.changes": "Changes",
     "engine.engine": "Engine",
     "engine.holds": "Held Index IndexInfo",
