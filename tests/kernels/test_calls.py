@@ -97,7 +97,8 @@ def test_read_only_arrays_can_be_read() -> None:
 
 
 def test_threads_call_at_the_same_time() -> None:
-    head = head_of_array(np.arange(200_000, dtype=np.int64).reshape(2, -1), 100_000)
+    array = np.arange(200_000, dtype=np.int64).reshape(2, -1)  # a head keeps the address alone
+    head = head_of_array(array, 100_000)
     wrong = []
 
     def work(start: int) -> None:
