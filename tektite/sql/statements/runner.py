@@ -415,7 +415,7 @@ class StatementRunner:
 
     def write(self, table: Table, new: pa.Table | None, old: pa.Table | None) -> None:
         """Take rows from a table and add others, and close an epoch unless a transaction is open."""
-        if core_of(table).is_stream and old is not None and old.num_rows:
+        if core_of(table).is_stream and old is not None:
             raise ConflictError(f"table {table.name!r} is a stream: rows cannot be changed or deleted")
         transactions.write(self, table, transactions.writes_of(new, old))
 
