@@ -6,7 +6,6 @@ Spark is imported by the methods that need it, so that `import tektite` does not
 from __future__ import annotations
 
 import datetime
-import gc
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
@@ -23,6 +22,7 @@ from tektite.engine.declarations import IfExists, Mode, create_table, create_vie
 from tektite.engine.engine_core import EngineCore, by_name
 from tektite.engine.former_tables import keyword_schema, table_options
 from tektite.engine.holds import Held, Index, IndexInfo
+from tektite.engine.input_core import InputCore
 from tektite.engine.languages import LanguageMethods
 from tektite.engine.lock import guarded_by_core
 from tektite.engine.profile import Profile, profiled
@@ -30,18 +30,19 @@ from tektite.engine.session import Session, Transaction
 from tektite.engine.table import Table
 from tektite.engine.ticker import Ticker, seconds_from
 from tektite.engine.view import View
+from tektite.engine.view_core import ViewCore
 from tektite.errors import ConflictError, IncorrectError, TektiteError
 from tektite.expr.other_names import advice
 from tektite.kernels.ready import ensure_compiled
 from tektite.query.collection import Collection
 from tektite.query.columns import column_numbers
 from tektite.query.former_names import former_name, former_options, without_former
-from tektite.runtime import allocator
 from tektite.runtime.memory_limit import bytes_from
 from tektite.storage.open_storage import Position
 from tektite.storage.options import Storage
 from tektite.storage.partition import Move, move_here
 from tektite.trace.trace import Hold
+from tektite.values.html import html_table, html_text
 from tektite.values.schema import Schema
 from tektite.values.types import Type
 
@@ -124,9 +125,7 @@ class Engine(LanguageMethods):
         ticks = None if clock is None else seconds_from(clock)
         self._spark = spark
         self._attributes: dict[str, Attribute] = {}
-        if ensure_compiled():
-            gc.collect()  # loading kernels leaves cycles behind
-            allocator.trim()
+        ensure_compiled()
         self._core = core = EngineCore(
             self,
             workers,
@@ -842,6 +841,24 @@ class Engine(LanguageMethods):
 
     def __dir__(self) -> list[str]:
         return without_former(type(self), super().__dir__())
+
+    def __repr__(self) -> str:
+        core = self._core
+        state = (
+            "closed" if core.is_closed else f"{len(self.tables)} tables, {len(self.views)} views, epoch {core.epoch}"
+        )
+        return f"<Engine: {state}>"
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: tables and views with their columns and about how many rows they hold."""
+        core = self._core
+        if core.is_closed:
+            return html_text(repr(self))
+        with core.lock.held:
+            found: list[tuple[str, InputCore | ViewCore]] = [("table", core.inputs[name]) for name in self.tables]
+            found += [("view", core.views[name]) for name in self.views if name in core.views]
+            rows = [(source.name, kind, ", ".join(source.schema.names), source.trace.rows) for kind, source in found]
+        return html_table(["name", "kind", "columns", "rows, about"], rows, f"an engine at epoch {core.epoch}")
 
     def __enter__(self) -> Self:
         return self
