@@ -167,7 +167,7 @@ def parse_fact(attributes: dict[str, Attribute], fact: Any, number: int) -> tupl
     return adding, attribute, (entity, *value)
 
 
-def facts_of(text: str) -> tuple[edn.Form, ...]:
+def facts_of(text: str) -> tuple[edn.EdnForm, ...]:
     """The facts of a text: one after the other, or all in one vector."""
     forms = edn.read(text, "transaction")
     if len(forms) == 1 and isinstance(forms[0], edn.Group) and any(isinstance(i, edn.Group) for i in forms[0].items):
@@ -175,7 +175,7 @@ def facts_of(text: str) -> tuple[edn.Form, ...]:
     return forms
 
 
-def read_fact(form: edn.Form) -> list[Any]:
+def read_fact(form: edn.EdnForm) -> list[Any]:
     """A fact that is written as EDN."""
     if not isinstance(form, edn.Group):
         raise IncorrectError(f"{form.position}: a fact is [entity :attribute value], not {edn.show(form)}")

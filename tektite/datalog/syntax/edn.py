@@ -60,11 +60,11 @@ class Group:
     """Forms within ( ), [ ] or { }; `kind` is list, vector or map."""
 
     kind: str
-    items: tuple[Form, ...]
+    items: tuple[EdnForm, ...]
     position: TextPosition = field(default=NOWHERE, compare=False)
 
 
-Form = Symbol | Keyword | EdnScalar | Group
+EdnForm = Symbol | Keyword | EdnScalar | Group
 
 
 @cache
@@ -72,7 +72,7 @@ def _parser() -> Lark:
     return Lark(GRAMMAR, parser="lalr", propagate_positions=True)
 
 
-def read(text: str, source: str = "query") -> tuple[Form, ...]:
+def read(text: str, source: str = "query") -> tuple[EdnForm, ...]:
     """All forms of a text.
 
     >>> (form,) = read("[:find ?x]")
@@ -90,7 +90,7 @@ def read(text: str, source: str = "query") -> tuple[Form, ...]:
     return tuple(_form(child, source) for child in tree.children)
 
 
-def _form(tree: Any, source: str) -> Form:
+def _form(tree: Any, source: str) -> EdnForm:
     position = TextPosition(source, getattr(tree.meta, "line", 1), getattr(tree.meta, "column", 1))
     if tree.data != "atom":
         return Group(str(tree.data), tuple(_form(child, source) for child in tree.children), position)
@@ -115,7 +115,7 @@ def _form(tree: Any, source: str) -> Form:
     return Symbol(text, position)
 
 
-def show(form: Form) -> str:
+def show(form: EdnForm) -> str:
     """A form as text, for messages."""
     match form:
         case Symbol():
