@@ -151,7 +151,7 @@ class PatternReader:
         if how.endswith("-join"):
             outer, rest = self._outer(form, rest), rest[1:]
         if not rest:
-            raise IncorrectError(f"{form.position}: {show(form)} combines clauses, and there is none in it")
+            raise IncorrectError(f"{form.position}: {show(form)} needs at least one clause")
         if how.startswith("not"):
             return ir.Conjunction(self.clauses(rest), outer, form.position)
         branches = (self.clauses(rest),) if how == "and" else tuple(map(self._branch, rest))

@@ -56,7 +56,7 @@ def length(scalars: Scalars, node: exp.Expr) -> Expr:
 def rows(scalars: Scalars, node: exp.Expr, op: str, left: exp.Expr, right: exp.Expr) -> Expr:
     """Comparison of rows of values."""
     if not (isinstance(left, exp.Tuple) and isinstance(right, exp.Tuple)):
-        raise scalars.unsupported("comparison of a row with what is none", node)
+        raise scalars.unsupported("comparison of a row with a single value", node)
     if len(left.expressions) != len(right.expressions):
         raise scalars.error(f"rows of {len(left.expressions)} and {len(right.expressions)} values", node)
     pairs = [(scalars.bind(a), scalars.bind(b)) for a, b in zip(left.expressions, right.expressions, strict=True)]

@@ -229,7 +229,7 @@ def seconds_of(text: str) -> float:
     """
     found = DURATION.fullmatch(text.strip())
     if found is None:
-        raise _with_state(IncorrectError(f"{text!r} is no length of time, such as 500ms or 2s"), "22023")
+        raise _with_state(IncorrectError(f"{text!r} is not a duration such as 500ms or 2s"), "22023")
     return float(found[1]) * SECONDS[found[2]]
 
 
