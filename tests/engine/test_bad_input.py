@@ -281,7 +281,7 @@ def test_closed_engine_takes_nothing_more() -> None:
 
 
 def test_a_snapshot_of_a_negative_multiplicity_names_the_row() -> None:
-    with tk.Engine(autocommit=False) as engine:
+    with make_engine() as engine:
         table = engine.create_table("t", {"x": tk.Int, "s": tk.String})
         view = engine.install("v", table.negate())
         table.insert([(1, "a")])
