@@ -82,7 +82,8 @@ def _run_compiler(arguments: Sequence[str], processor: str = "") -> None:
     except OSError as error:
         raise BuildError(
             f"{command[0]} cannot be run ({error.strerror}): a checkout of Tektite needs a C compiler and Python's headers "
-            "(on Debian: build-essential and python3-dev; or pip install ziglang for the compiler). A wheel needs neither: build one with `make wheel`"
+            "(on Debian: build-essential and python3-dev; or pip install ziglang for the compiler). A wheel needs neither: build "
+            "one with `make wheel`"
         ) from error
     if done.returncode:
         raise BuildError(f"{shlex.join(command)} failed:\n{done.stdout.strip()}")
