@@ -18,5 +18,7 @@ scalar              binds scalar expressions; errors point at their place
 scope               which columns a name may mean, in a query and the queries around it
 select              binds groups, windows, outputs, order and limit of a SELECT
 time_windows        TUMBLE and HOP: rows with the windows of time that they fall into
+window_arguments    what window functions are computed of: arguments, constants, types
+window_frames       binds the frames of window functions
 windows             binds window functions
 """
