@@ -17,7 +17,16 @@ from tektite.kernels.operators import window_frames as kernel
 from tektite.plan.algebra import Narrowed
 from tektite.query.group_functions import Order, of_columns, ranks, sort_words, sorted_rows, starts_of
 from tektite.query.window_calls import (
-    FROM_COLUMN, PLAIN_OPTIONS, Away, Edge, Frame, Reach, WindowCall, WindowOptions, columns_of_frame, of_frame,
+    FROM_COLUMN,
+    PLAIN_OPTIONS,
+    Away,
+    Edge,
+    Frame,
+    Reach,
+    WindowCall,
+    WindowOptions,
+    columns_of_frame,
+    of_frame,
 )  # fmt: skip
 from tektite.values import types
 from tektite.values.types import DecimalType, Type
@@ -99,13 +108,13 @@ class Windows:
         given = [rows.columns[argument][order] for argument in call.arguments] or [np.zeros(len(order), np.int64)]
         kind = self.types[call.arguments[0]] if call.arguments else types.Int
 
-        def placed(column: int, edge: Edge[int]) -> Words:
-            words = rows.columns[column][order]
-            return whole_offsets(words, call) if isinstance(edge, Away) else self._placed(words, column, call, rows)
+        counted = {edge.offset for edge in call.frame[1:] if isinstance(edge, Away)}
 
-        name, *edges = call.frame
-        start, end = (of_frame((name, edge, None), lambda column, edge=edge: placed(column, edge))[1] for edge in edges)
-        low, high = partitions.frame(name, start, end)
+        def placed(column: int) -> Words:
+            words = rows.columns[column][order]
+            return whole_offsets(words, call) if column in counted else self._placed(words, column, call, rows)
+
+        low, high = partitions.frame(*of_frame(call.frame, placed))
         segments = partitions.segments(low, high, call.options.exclude)
         found = np.empty(len(order), np.int64)
         found[order] = value_of(call, partitions, segments, given, kind, rows)
@@ -161,14 +170,16 @@ class Partitions:
         if isinstance(edge, Reach):
             return self._reached(edge, first)
         # more rows than there are is as far as all of them
-        away = edge.sign * np.minimum(edge.offset, len(self.at)) if isinstance(edge, Away) else edge
+        away: Words | int = edge.sign * np.minimum(edge.offset, len(self.at)) if isinstance(edge, Away) else edge
         if kind == "rows":
-            return np.clip(self.at + (away if first else away + 1), self.start, self.stop)
+            place: Words = np.clip(self.at + (away if first else away + 1), self.start, self.stop)
+            return place
         if kind == "range" or isinstance(edge, int) and not edge:
             return self.first if first else self.last
         begins = np.append(np.flatnonzero(self.first == self.at), len(self.at))
         group = self.peer - 1 + (away if first else away + 1)
-        return begins[np.clip(group, self.peer[self.start] - 1, self.peer[self.stop - 1])]
+        found: Words = begins[np.clip(group, self.peer[self.start] - 1, self.peer[self.stop - 1])]
+        return found
 
     def _reached(self, edge: Reach[Words], first: bool) -> Words:
         """The first row of each partition whose value is at or behind the row's bound; or, of an end, the first one whose value
@@ -242,7 +253,9 @@ def shifted(call: Call, partitions: Partitions, given: list[Words], kind: Type, 
     before = np.searchsorted(counted, partitions.at)
     behind = np.searchsorted(counted, partitions.at, "right")
     number = np.where(ahead > 0, behind + ahead - 1, before + ahead)
-    inside = (number >= np.searchsorted(counted, partitions.start)) & (number < np.searchsorted(counted, partitions.stop))
+    inside = (number >= np.searchsorted(counted, partitions.start)) & (
+        number < np.searchsorted(counted, partitions.stop)
+    )
     # a row that does not count is not away from itself
     found = values[np.where(inside, counted[np.where(inside, number, 0)], 0) if len(counted) else partitions.at]
     found = np.where(ahead == 0, values, np.where(inside, found, otherwise))

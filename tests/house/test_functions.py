@@ -85,7 +85,8 @@ def test_every_sql_function_of_the_code_is_listed() -> None:
     names = {node.name.lower() for found in trees for node in found.find_all(exp.Anonymous)}
     tables: list[Any] = [
         functions.SIMPLE, functions.VARIADIC, functions.PARTS, functions.BITS, functions.SPECIAL,
-        clause.AGGREGATES, clause.SPREADS, ordered_aggregates.ORDERED, window_arguments.RANKS, window_arguments.TOTALS, window_arguments.PICKED, scalar.COMPARISONS,
+        clause.AGGREGATES, clause.SPREADS, ordered_aggregates.ORDERED, window_arguments.RANKS,
+        window_arguments.TOTALS, window_arguments.PICKED, scalar.COMPARISONS,
         [kind for kind in scalar.RULES if issubclass(kind, exp.Func | exp.Binary)],
     ]  # fmt: skip
     # Of these the page says in words what they give: it depends on the clock.

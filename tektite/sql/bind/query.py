@@ -15,7 +15,7 @@ from tektite.expr import Expr, coalesce, col, lit
 from tektite.expr import type_of as expression_type
 from tektite.expr.fold import folded as folded_constant
 from tektite.query.window_calls import Ordering, WindowCall
-from tektite.sql.bind import recursion, relations, windows
+from tektite.sql.bind import pivots, recursion, relations, windows
 from tektite.sql.bind.bound import Bound, nothing
 from tektite.sql.bind.clause import ClauseContext
 from tektite.sql.bind.scope import NameScope, folded
@@ -186,6 +186,8 @@ class Binder:
             return self._modified(node, self._set_operation(node, scope))
         if isinstance(node, exp.Values):
             return self._values(node, scope)
+        if isinstance(node, exp.Pivot):
+            return self.query(pivots.statement_query(self, node), scope)
         if isinstance(node, exp.Subquery):
             return self._modified(node, self.query(node.this, scope))
         raise self.unsupported(f"{node.key.upper()} as a query", node)

@@ -65,7 +65,7 @@ def frame_of(
             return Away(number, sign)
         if number.params[1] is None or number.params[1] < 0:
             raise binder.source.error(f"the offset of a {kind.upper()} frame is a number that is not negative", value)
-        return sign * min(number.params[1], FARTHEST)
+        return sign * min(int(number.params[1]), FARTHEST)
 
     refuse_backwards(binder, spec)
     return kind, edge("start"), edge("end")

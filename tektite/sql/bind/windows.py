@@ -22,6 +22,7 @@ from tektite.values import types
 if TYPE_CHECKING:
     from tektite.sql.bind.query import Binder
 
+
 @dataclass
 class Declared:
     """A window function as found in a clause."""
