@@ -1,5 +1,6 @@
 """What a program holds: the engine, its inputs and views, and the catalog of what they share.
 
+altered_tables   puts a table with other columns, or another name, in place of one
 catalog          every arrangement that queries share, by collection and leading columns
 change_feed      the changes of a view from one moment on, for one follower
 changes          what the former name of `View.subscribe` returns
@@ -29,6 +30,7 @@ subscription     the changes of a view or a table epoch by epoch, for a thread, 
 table            Table as users hold it
 text_collector   removes texts that nobody uses, beside the epochs
 ticker           closes an epoch from time to time, so that `now()` moves by itself
+unique_keys      UNIQUE: columns beside the primary key that no two rows share
 versions         the rows of a trace as of one epoch
 view             View as users hold it
 view_core        a view's definition, its dataflow, its trace, and how that is read

@@ -527,6 +527,7 @@ class EngineCore:
             self._drop_view(by_name(self.views, name, "view"))
 
     def _drop_input(self, source: InputCore) -> None:
+        self.drop_unique_indexes(source)
         entry = self.entry_of(source, "table")
         steps: list[Callable[[], object]] = [
             lambda: self.catalog.remove(entry), source.release, lambda: self.inputs.pop(source.name, None)
@@ -538,6 +539,13 @@ class EngineCore:
             gone = {source.name: None}
             steps.append(self.to_storage(DurableChange(self.epoch, arrangements={**gone}, positions={**gone})))
         self.lock.decide(StepByStep(*steps))
+
+    def drop_unique_indexes(self, source: InputCore) -> None:
+        """Let go of what UNIQUE keeps of an input. It is made again when it is needed."""
+        for view in source.unique_indexes.values():
+            if not view.dropped:
+                self._drop_view(view)
+        source.unique_indexes.clear()
 
     def _drop_view(self, view: ViewCore) -> None:
         entry, flow = self.entry_of(view, "view"), view.flow
@@ -560,12 +568,12 @@ class EngineCore:
 
     # ------------------------------------------------------------------ shared arrangements
 
-    def entry_of(self, source: InputCore | ViewCore, kind: str) -> Entry:
+    def entry_of(self, source: InputCore | ViewCore, kind: str, verb: str = "drop") -> Entry:
         """What the catalog has of an input or a view that is to go. Refused if somebody reads it."""
         entry = next(e for e in self.catalog.all_of(source.operator.fingerprint, failed=True) if e.source is source)
         if entry.readers:
             raise ConflictError(
-                f"cannot drop {kind} {source.name!r}: {', '.join(repr(r.name) for r in entry.readers)} read it"
+                f"cannot {verb} {kind} {source.name!r}: {', '.join(repr(r.name) for r in entry.readers)} read it"
             )
         return entry
 

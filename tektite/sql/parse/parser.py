@@ -176,7 +176,9 @@ class StatementParser:
         (found,) = trees
         if found is None or isinstance(found, exp.Command):
             words = [token.text.upper() for token in tokens[:2] if token.text.isidentifier()]
-            raise self.source.error(f"{' '.join(words)} is not supported", tokens[0].start, UnsupportedError)
+            instead = ": write one ALTER TABLE for each action" if words == ["ALTER", "TABLE"] else ""
+            said = "this form of ALTER TABLE" if instead else " ".join(words)
+            raise self.source.error(f"{said} is not supported{instead}", tokens[0].start, UnsupportedError)
         return noting(arrays_spelt(found))
 
     def _syntax_error(self, error: ParseError) -> Exception:

@@ -68,6 +68,9 @@ def checked(source: StatementText, tokens: list[Token], dialect: Dialect) -> lis
             found[-1] = like(
                 before, TokenType.VAR, before.text
             )  # a function here, which sqlglot knows as a scope of settings
+        if token.text.upper() == "CHECK" and before is not None and before.text.upper() == "ADD":
+            # sqlglot reads ADD CONSTRAINT name CHECK alone
+            found += [like(token, TokenType.CONSTRAINT, "CONSTRAINT"), like(token, TokenType.IDENTIFIER, "__unnamed")]
         if token.token_type == TokenType.JOIN and before is not None and before.token_type not in JOINING:
             found.append(like(token, TokenType.INNER, "INNER"))
         if token.token_type == TokenType.PLACEHOLDER and token.text == "?":
