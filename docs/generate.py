@@ -25,7 +25,7 @@ PAGES: dict[str, tuple[str, tuple[str, ...]]] = {
     "engine": ("Engine, sessions and storage", ("Engine", "Session", "Transaction", "Storage", "Held", "Index", "IndexInfo")),
     "tables-and-views": ("Tables and views", ("Table", "View", "ReadableCollection")),
     "subscriptions": ("Subscriptions", ("Subscription", "Delta", "Change", "Listener")),
-    "queries": ("Queries", ("Collection", "Grouped", "Loop", "LoopVariable", "match")),
+    "queries": ("Queries", ("Collection", "Grouped", "Loop", "LoopVariable", "match", "ArgumentQuery")),
     "expressions": (
         "Expressions",
         ("Expr", "col", "lit", "when", "coalesce", "concat", "greatest", "least", "hash64", "truncdiv", "truncmod"),
@@ -47,6 +47,15 @@ PAGES: dict[str, tuple[str, tuple[str, ...]]] = {
     ),
 }  # fmt: skip
 """Pages by file name: a title, and the names on it. Every name of `tektite.__all__` is on one."""
+
+
+INTERNAL = frozenset({
+    "Expr.args", "Expr.op", "Expr.params", "Expr.fingerprint", "Expr.columns", "Expr.walk", "Expr.substitute", "Expr.replaced",
+    "Schema.decode_rows", "Schema.encode_ints", "Schema.int_columns", "Schema.decode", "Schema.encode",
+    "Storage.of", "Storage.open", "Subscription.lock", "Listener.lock",
+    "Transaction.lock", "Transaction.write", "Transaction.forget", "Transaction.seen",
+})  # fmt: skip
+"""Members without an underscore that languages, loads and executors use, and programs do not."""
 
 
 HEAD = """# Generated reference
@@ -88,12 +97,15 @@ def page(title: str, names: tuple[str, ...]) -> str:
 
 
 def class_section(name: str, kind: type) -> Iterator[str]:
-    """A class, then its own methods and properties."""
-    bases = [base.__name__ for base in kind.__mro__[1:] if base.__name__ in {*tk.__all__, "ReadableCollection"}]
+    """A class, then its methods and properties: its own, and those of bases that have no page."""
+    documented = {*tk.__all__, "ReadableCollection"}
+    bases = [base.__name__ for base in kind.__mro__[1:] if base.__name__ in documented]
+    parts = [kind, *(base for base in kind.__mro__[1:] if _is_part(base, documented))]
+    own = dict.fromkeys(each for part in parts for each in vars(part) if is_public(name, each))
     yield entry(
         f"## `tk.{name}", kind, f"Also has what {' and '.join(f'`{base}`' for base in bases)} has." if bases else ""
     )
-    for member in without_former(kind, [each for each in vars(kind) if not each.startswith("_")]):
+    for member in without_former(kind, list(own)):
         found = inspect.getattr_static(kind, member)
         if isinstance(found, property):
             yield f"### `{name}.{member}`\n\n{prose(found.fget)}\n"
@@ -101,6 +113,16 @@ def class_section(name: str, kind: type) -> Iterator[str]:
             yield entry(f"### `{name}.{member}", found.__func__)
         elif inspect.isfunction(found):
             yield entry(f"### `{name}.{member}", found)
+
+
+def is_public(name: str, member: str) -> bool:
+    """Whether a member of a class is for programs."""
+    return not member.startswith("_") and f"{name}.{member}" not in INTERNAL
+
+
+def _is_part(base: type, documented: set[str]) -> bool:
+    """Whether a class is one of ours that only holds methods of others."""
+    return base.__module__.startswith("tektite.") and base.__name__ not in documented
 
 
 def entry(heading: str, found: Any, note: str = "") -> str:

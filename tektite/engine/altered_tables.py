@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from tektite.engine.input_core import InputCore
+from tektite.engine.installation import drop_unique_indexes
 from tektite.engine.write_set import WriteSet
 from tektite.errors import ConflictError
 from tektite.storage.batchfile import BatchSection, FileInfo, write_file
@@ -27,8 +28,8 @@ if TYPE_CHECKING:
 def replace_table(
     core: EngineCore, stored: InputCore, declared: InputDescription, rows: pa.Table | None, name: str
 ) -> Table:
-    """A table with another declaration and `rows`, under a name, in place of one. Rows that break the declaration are refused, and
-    then nothing has changed.
+    """A table with another declaration and `rows`, under a name, in place of one. Rows that break the declaration are refused,
+    and then nothing has changed.
     """
     with core.lock.held:
         core.lock.roll_forward()
@@ -36,7 +37,7 @@ def replace_table(
             raise ConflictError(
                 f"cannot alter table {stored.name!r}: rows wait to be committed; advance() or rollback() first"
             )
-        core.drop_unique_indexes(stored)
+        drop_unique_indexes(core, stored)
         entry = core.entry_of(stored, "table", "alter")
         renamed = name != stored.name
         if renamed:
