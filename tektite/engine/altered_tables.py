@@ -62,7 +62,8 @@ def replace_table(
             position = storage.positions.get(stored.name)
             if renamed and position is not None:
                 change.positions = {stored.name: None, name: position}
-            change.rewrite = rewrite_of(core, stored.name, sections)
+            # the files of a name that goes are dropped with it
+            change.rewrite = rewrite_of(core, "" if renamed else stored.name, sections)
             storage.unclaimed.pop(stored.name, None)
         return core.add_input(made, *steps, core.to_storage(change))
 
@@ -70,7 +71,7 @@ def replace_table(
 def rewrite_of(
     core: EngineCore, former: str, sections: list[BatchSection]
 ) -> Callable[[ManifestState], tuple[list[Live], list[FileInfo]]]:
-    """A function that puts sections in place of all that a version has of a table."""
+    """A function that puts sections in place of all that a version has of a table; of none if there is no name."""
     store = core.store
     assert store is not None
 

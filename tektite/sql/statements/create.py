@@ -343,7 +343,8 @@ def create_index(runner: StatementRunner, source: StatementText, tree: exp.Creat
     """CREATE INDEX name ON table (columns): an arrangement that is held until the index is dropped."""
     index = tree.this
     if tree.args.get("unique"):
-        raise source.error("CREATE UNIQUE INDEX is not supported", source.where("UNIQUE"), UnsupportedError)
+        message = "CREATE UNIQUE INDEX is not supported: ALTER TABLE ... ADD UNIQUE (...) says it, and keeps an index"
+        raise source.error(message, source.where("UNIQUE"), UnsupportedError)
     if index.args["params"] is not None and index.args["params"].args.get("where"):
         raise source.error("an index of some rows (WHERE) is not supported", index.args["params"], UnsupportedError)
     table_name = written_name(source, index.args["table"])
