@@ -229,8 +229,10 @@ class Normaliser:
         """An inner body, with a predicate before it that holds the values the outer one gives to what is needed, if the inner one
         does not bind that by itself.
         """
-        # The result of an aggregate inside does not count: the aggregate may use the outer variable of that name.
-        if bound_by(inner, results=False).issuperset(needed):
+        # The result of an aggregate inside does not count: the aggregate may use the outer variable of that name. Nor do choices,
+        # each of which may need what another one binds.
+        plain = [literal for literal in inner if not isinstance(literal, ir.Disjunction)]
+        if bound_by(plain, results=False).issuperset(needed):
             return inner
         given = binding(outer, needed)
         # What the rule says itself is left out, if the rest binds as much, so that the inner body does not depend on it. More
