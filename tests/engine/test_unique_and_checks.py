@@ -119,6 +119,7 @@ def test_what_is_no_constraint_is_refused(options: dict[str, object], message: s
         engine.create_table("t", COLUMNS, **options)  # type: ignore[arg-type]
 
 
+@pytest.mark.executors("spark")
 def test_a_table_with_unique_columns_can_be_dropped_unless_a_view_reads_it() -> None:
     with make_engine(autocommit=True) as engine:
         table = engine.create_table("t", COLUMNS, unique="s")
