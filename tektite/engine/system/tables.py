@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from tektite.dataflow.work_log import WorkLog
 from tektite.engine.input_core import REFRESH, InputCore
-from tektite.engine.system.observation import Observation, PlanTexts, StableNumbers
+from tektite.engine.system.observation import Observation, StableNumbers, ViewPlans
 from tektite.engine.system.relations import SYSTEM, Row, SystemRelation
 from tektite.engine.write_set import WriteSet
 from tektite.errors import TektiteError
@@ -71,7 +71,7 @@ class SystemTables:
     def __init__(self, core: EngineCore) -> None:
         self._core = core
         self._numbers = StableNumbers()
-        self._plans = PlanTexts()
+        self._plans = ViewPlans()
         self._held: dict[str, _HeldRows] = {}
         self.granularity = GRANULARITY
         self._due = 0.0
