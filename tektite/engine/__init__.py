@@ -1,5 +1,6 @@
 """The engine, its inputs and views, and the catalog of shared arrangements.
 
+altered_tables       puts a table with other columns, or another name, in place of one
 argument_query       ArgumentQuery: one dataflow that answers any number of arguments
 argument_tables      the tables of arguments that a query in any language reads
 catalog              every arrangement that queries share, by collection and leading columns
@@ -37,6 +38,7 @@ table                Table as users hold it
 table_edits          removes and changes the rows of a table for which a condition is true
 text_collector       removes texts that nobody uses, beside the epochs
 ticker               closes an epoch from time to time, so that `now()` moves by itself
+unique_keys          UNIQUE: columns beside the primary key that no two rows share
 versions             the rows of a trace as of one epoch
 view                 View as users hold it
 view_core            a view's definition, its dataflow, its trace, and how that is read
