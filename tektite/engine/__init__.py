@@ -25,6 +25,7 @@ lock             the engine's lock, the decorator that takes it, and changes tha
 notices          who is told when an epoch has closed: threads, tasks and callbacks
 pending_updates  updates of an input that wait for their epoch to close
 publication      a view's contents and changes as a stored arrangement, for other processes to read
+read_set         what a transaction has read, and whether it would still be read
 reading          what tables and views have in common: rows, lookups, changes, representations
 row_slices       large data in slices
 session          one user of an engine, and transactions: what is read and written as one
