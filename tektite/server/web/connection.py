@@ -113,10 +113,10 @@ class WebConnection(asyncio.Protocol):
         self.server.log.warning("connection closed", peer=self.peer, reason=reason)
         self.abort()
 
-    def write(self, *parts: bytes) -> None:
+    def write(self, data: bytes) -> None:
         """Send bytes."""
         if not self.is_closed and self._transport is not None:
-            self._transport.write(b"".join(parts))
+            self._transport.write(data)
 
     @property
     def is_writable(self) -> bool:

@@ -340,16 +340,16 @@ class WebSocket:
         """Wait until not too much waits to be sent."""
         await self._connection.until_writable()
 
-    def push(self, head: dict[str, Any], form: Form, table: bytes | None) -> None:
-        """Send a message with an encoded table."""
+    def push(self, head: bytes, form: Form, table: bytes | None) -> None:
+        """Send a message: its head as JSON, and an encoded table."""
         if self._protocol.state is not State.OPEN:
             return
         if table is None:
-            self._connection.write(frame(Opcode.TEXT, text_of(head)))
+            self._connection.write(frame(Opcode.TEXT, head))
         elif form == "arrow":
-            self._connection.write(frame(Opcode.BINARY, binary_head(head), table))
+            self._connection.write(frame(Opcode.BINARY, struct.pack("!I", len(head)), head, table))
         else:
-            self._connection.write(frame(Opcode.TEXT, text_of(head)[:-1], b',"table":', table, b"}"))
+            self._connection.write(frame(Opcode.TEXT, head[:-1], b',"table":', table, b"}"))
 
     def disconnect(self, error: TektiteError) -> None:
         """Say why, and close."""
