@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
 
 from tektite.engine.lock import guarded_by_core
 from tektite.engine.reading import ReadableCollection
+from tektite.engine.table_edits import rewrite
 from tektite.engine.versions import decoded
+from tektite.errors import IncorrectError
+from tektite.expr import Expr, lit
+from tektite.query.collection import Collection
 from tektite.query.former_names import former_name
 from tektite.values.words import Words
 
@@ -158,6 +162,52 @@ class Table(ReadableCollection):
         """
         core = self._core
         return core.engine.write(lambda into: core.write(data, time, -1, "remove", into), time is not None)
+
+    def delete(self, *predicates: Expr | Sequence[Expr], **equal: Any) -> int | None:
+        """Remove the rows for which all predicates are true, as `filter` takes them: SQL's DELETE. Returns what `insert` does.
+
+        >>> import tektite as tk
+        >>> engine = tk.Engine()
+        >>> sales = engine.create_table("sales", {"shop": str, "amount": int})
+        >>> _ = sales.insert([("north", 3), ("south", 5)])
+        >>> _ = sales.delete(tk.col("amount") > 3)
+        >>> sales.rows()
+        [('north', 3)]
+        """
+        return rewrite(self._core, self._matching(predicates, equal, "delete"), None, "delete")
+
+    def set(self, *predicates: Expr | Sequence[Expr], **columns: Any) -> int | None:
+        """Change columns of the rows for which all predicates are true, of all rows without one: SQL's UPDATE. A column becomes a
+        value, or an expression over the row as it was. Returns what `insert` does.
+
+        >>> import tektite as tk
+        >>> engine = tk.Engine()
+        >>> sales = engine.create_table("sales", {"shop": str, "amount": int})
+        >>> _ = sales.insert([("north", 3), ("south", 5)])
+        >>> _ = sales.set(tk.col("shop") == "north", amount=tk.col("amount") * 2)
+        >>> sorted(sales.rows())
+        [('north', 6), ('south', 5)]
+        """
+        if not columns:
+            raise IncorrectError(
+                f"set: name a column of table {self.name!r} and what it becomes, such as x=tk.col('x') + 1"
+            )
+        for name in columns:
+            self.schema.index(name)
+        found = self.filter(*predicates) if predicates else self
+        typed = {
+            name: (value if isinstance(value, Expr) else lit(value)).cast(self.schema.types[self.schema.index(name)])
+            for name, value in columns.items()
+        }
+        changed = found.with_columns(**typed).select(list(self.schema.names))
+        return rewrite(self._core, found, changed, "set")
+
+    def _matching(self, predicates: tuple[Any, ...], equal: dict[str, Any], verb: str) -> Collection:
+        if not predicates and not equal:
+            raise IncorrectError(
+                f"{verb}: say which rows of table {self.name!r}, as for filter; {verb}(tk.lit(True)) means all of them"
+            )
+        return self.filter(*predicates, **equal)
 
     def update(self, data: Any, *, times: Any = None, diffs: Any = None) -> int | None:
         """Change multiplicities: row i by `diffs[i]` at epoch `times[i]` (by 1, in the open epoch, where left out).

@@ -48,7 +48,9 @@ ELSEWHERE = {
 
 def test_every_entry_of_a_page_has_an_example() -> None:
     lacking = []
-    for text in generate.pages().values():
+    for path, text in generate.pages().items():
+        if path.name == "system-relations.md":  # tables, and examples of them are in docs/how-to/look-inside.md
+            continue
         for section in re.split(r"^##+ ", text, flags=re.MULTILINE)[1:]:
             name = re.match(r"`(?:tk\.)?([\w.]+)", section)
             is_a_type = re.search(r"^The type `", section, flags=re.MULTILINE) is not None

@@ -104,6 +104,7 @@ def test_values_that_make_no_collection(data: Any, schema: Any, message: str) ->
         make_engine(autocommit=True).values(data, schema)
 
 
+@pytest.mark.executors("stages", "spark")
 def test_values_are_part_of_queries_that_change() -> None:
     engine = make_engine(autocommit=True)
     names = engine.values([(1, "one"), (2, "two")], {"n": int, "name": str})

@@ -15,6 +15,8 @@ from tektite.expr.other_names import advice
 from tektite.query.former_names import former_name
 from tektite.values.columns import python_rows
 from tektite.values.frames import ArrowReadable
+from tektite.values.html import SHOWN_ROWS as SHOWN_HTML
+from tektite.values.html import html_table, html_text
 
 OTHER_NAMES = {
     "df": "to_pandas()",
@@ -87,6 +89,14 @@ class Result(ArrowReadable):
         if self.message == "EXPLAIN":
             return "\n".join(row[0] for row in self.rows())
         return show_table(self.table)
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        if self.table is None or self.message == "EXPLAIN":
+            return html_text(str(self))
+        shown = python_rows(self.table.slice(0, SHOWN_HTML), "the result", "table")
+        more = f"{SHOWN_HTML} of {self.table.num_rows} rows" if self.table.num_rows > SHOWN_HTML else ""
+        return html_table(self.table.column_names, shown, "", more)
 
 
 def show_table(table: pa.Table) -> str:

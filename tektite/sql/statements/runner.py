@@ -56,6 +56,7 @@ from tektite.sql.statements import (
     transactions,
     update,
 )
+from tektite.sql.statements.direct_texts import DirectTexts
 from tektite.sql.statements.result import Result
 from tektite.sql.statements.statement_cache import Planned, Remembered, carries_data
 from tektite.values import types
@@ -88,6 +89,7 @@ class StatementRunner:
         self._told: datetime.datetime | None = None
         self._numbers = 0
         self.remembered = Remembered(self)
+        self._direct = DirectTexts(self)
 
     @property
     def transaction(self) -> Transaction | None:
@@ -110,6 +112,9 @@ class StatementRunner:
 
     def run(self, text: str, parameters: Mapping[str, Any]) -> Result:
         """Run all statements of a text; the last one's result. A transaction that a text begins does not outlive its failure."""
+        direct = self._direct.run(text, parameters)
+        if direct is not None:
+            return direct
         result = Result("")
         before = self.transaction
         try:
@@ -170,7 +175,7 @@ class StatementRunner:
             case parser.Plain():
                 return self._plain(statement, parameters)
             case parser.Explain():
-                return self._explain(source, statement.tree, parameters)
+                return self._explain(source, statement, parameters)
             case parser.Subscribe():
                 return self._subscribe(source, statement.tree, parameters)
             case parser.Show():
@@ -205,8 +210,11 @@ class StatementRunner:
         said = source.word(source.start).upper()
         raise source.error(f"{said or 'such a statement'} is not supported", source.start, UnsupportedError)
 
-    def _explain(self, source: StatementText, tree: exp.Expr, parameters: Mapping[str, Any]) -> Result:
-        """The plan of a query, and what installing it would share and make."""
+    def _explain(self, source: StatementText, statement: parser.Explain, parameters: Mapping[str, Any]) -> Result:
+        """The plan of a query, and what installing it would share and make. With ANALYZE, the query is answered once, and what
+        its operators did follows.
+        """
+        tree = statement.tree
         properties = tree.args.get("properties")
         joins = "auto"
         if isinstance(tree, exp.Create) and properties and properties.find(exp.MaterializedProperty):
@@ -215,7 +223,12 @@ class StatementRunner:
         if not isinstance(tree, exp.Query | exp.Values):
             raise source.error("EXPLAIN of anything but a query is not supported", None, UnsupportedError)
         planned = self.bind(source, tree, parameters).joined_by(joins)
-        lines = self.engine.explain(self.collection(planned)).splitlines()
+        collection = self.collection(planned)
+        lines = self.engine.explain(collection).splitlines()
+        if statement.analyze:
+            with self.engine.profile() as profile:
+                rows = self.once(collection).num_rows
+            lines += ["operators", *(f"  {line}" for line in str(profile).splitlines()), f"{rows} rows"]
         return Result("EXPLAIN", pa.table({"plan": lines}))
 
     def _subscribe(self, source: StatementText, tree: exp.Expr, parameters: Mapping[str, Any]) -> Result:
@@ -410,7 +423,7 @@ class StatementRunner:
 
     def write(self, table: Table, new: pa.Table | None, old: pa.Table | None) -> None:
         """Take rows from a table and add others, and close an epoch unless a transaction is open."""
-        if core_of(table).is_stream and old is not None and old.num_rows:
+        if core_of(table).is_stream and old is not None:
             raise ConflictError(f"table {table.name!r} is a stream: rows cannot be changed or deleted")
         transactions.write(self, table, transactions.writes_of(new, old))
 
@@ -447,6 +460,8 @@ class StatementRunner:
     def relation_stored(self, name: str) -> Table | View | Definition | None:
         """What the engine knows by a name, whatever its case."""
         core = core_of(self.engine)
+        if name in core.system.names():
+            return core.system.table(name)
         if name in core.inputs or name in core.views:
             return (core.inputs if name in core.inputs else core.views)[name].facade
         if name in self.definitions:
