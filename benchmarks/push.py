@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, cast
@@ -89,7 +89,7 @@ class Peer(asyncio.Protocol):
 
     def __init__(self) -> None:
         self.messages: asyncio.Queue[bytes] = asyncio.Queue()
-        self.take = self.messages.put_nowait
+        self.take: Callable[[bytes], None] = self.messages.put_nowait
         self._data = bytearray()
         self._is_open = False
         self._number = 0

@@ -82,7 +82,7 @@ def same_rows(one: pa.Table, other: pa.Table) -> bool:
     if one.equals(other):
         return True
     ours, theirs = (_sorted(table) for table in (one, other))
-    return ours.equals(theirs)
+    return bool(ours.equals(theirs))
 
 
 def _sorted(table: pa.Table) -> pa.Table:

@@ -11,6 +11,7 @@ import asyncio
 import struct
 from collections import deque
 from collections.abc import Callable, Coroutine
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from websockets.exceptions import InvalidHandshake
@@ -97,7 +98,7 @@ class WebSocket:
         self._protocol.receive_data(data)
         for event in self._protocol.events_received():
             if isinstance(event, Request):
-                self._start(lambda request=event: self._open(request))
+                self._start(partial(self._open, event))
             elif isinstance(event, Frame):
                 self._frame(event)
         self._flush()
