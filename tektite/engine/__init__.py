@@ -28,6 +28,7 @@ notices              who is told when an epoch has closed: threads, tasks and ca
 pending_updates      updates of an input that wait for their epoch to close
 profile              what every operator did within a block
 publication          a view's contents and changes as a stored arrangement, for other processes to read
+read_set             what a transaction has read, and whether it would still be read
 readable_collection  what tables and views have in common: rows, lookups, changes, representations
 row_slices           large data in slices
 session              one user of an engine, and transactions: what is read and written as one
