@@ -1,5 +1,6 @@
 """The engine, its inputs and views, and the catalog of shared arrangements.
 
+altered_tables       puts a table with other columns, or another name, in place of one
 argument_query       ArgumentQuery: one dataflow that answers any number of arguments
 argument_tables      the tables of arguments that a query in any language reads
 catalog              every arrangement that queries share, by collection and leading columns
@@ -29,6 +30,7 @@ notices              who is told when an epoch has closed: threads, tasks and ca
 pending_updates      updates of an input that wait for their epoch to close
 profile              what every operator did within a block
 publication          a view's contents and changes as a stored arrangement, for other processes to read
+read_set             what a transaction has read, and whether it would still be read
 readable_collection  what tables and views have in common: rows, lookups, changes, representations
 row_slices           large data in slices
 session              one user of an engine, and transactions: what is read and written as one
@@ -39,6 +41,7 @@ table                Table as users hold it
 table_edits          removes and changes the rows of a table for which a condition is true
 text_collector       removes texts that nobody uses, beside the epochs
 ticker               closes an epoch from time to time, so that `now()` moves by itself
+unique_keys          UNIQUE: columns beside the primary key that no two rows share
 versions             the rows of a trace as of one epoch
 view                 View as users hold it
 view_core            a view's definition, its dataflow, its trace, and how that is read

@@ -33,7 +33,10 @@ def collect(core: EngineCore, collection: Collection) -> pa.Table:
         collection = transaction.seen(collection)
     (view,) = core.install_together({core.hidden_name("collect"): collection}, since=at)
     try:
-        return view.snapshot(at=None if at is None else _readable(view._core, at))
+        found = view.snapshot(at=None if at is None else _readable(view._core, at))
+        if transaction is not None and transaction.reads is not None:
+            transaction.reads.add(collection, found)
+        return found
     except TektiteError as error:
         message = error.args[0] if isinstance(error, FaultError) else str(error).removeprefix(f"view {view.name!r}: ")
         raise type(error)(message) from error

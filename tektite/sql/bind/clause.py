@@ -15,7 +15,7 @@ from tektite.query.aggregate_calls import AggregateCall
 from tektite.query.expression_aggregates import spread
 from tektite.sql.bind import ordered_aggregates
 from tektite.sql.bind.scalar import Scalars
-from tektite.sql.bind.scope import NameScope, folded
+from tektite.sql.bind.scope import UNIQUE, NameScope, folded
 from tektite.sql.catalog import catalog_lookup
 from tektite.sql.catalog.contents import CatalogContents
 from tektite.sql.catalog.set_functions import SetFunctions
@@ -78,6 +78,8 @@ class ClauseContext:
             raise self.binder.source.error("* stands for columns only in SELECT and in count(*)", node)
         if node.args.get("catalog"):
             raise self.binder.source.error("names with more than three parts are not supported", node, UnsupportedError)
+        if UNIQUE in node.meta:
+            return col(str(node.meta[UNIQUE]))
         name = "" if node.args.get("table") else folded(node.this)
         if (
             name == "user"

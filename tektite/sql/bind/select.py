@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from tektite.expr import Expr, col
-from tektite.sql.bind import relations, windows
+from tektite.sql.bind import stars, windows
 from tektite.sql.bind.bound import Bound
 from tektite.sql.bind.clause import ClauseContext, Grouping
 from tektite.sql.bind.scope import NameScope, folded
@@ -94,21 +94,14 @@ class SelectList:
     # ------------------------------------------------------------------ clauses
 
     def _item(self, item: exp.Expr) -> None:
-        star = item if isinstance(item, exp.Star) else item.this if isinstance(item, exp.Column) else None
-        if isinstance(star, exp.Star):
-            table = folded(item.args.get("table")) if isinstance(item, exp.Column) else ""
-            schema = folded(item.args.get("db")) if isinstance(item, exp.Column) else ""
-            for title, unique in relations.expand(self.binder, self.scope, star, table, item, schema):
-                self.titles.append(title)
-                self.outputs.append(col(unique))
-                self.trees.append(item)
-                self.binder.places.setdefault(unique, item)
-            return
-        self.outputs.append(self.clause.bind(item))
-        self.titles.append(title_of(item))
-        self.trees.append(item)
-        if isinstance(item, exp.Alias):
-            self.clause.aliases.setdefault(self.titles[-1], self.outputs[-1])
+        for title, found in stars.items(self.binder, self.scope, item):
+            if isinstance(found, str):
+                self.binder.places.setdefault(found, item)
+            self.outputs.append(col(found) if isinstance(found, str) else self.clause.bind(found))
+            self.titles.append(title_of(item) if title is None else title)
+            self.trees.append(item)
+            if isinstance(item, exp.Alias):
+                self.clause.aliases.setdefault(self.titles[-1], self.outputs[-1])
 
     def _group(self, group: exp.Group) -> None:
         for kind in ("rollup", "cube", "grouping_sets", "totals"):

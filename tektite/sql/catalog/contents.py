@@ -14,6 +14,7 @@ from tektite.sql.catalog.schemas import SYSTEM, name_parts
 from tektite.sql.catalog.settings import SessionSettings
 from tektite.sql.catalog.system_columns import SYSTEM_COLUMNS
 from tektite.sql.parse.read_arguments import written
+from tektite.storage.description import UniqueConstraint
 from tektite.values.computed_once import computed_once
 from tektite.values.types import Type
 
@@ -131,7 +132,7 @@ class CatalogContents:
         return RelationEntry(self.oids.of("relation", f"{schema}.{name}"), schema, name, kind, columns, text, rows=rows)
 
     def _table(self, table: InputCore) -> list[RelationEntry]:
-        """A table, and the index of its primary key."""
+        """A table, and the indexes of its keys."""
         schema, name = name_parts(table.name)
         declared = table.describe()
         keyed = declared.key if declared.unique or declared.semantics == "upsert" else ()
@@ -152,6 +153,15 @@ class CatalogContents:
             indexes.append(self._index(made, title, numbers, is_primary=True))
             number = self.oids.of("constraint", f"{schema}.{name}.{title}")
             constraints.append(ConstraintEntry(number, title, "p", numbers, f"PRIMARY KEY ({listed})", indexes[0].oid))
+        for said in declared.constraints:
+            numbers = tuple(table.schema.names.index(column) + 1 for column in said.columns)
+            number, index = self.oids.of("constraint", f"{schema}.{name}.{said.name}"), 0
+            if isinstance(said, UniqueConstraint):
+                made = RelationEntry(oid, schema, name, "r", columns)
+                indexes.append(self._index(made, said.name, numbers, is_unique=True))
+                index = indexes[-1].oid
+            kind = "u" if isinstance(said, UniqueConstraint) else "c"
+            constraints.append(ConstraintEntry(number, said.name, kind, numbers, str(said), index))
         entry = RelationEntry(
             oid,
             schema,
@@ -163,13 +173,15 @@ class CatalogContents:
         )
         return [entry, *indexes]
 
-    def _index(self, of: RelationEntry, name: str, numbers: tuple[int, ...], is_primary: bool = False) -> RelationEntry:
+    def _index(
+        self, of: RelationEntry, name: str, numbers: tuple[int, ...], is_primary: bool = False, is_unique: bool = False
+    ) -> RelationEntry:
         columns = tuple(
             ColumnEntry(of.columns[number - 1].name, of.columns[number - 1].type, at)
             for at, number in enumerate(numbers, 1)
         )
         listed = ", ".join(quoted_name(column.name) for column in columns)
-        unique = "UNIQUE " if is_primary else ""
+        unique = "UNIQUE " if is_primary or is_unique else ""
         text = f"CREATE {unique}INDEX {quoted_name(name)} ON {qualified(of)} USING btree ({listed})"
         oid = self.oids.of("relation", f"{of.schema}.{name}")
         return RelationEntry(
@@ -182,7 +194,7 @@ class CatalogContents:
             of=of.oid,
             keys=numbers,
             is_primary=is_primary,
-            is_unique=is_primary,
+            is_unique=is_primary or is_unique,
         )
 
     # ------------------------------------------------------------------ what functions ask

@@ -94,6 +94,13 @@ def not_needed(tree: exp.Expr) -> None:
     tree.meta[ALL_READ] = True
 
 
+def read_whole(tree: exp.Expr) -> None:
+    """Note that all of a tree is read, also in what it is a copy of: it says again what was read elsewhere."""
+    for node in tree.walk():
+        if isinstance(node.args, NotedArguments):
+            node.args.read |= set(node.args)
+
+
 def refuse_unread(source: StatementText, tree: exp.Expr) -> None:
     """Refuse a statement, or a part of one, that says more than was read."""
     waiting = [tree]

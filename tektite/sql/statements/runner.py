@@ -184,6 +184,8 @@ class StatementRunner:
                 return transactions.savepoint(self, statement)
             case parser.Nothing():
                 return Result(statement.what)
+            case parser.Refresh():
+                return show.refresh(self, statement)
             case parser.SetSetting():
                 return session_settings.change(self, statement)
             case parser.Prepare():
