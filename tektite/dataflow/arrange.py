@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from tektite.dataflow.graph import Moment, Outbox, Scope
+from tektite.dataflow.graph import Moment, Outbox, Scope, common_guard
 from tektite.dataflow.node import Node
 from tektite.errors import IncorrectError
 from tektite.kernels.seek.route import route
@@ -23,6 +23,7 @@ from tektite.trace.batch import Batch
 from tektite.trace.batch_memory import FEW_ROWS, BatchMemory
 from tektite.trace.chunk import Chunk, Consolidated
 from tektite.trace.merge import DiffOverflow, merge_all
+from tektite.trace.routes import Intervals
 from tektite.trace.spine import Version
 from tektite.trace.trace import Handle, Trace
 from tektite.values.words import Words
@@ -213,6 +214,7 @@ class ArrangementReader:
         self.imported = arranged.imported
         self.lift = node.scope.depth - arranged.scope.depth
         self._scope = arranged.scope if reads_versions else None
+        self._guard: tuple[int, Intervals] | None = None
         self.begin()
         node.reads.append(self)
         if self.imported:
@@ -226,6 +228,13 @@ class ArrangementReader:
         frontier = None if self._scope is None else self._scope.frontier
         self.handle = Handle(self.trace, frontier, flow.wake if self.imported else None)
         flow.handles.append(self.handle)
+        if self._guard is not None:
+            self.handle.guard(*self._guard)
+
+    def guard(self, column: int, intervals: Intervals) -> None:
+        """Leave batches alone that have no word of some intervals in a column: the node would drop all of their rows."""
+        self._guard = column, intervals
+        self.handle.guard(column, intervals)
 
     def wake(self, moment: Moment = ()) -> None:
         """Schedule the node if batches wait in the handle's queue."""
@@ -380,6 +389,10 @@ class ChangesNode(Node):
     def clear(self) -> None:
         super().clear()
         self.left = [[] for _ in self.left]
+
+    def choose_rows(self) -> None:
+        if self.reader.imported and (found := common_guard([edge.steps for edge in self.port.edges])) is not None:
+            self.reader.guard(*found)
 
     def run(self, moment: Moment) -> None:
         memory = self.flow.memory
