@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import pyarrow as pa
 
 from tektite.dataflow.graph import Outbox
+from tektite.dataflow.interrupts import decided_change
 from tektite.engine.catalog import Catalog, Entry, fingerprint
 from tektite.engine.collect import collect
 from tektite.engine.constraints import check_time
@@ -292,13 +293,14 @@ class EngineCore:
             raise
         notices = self.notices
         try:
-            self.lock.decide(prepared)
-            changed = [each.source for each in prepared.inputs]
-            del prepared  # what the traces merge away need not stay
-            for source in changed:
-                source.settle()
-            if self.coordinator.run():
-                self._trimmer.trim_if_due()
+            with decided_change():
+                self.lock.decide(prepared)
+                changed = [each.source for each in prepared.inputs]
+                del prepared  # what the traces merge away need not stay
+                for source in changed:
+                    source.settle()
+                if self.coordinator.run():
+                    self._trimmer.trim_if_due()
         finally:  # an epoch that was interrupted may be closed
             if ending is not None:
                 notices.woken.extend(ending.feeds)

@@ -12,6 +12,7 @@ import math
 import time
 
 from tektite.dataflow.flow import Dataflow
+from tektite.dataflow.interrupts import is_interrupted
 from tektite.dataflow.journal import Journal
 from tektite.runtime.executor import Executor
 
@@ -80,6 +81,8 @@ class Coordinator:
         waiting = sorted([(numbers[flow], flow) for flow in self.awake], key=_number)
         place = 0
         while place < len(waiting):
+            if is_interrupted():  # whoever calls next goes on
+                return False
             number, flow = waiting[place]
             place += 1
             if flow not in numbers:  # a callback may install or drop views
