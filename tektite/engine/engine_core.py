@@ -306,7 +306,7 @@ class EngineCore:
                 notices.woken.extend(ending.feeds)
                 for view in self.views.values():
                     notices.woken.extend(view.feeds)
-            if notices.woken or notices.at_each_epoch:
+            if notices.is_due:
                 notices.give(self.coordinator)
         if self.dictionary.is_due or self.texts.is_active:
             self.texts.take_turn()
