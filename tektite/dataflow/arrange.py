@@ -37,20 +37,24 @@ CONSOLIDATE_AT = 1 << 17
 class Buffer:
     """Updates of one shape that wait at a node, by moment and shard."""
 
+    # There is one for each of ten thousand small views.
+    __slots__ = ("_full", "_most", "_raw", "_waiting", "flow", "shape", "shards")
+
     def __init__(self, node: Node, data: int, diffs: int = 1, shards: int | None = None) -> None:
         self.flow = node.flow
         self.shards = node.shards if shards is None else shards
         self.shape = (data, node.times, diffs)
         self._waiting: dict[Moment, list[list[Chunk]]] = {}
         self._raw: dict[tuple[Moment, int], tuple[int, int]] = {}
-        self._full: set[tuple[Moment, int]] = set()
+        self._full: list[tuple[Moment, int]] = []
         memory = self.flow.memory
         self._most = 1 << 62 if memory is None else memory.piece_rows(sum(self.shape))
         """Rows that may wait unsorted, however many are sorted."""
         node.buffers.append(self)
 
-    def __getstate__(self) -> dict[str, Any]:
-        return self.__dict__ | {"_waiting": {}, "_raw": {}, "_full": set()}
+    def __getstate__(self) -> tuple[None, dict[str, Any]]:
+        kept = {name: getattr(self, name) for name in ("_most", "flow", "shape", "shards")}
+        return None, kept | {"_waiting": {}, "_raw": {}, "_full": []}
 
     def add(self, shard: int, chunk: Chunk, moment: Moment) -> None:
         """Add a chunk. Once the rows added since the last consolidation outnumber those left by it, mark the buffer as full."""
@@ -66,7 +70,8 @@ class Buffer:
             if len(chunks) > 1 and raw > max(min(kept, self._most), CONSOLIDATE_AT):
                 if not self._full:
                     self.flow.full_buffers.append(self)
-                self._full.add((moment, shard))
+                if (moment, shard) not in self._full:
+                    self._full.append((moment, shard))
 
     def consolidate(self) -> None:
         """Consolidate all full places in parallel."""

@@ -108,9 +108,10 @@ class Nothing(Statement):
 
 
 BEGINNINGS = (
-    "SELECT", "WITH", "VALUES", "FROM", "TABLE", "INSERT", "UPDATE", "DELETE", "CREATE", "DROP", "ALTER", "COPY", "EXPLAIN",
-    "PREPARE", "EXECUTE", "DEALLOCATE", "SUBSCRIBE", "SHOW", "DESCRIBE", "SET", "RESET", "BEGIN", "START", "COMMIT", "ROLLBACK", "END",
-    "ABORT", "SAVEPOINT", "RELEASE", "TRUNCATE", "MERGE", "DECLARE", "FETCH", "CLOSE", "DISCARD", "REFRESH", "COMMENT", "ADVANCE",
+    "SELECT", "WITH", "VALUES", "FROM", "TABLE", "INSERT", "UPDATE", "DELETE", "CREATE", "DROP", "ALTER", "COPY",
+    "EXPLAIN", "PREPARE", "EXECUTE", "DEALLOCATE", "SUBSCRIBE", "SHOW", "DESCRIBE", "SET", "RESET", "BEGIN", "START",
+    "COMMIT", "ROLLBACK", "END", "ABORT", "SAVEPOINT", "RELEASE", "TRUNCATE", "MERGE", "DECLARE", "FETCH", "CLOSE",
+    "DISCARD", "REFRESH", "COMMENT", "ADVANCE",
 )  # fmt: skip
 """Words that statements begin with, for errors."""
 SHOWN = ("tables", "views", "indexes", "arrangements", "schemas", "columns")
