@@ -121,7 +121,9 @@ class PipelinesNode(Node):
             guard = common_guard([source.steps])
             if guard is not None:
                 guards[source.relation] = source.columns[guard[0]], guard[1]
-        uses: list[PipelineSource | KeyLookup] = [use for s in self.sources for use in (s, *s.needed)]
+        uses: list[PipelineSource | KeyLookup] = [*self.sources]
+        for source in self.sources:
+            uses += source.needed
         for number, reader in enumerate(self.readers):
             found = [
                 None
