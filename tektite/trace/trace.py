@@ -59,8 +59,8 @@ class Trace:
         self.handles: dict[Handle, None] = {}
         self.unguarded: dict[Handle, None] = {}
         """The handles that get every batch."""
-        self.routes = Routes()
-        """The others, by what they want of a batch."""
+        self.routes: Routes | None = None
+        """The others, by what they want of a batch, once there are some."""
         self.holds: dict[Hold, None] = {}
         self.spines: Sequence[Spine] | None = None
         self._uppers: list[Frontier] = [((0,) * self.times,)] * self.shards
@@ -289,8 +289,11 @@ class Handle:
         readers that filter by such a condition: for them, versions without the other rows are the same.
         """
         self.guarded_by = column
-        self.trace.unguarded.pop(self, None)
-        self.trace.routes.add(self, column, intervals)
+        trace = self.trace
+        trace.unguarded.pop(self, None)
+        if trace.routes is None:
+            trace.routes = Routes()
+        trace.routes.add(self, column, intervals)
 
     def put(self, shard: int, batches: Sequence[Batch], version: Version) -> None:
         """Queue batches that are minted. `version` is what the shard holds before them."""
@@ -368,7 +371,7 @@ class Handle:
         """Stop reading; dropping twice is harmless."""
         self.trace.handles.pop(self, None)
         self.trace.unguarded.pop(self, None)
-        if self.guarded_by is not None:
+        if self.guarded_by is not None and self.trace.routes is not None:
             self.trace.routes.remove(self, self.guarded_by)
         if self.hold is not None:
             self.hold.drop()
