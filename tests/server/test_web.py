@@ -314,6 +314,25 @@ def test_what_clients_register_comes_back(tmp_path: Path) -> None:
     assert "could-not" not in served.log.getvalue()
 
 
+def test_what_the_server_keeps_for_itself_is_not_there_for_clients(tmp_path: Path) -> None:
+    with running_server(storage=tmp_path / "s") as served, json_client(served) as client:
+        hidden = "__catalog"
+        assert hidden in served.engine._core.inputs
+        assert client.code("rows", relation=hidden) == client.code("count", relation=hidden) == "not-found"
+        assert (
+            client.code("insert", table=hidden, rows=[["x", 1, "", ""]])
+            == client.code("close-input", table=hidden)
+            == "not-found"
+        )
+        assert (
+            client.code("drop", relation=hidden, kind="table")
+            == client.code("describe", relation=hidden)
+            == "not-found"
+        )
+        assert client.code("interest", subscription=1, name=hidden) == "not-found"
+        assert client.code("interest", subscription=1, sql=f"SELECT * FROM {hidden}") == "not-found"
+
+
 def test_all_doors_show_the_same(served: RunningServer) -> None:
     with psycopg.connect(served.conninfo(), autocommit=True) as postgres, json_client(served) as client:
         postgres.execute("CREATE TABLE t (x int)")
