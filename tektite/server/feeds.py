@@ -383,6 +383,12 @@ class SharedFeed:
                 before.release()
 
 
+def _close_made(making: asyncio.Future[SharedFeed]) -> None:
+    """Close a feed that nobody waits for any more, if one was made."""
+    if not making.cancelled() and making.exception() is None:
+        making.result().close()
+
+
 class Feeds:
     """The feeds of a server, by what they tell of. Called in the event loop."""
 
@@ -424,7 +430,7 @@ class Feeds:
                 found.close()
             return made
         except asyncio.CancelledError:  # whoever asked has gone: what is made meanwhile goes, too
-            making.add_done_callback(lambda done: done.cancelled() or done.exception() or done.result().close())
+            making.add_done_callback(_close_made)
             raise
         finally:
             del self._making[key]
