@@ -17,7 +17,7 @@ from typing import Any
 
 import tektite as tk
 from tektite import errors
-from tektite.engine.reading import ReadableCollection
+from tektite.engine.readable_collection import ReadableCollection
 from tektite.engine.system.relations import SYSTEM
 from tektite.query.former_names import without_former
 

@@ -1,4 +1,4 @@
-"""Answering a query once: over the indexes that are there, and leaving nothing behind.
+"""Answers a query once, over existing indexes, and leaves nothing behind.
 
 The query is installed as a view that nobody else sees, read, and dropped. Inside a transaction it reads what the transaction
 sees. A query that reads no input is computed without a dataflow, and keeps the order of its rows.
@@ -23,7 +23,7 @@ def collect(core: EngineCore, collection: Collection) -> pa.Table:
     """The rows of a collection as of the last closed epoch, with the changes of the transaction that is open in the calling
     session. The caller holds the lock.
     """
-    with core.dictionary.reading():
+    with core.dictionary.text_use():
         words = constant_rows(collection.operator, core.dictionary)
         if words is not None:
             return collection.schema.decode(words, core.dictionary)

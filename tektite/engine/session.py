@@ -1,7 +1,7 @@
 """Session: one user of an engine, such as a thread, a task or a connection. Transaction: what it reads and writes as one.
 
-A transaction reads every table and view as of the epoch that was the last closed one when it began, with its own writes on top.
-Nobody else sees the writes, and no other commit takes them along. Committing closes one epoch with all of them, and returns
+A transaction reads every table and view as of the last epoch closed before it began, plus its own writes.
+Nobody else sees its writes, and no other commit includes them. Committing closes one epoch with all of them, and returns
 the time at which they can be read; or it refuses, and nothing has happened. The first to commit wins: a transaction is
 refused, with a `TransactionConflict`, if somebody else has since changed a row that it removes, or a key that it writes.
 
