@@ -1,7 +1,7 @@
-"""What the declaration of an input demands of its rows. A change that breaks it is refused before its epoch counts.
+"""Constraints of an input's declaration. A change that breaks one is refused before its epoch counts.
 
-Columns that may not be NULL, rows that may not go and conditions are checked as rows arrive; that no two rows have the same key,
-and that nothing is removed that is not there, is known when an epoch closes. `unique_keys` has the keys beside the primary one.
+NOT NULL, append-only and CHECK are checked when rows arrive. Unique keys, and removals of rows that do not exist, are checked
+when an epoch closes. `unique_keys` has the keys beside the primary one.
 """
 
 from __future__ import annotations

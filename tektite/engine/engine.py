@@ -719,7 +719,7 @@ class Engine(LanguageMethods):
         [('north', 3)] 2
         """
         if not isinstance(what, Table | View):
-            raise IncorrectError(f"what is held is an input or a view, not {what!r}")
+            raise IncorrectError(f"hold takes a table or a view, not {what!r}")
         if at is not None:
             check_time(at)
         source = core_of(what)

@@ -1,4 +1,4 @@
-"""EngineCore: what an engine is made of, and what languages, loads and executors do with it.
+"""EngineCore: the internals of an engine, which languages, loads and executors use.
 
 It holds the inputs, the views, the catalog of what they share, the storage, and the clock; it closes epochs (`epochs`), and
 installs and drops dataflows. Every method may be called from any thread: those that change something take the lock.

@@ -1,4 +1,4 @@
-"""InputCore: what an engine keeps of an input, and the input's part in closing epochs.
+"""InputCore: an input's declaration and trace, and its part in closing epochs.
 
 Updates wait in a write set until it is committed. Committing checks them, sorts them, and mints them as one batch into the
 input's base arrangement, however many epochs the batch covers. A call that fails changes nothing. `tektite.engine.epochs` says

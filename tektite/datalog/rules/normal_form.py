@@ -213,7 +213,7 @@ class Normaliser:
         terms: tuple[ir.HeadTerm, ...],
         body: tuple[ir.Literal, ...],
         rule: ir.Rule,
-        position: ir.Position,
+        position: ir.TextPosition,
         counted: bool = False,
     ) -> None:
         """Add a rule of a helper predicate."""

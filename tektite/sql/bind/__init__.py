@@ -1,4 +1,4 @@
-"""Binding: every name resolved, every type checked, from sqlglot trees to logical plans.
+"""Binding: resolves names and checks types, from sqlglot trees to logical plans.
 
 bound               a query with known names and types
 clause              binds the expressions of one clause: columns, subqueries, aggregates, windows
@@ -9,7 +9,7 @@ intervals           intervals, which move dates and timestamps
 joins               binds joins: conditions, and the columns that USING and NATURAL merge
 long_sums           adds very long sums in groups, so that trees stay shallow
 named_relations     tables, views, definitions, and rows given to one statement
-numbers             TRY_CAST, and what DuckDB decides otherwise than expressions do
+numbers             TRY_CAST, and functions of numbers that differ in DuckDB
 ordered_aggregates  ordered aggregates: string_agg, quantiles, mode, first, last, arg_min, arg_max
 patterns            functions of a text and a constant regular expression
 pivots              PIVOT and UNPIVOT, read as queries

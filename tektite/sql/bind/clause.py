@@ -1,4 +1,4 @@
-"""A clause of a query: what its expressions may refer to, and the subqueries, aggregates and windows found in them."""
+"""A clause of a query: the names that its expressions may use, and the subqueries, aggregates and windows in them."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ class ClauseContext:
         return self.grouping.call(node)
 
     def _depth(self, node: exp.Expr) -> int:
-        """How many queries further out the nearest of the columns is found that an aggregate reads; 0 if it reads none."""
+        """The number of queries between an aggregate and the nearest query whose columns it reads; 0 if it reads none."""
         if self.scope.parent is None:
             return 0
         depths = []

@@ -39,7 +39,7 @@ def column_type(source: StatementText, node: exp.DataType) -> Type:
     if node.this == DType.DECIMAL:
         sizes = [int(param.name) if param.name.isdigit() else -1 for param in node.expressions]
         if len(sizes) > 2 or min(sizes, default=0) < 0:
-            raise source.error("type decimal takes how many digits there are, and how many behind the point", node)
+            raise source.error("type decimal takes the number of digits and the number of decimal places", node)
         precision, scale = (sizes + [0])[:2] if sizes else (18, 3)
         if scale > precision:
             raise source.error(f"type decimal({precision}, {scale}): more places than digits", node)

@@ -27,7 +27,7 @@ def of_pattern(scalars: Scalars, node: exp.Expr) -> Expr:
         if node.args.get("replacement") is None:
             raise scalars.error("regexp_replace takes 3 to 4 values, not 2", node)
         replacement = constant_text(scalars, node, "replacement")
-        readable(scalars, node, lambda: pc.replace_substring_regex(pa.array([""]), pattern, replacement))
+        check_pattern(scalars, node, lambda: pc.replace_substring_regex(pa.array([""]), pattern, replacement))
         return value.regexp_replace(pattern, replacement, "g" in flags)
     if isinstance(node, exp.RegexpExtract):
         group = scalars.bind(node.args["group"])
@@ -44,11 +44,11 @@ def regular_expression(scalars: Scalars, node: exp.Expr, flags: str = "") -> str
     pattern = constant_text(scalars, node, "expression")
     chosen = "".join(sorted(set(flags) - {"c"}))
     found = f"(?{chosen}){pattern}" if chosen else pattern
-    readable(scalars, node, lambda: pc.match_substring_regex(pa.array([""]), found))
+    check_pattern(scalars, node, lambda: pc.match_substring_regex(pa.array([""]), found))
     return found
 
 
-def readable(scalars: Scalars, node: exp.Expr, trial: Callable[[], object]) -> None:
+def check_pattern(scalars: Scalars, node: exp.Expr, trial: Callable[[], object]) -> None:
     """Refuse a pattern or a replacement that a trial finds wrong."""
     try:
         trial()

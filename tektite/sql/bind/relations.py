@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def bind_from(binder: Binder, node: exp.Select, parent: NameScope | None) -> tuple[Node, NameScope]:
-    """The relations of FROM, joined, and the scope that they make."""
+    """The joined relations of FROM, and their scope."""
     source = node.args.get("from_")
     if source is None:
         return Values((binder.name("unit", types.Int),), (types.Int,), ((0,),)), NameScope(parent)
@@ -52,7 +52,7 @@ def around(binder: Binder, groups: list[tuple[Node, NameScope]], parent: NameSco
 
 
 def member(binder: Binder, node: exp.Expr, left: NameScope) -> tuple[Node, NameScope]:
-    """One member of FROM and its scope. LATERAL reads what is on the left of it; the parent of that is around the query."""
+    """One member of FROM and its scope. LATERAL reads the members on its left, whose parent scope is that around the query."""
     inner = node.this
     if node.args.get("pivots"):
         bound = pivots.pivoted(binder, node, left)
@@ -88,7 +88,7 @@ def member(binder: Binder, node: exp.Expr, left: NameScope) -> tuple[Node, NameS
 
 
 def is_member(node: exp.Expr) -> bool:
-    """Whether what stands in parentheses is a member of FROM, such as a join, and not a query."""
+    """Whether parentheses hold a member of FROM, such as a join, and not a query."""
     if isinstance(node, exp.Subquery):
         return bool(node.args.get("alias") or node.args.get("joins")) or is_member(node.this)
     return isinstance(node, exp.Table)
@@ -148,7 +148,7 @@ def constant_rows(binder: Binder, tuples: list[exp.Expr], scope: NameScope | Non
         clauses.append(clause)
     wanted = []
     for at in range(width):
-        # constants of one type say the same of a column's type, however many there are
+        # one constant of each type suffices to find the type of a column
         kinds = {
             value.params[0] if value.op == "lit" else value.fingerprint: value for value in (row[at] for row in parts)
         }

@@ -1,4 +1,4 @@
-"""Binding what a SELECT makes of the rows that FROM and WHERE gave: groups, windows, outputs, order and limit."""
+"""Binds the groups, windows, outputs, order and limit of a SELECT."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class SelectList:
-    """What a SELECT makes of the rows that FROM and WHERE gave."""
+    """The parts of a SELECT that come after FROM and WHERE."""
 
     def __init__(self, binder: Binder, node: exp.Select, scope: NameScope, plan: Node) -> None:
         self.binder = binder
@@ -164,7 +164,7 @@ class SelectList:
         return found
 
     def _order(self) -> list[tuple[Expr, exp.Ordered]]:
-        """What ORDER BY orders by: outputs by number or name first, then expressions."""
+        """The members of ORDER BY: outputs by number or name first, then expressions."""
         found = []
         terms = self.node.args["order"].expressions if self.node.args.get("order") else []
         if len(terms) == 1 and isinstance(terms[0].this, exp.Var) and terms[0].name.upper() == "ALL":
@@ -281,7 +281,7 @@ def title_of(item: exp.Expr) -> str:
         return item.sql_name().lower()
     try:
         return written(item).lower()[:60]
-    except RecursionError:  # a chain of thousands, which the parser's printer goes down: nobody would read it all
+    except RecursionError:  # a chain of thousands of operators, too deep for the parser's printer
         return item.key
 
 

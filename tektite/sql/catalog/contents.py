@@ -1,9 +1,8 @@
-"""What there is in an engine, as the system catalogs show it: schemas, relations with their columns, keys and indexes."""
+"""The contents of an engine for the system catalogs: schemas, relations with their columns, keys and indexes."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from tektite.engine.core import core_of
@@ -16,6 +15,7 @@ from tektite.sql.catalog.settings import SessionSettings
 from tektite.sql.catalog.system_columns import SYSTEM_COLUMNS
 from tektite.sql.parse.read_arguments import written
 from tektite.storage.description import UniqueConstraint
+from tektite.values.computed_once import computed_once
 from tektite.values.types import Type
 
 if TYPE_CHECKING:
@@ -82,12 +82,12 @@ class CatalogContents:
     settings: SessionSettings
     oids: Oids = field(default_factory=Oids)
 
-    @cached_property
+    @computed_once
     def schemas(self) -> dict[str, int]:
         """The oids of the schemas, by name."""
         return {name: self.oids.of("schema", name) for name in self.runner.schema_names()}
 
-    @cached_property
+    @computed_once
     def system(self) -> list[RelationEntry]:
         """The system relations."""
         found = []
@@ -99,7 +99,7 @@ class CatalogContents:
             found.append(RelationEntry(self.oids.of("relation", f"{schema}.{name}"), schema, name, kind, parts))
         return found
 
-    @cached_property
+    @computed_once
     def relations(self) -> list[RelationEntry]:
         """Tables, views and indexes that users made."""
         core = core_of(self.runner.engine)
@@ -206,7 +206,7 @@ class CatalogContents:
                 return schema == relation.schema
         return False
 
-    @cached_property
+    @computed_once
     def visible_names(self) -> dict[int, str]:
         """What each relation is written as: with its schema where that is needed."""
         first: dict[str, str] = {}
@@ -216,7 +216,7 @@ class CatalogContents:
             first |= {r.name: r.schema for r in every if r.schema == schema}
         return {r.oid: quoted_name(r.name) if first.get(r.name) == r.schema else qualified(r) for r in every}
 
-    @cached_property
+    @computed_once
     def hidden(self) -> list[int]:
         """The oids of relations that are not found by their names alone."""
         return [oid for oid, name in self.visible_names.items() if "." in name]

@@ -1,4 +1,4 @@
-"""What of sqlglot's trees is understood: an argument of a node that no code has read is refused, never ignored.
+"""Refuses arguments of sqlglot's nodes that no code has read, so that nothing is silently ignored.
 
 The nodes of a parsed statement note which of their arguments are read. Before a statement has an effect, `refuse_unread` looks
 for arguments that say something and that nobody asked for. So what sqlglot knows and we do not is refused without a list of it.

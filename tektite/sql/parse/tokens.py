@@ -1,5 +1,4 @@
-"""What a statement's tokens say before sqlglot reads them: mistakes that it would let pass are found here, and what it would
-not tell apart is written out.
+"""Checks and rewrites tokens before sqlglot parses them: finds mistakes that it would accept, and removes ambiguities.
 
 A JOIN without a kind is an INNER one, so that it is not taken for a comma; the question marks of a statement are $1, $2, ...
 In `$1,$2` and `$a,$b` sqlglot would see the head of a text in dollar quotes: the tag of such a text is a name.
