@@ -328,6 +328,10 @@ class Grouping:
     def apply(self, plan: Node) -> Node:
         """The plan's groups; those of all grouping sets, with NULL for the keys that a set has not."""
         source = self.inner.attach(plan)
+        if (
+            not self.keys and not self.calls
+        ):  # HAVING alone: the one group is a row, though nobody asks for anything of it
+            self._named(AggregateCall("count", None))
         if not self.sets:
             groups = Aggregate(source, tuple(self.keys), tuple(self.calls))
             masks = self.masks_of({key.fingerprint for _, key in self.keys})

@@ -138,7 +138,7 @@ def text_of(scalars: Scalars, node: exp.Expr) -> Expr:
     value = scalars.bind(node.this)
     if not isinstance(shape, exp.Literal) or not shape.is_string:
         raise scalars.unsupported("strftime with a format that is not a constant", node)
-    kind = scalars.type(value, node)
+    kind = types.Timestamp if value.op == "lit" and value.params[1] is None else scalars.type(value, node)
     if kind.kind in ("int", "float", "decimal", "bool", "string"):
         raise scalars.error(f"strftime needs a date or a timestamp, not {kind}", node)
     letter = unknown_letter(shape.this)

@@ -164,7 +164,7 @@ class Scalars:
             return lit(int(text))
         except TektiteError as error:
             raise self.source.error(str(error), node) from None
-        except ValueError:
+        except (ValueError, decimal.InvalidOperation):
             raise self.error(f"{text} is not a number", node) from None
 
     def paren(self, node: exp.Paren) -> Expr | Interval:
