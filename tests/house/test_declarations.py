@@ -46,6 +46,7 @@ LOCAL = {
     "storage/test_merging.py": "what the storage keeps",
     "storage/test_owners.py": "what the storage keeps",
     "storage/test_remote.py": "what the storage keeps",
+    "storage/test_upgrades.py": "what the storage keeps",
     "server/test_durable_catalog.py": "a program beside the server",
     "install/test_wheel.py": "programs of their own, with the installed package",
 }
