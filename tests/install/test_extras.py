@@ -56,7 +56,7 @@ assert subprocess.run([sys.executable, "-m", "tektite", "serve", "--check"]).ret
 DEMO = "import matplotlib, psutil, pyspark, pandas; import tektite"
 
 PROMISES = {"": BASE, "pandas": PANDAS, "spark": SPARK, "server": SERVER, "demo": DEMO}
-LOWEST = ("numpy==2.0.*", "pyarrow==20.0.*", "sqlglot==30.0.0", "lark==1.3.*", "rich==15.0.*", "typer==0.29.*")
+LOWEST = ("numpy==2.0.*", "pyarrow==20.0.*", "sqlglot==30.20.0", "lark==1.3.*", "rich==15.0.*", "typer==0.29.*")
 
 
 def environment(folder: Path, python: str, *packages: str) -> str:

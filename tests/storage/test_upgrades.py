@@ -87,6 +87,7 @@ def test_storage_of_an_earlier_version_goes_on(stored: Path, expected: dict[str,
         degrees = engine.install("degrees", engine.table("edges").group_by("src").agg(n=tk.count()))
         before = sorted(degrees.rows())
         engine.table("edges").insert([("new", "n1"), ("n0", "n1")])
+        engine.advance()
         engine.sql("INSERT INTO settings (key) VALUES ('c')")
         with pytest.raises(tk.ConflictError, match="two rows with the key"):
             engine.sql("INSERT INTO settings VALUES ('a', 'again')")
