@@ -6,10 +6,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from tektite.connecting import connect, connect_async
     from tektite.engine.argument_query import ArgumentQuery
     from tektite.engine.changes import Changes as Changes
     from tektite.engine.engine import Engine
     from tektite.engine.holds import Held, Index, IndexInfo
+    from tektite.engine.profile import OperatorProfile, Profile
     from tektite.engine.session import Session, Transaction
     from tektite.engine.subscription import Change, Delta, Listener, Subscription
     from tektite.engine.table import Table
@@ -79,6 +81,8 @@ __all__ = [
     "Loop",
     "LoopVariable",
     "NotFoundError",
+    "OperatorProfile",
+    "Profile",
     "Schema",
     "Session",
     "Storage",
@@ -98,6 +102,8 @@ __all__ = [
     "coalesce",
     "col",
     "concat",
+    "connect",
+    "connect_async",
     "count",
     "count_distinct",
     "cume_dist",
@@ -132,10 +138,12 @@ __all__ = [
 # Where each public name is defined. It is loaded when it is first used, so that `import tektite` takes no time: the command
 # line, processes that build kernels, and programs that need one module of it do not load the engine.
 _HOMES = {
+    "connecting": "connect connect_async",
     "engine.argument_query": "ArgumentQuery",
     "engine.changes": "Changes",
     "engine.engine": "Engine",
     "engine.holds": "Held Index IndexInfo",
+    "engine.profile": "OperatorProfile Profile",
     "engine.session": "Session Transaction",
     "engine.subscription": "Change Delta Listener Subscription",
     "engine.table": "Table",
@@ -159,7 +167,6 @@ _OTHERS = {
     "read_csv": "engine.sql(\"COPY t FROM 'file.csv'\"), or table.insert(pandas.read_csv(...))",
     "read_parquet": "engine.sql(\"COPY t FROM 'file.parquet'\"), or table.insert(pyarrow.parquet.read_table(...))",
     "DataFrame": "engine.create_table(name, {'column': type})",
-    "connect": "tk.Engine()",
     "Database": "tk.Engine()",
     "Text": "tk.String",
     "Str": "tk.String",
