@@ -36,6 +36,7 @@ class Batch:
         lower: Frontier,
         upper: Frontier,
         since: Frontier | Words,
+        *,
         rows: Chunk | None = None,
     ) -> None:
         """`rows` are the same, if the caller has them: they know what would be read from the head."""

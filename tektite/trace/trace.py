@@ -105,7 +105,7 @@ class Trace:
         for chunk in chunks:
             if self.memory is not None and chunk.n >= FEW_ROWS:
                 chunk = self.memory.placed(chunk)
-            batches.append(Batch(chunk.head, chunk.memory, lower, upper, lower, chunk))
+            batches.append(Batch(chunk.head, chunk.memory, lower, upper, lower, rows=chunk))
             lower = upper
         if self.spines is None:
             return Mint(self, shard, batches, EMPTY)
