@@ -42,11 +42,30 @@ from tektite.query.match import match
 from tektite.query.windows import cume_dist, dense_rank, lag, lead, ntile, percent_rank, rank, row_number
 from tektite.storage.options import Storage
 from tektite.values.schema import Schema
-from tektite.values.types import Bool, Date, Decimal, Float, Float64, Int, Int64, String, Timestamp, Type
+from tektite.values.type_names import List, Struct
+from tektite.values.types import (
+    Blob,
+    Bool,
+    Date,
+    Decimal,
+    Float,
+    Float64,
+    Int,
+    Int64,
+    Interval,
+    Json,
+    String,
+    Time,
+    Timestamp,
+    TimestampTz,
+    Type,
+    Uuid,
+)
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "Blob",
     "Bool",
     "Change",
     "Collection",
@@ -67,6 +86,9 @@ __all__ = [
     "IndexInfo",
     "Int",
     "Int64",
+    "Interval",
+    "Json",
+    "List",
     "Listener",
     "Loop",
     "LoopVariable",
@@ -75,14 +97,18 @@ __all__ = [
     "Session",
     "Storage",
     "String",
+    "Struct",
     "Subscription",
     "Table",
     "TektiteError",
+    "Time",
     "Timestamp",
+    "TimestampTz",
     "Transaction",
     "TransactionConflict",
     "Type",
     "UnsupportedError",
+    "Uuid",
     "View",
     "all",
     "any",

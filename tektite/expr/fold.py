@@ -9,7 +9,6 @@ from tektite.expr.ast import Expr, lit
 from tektite.expr.predicates import FALSE, TRUE
 from tektite.expr.program import Assembler, evaluate_constant
 from tektite.expr.typing import Columns, resolve
-from tektite.values import types
 from tektite.values.dictionary import Dictionary
 from tektite.values.words import NULL, decode_list
 
@@ -81,10 +80,10 @@ def chosen(expression: Expr) -> Expr:
 
 
 def computed(expression: Expr) -> Expr:
-    """The value of a scalar over constants; the scalar itself if computing it fails, or gives text."""
+    """The value of a scalar over constants; the scalar itself if computing it fails, or gives what is interned."""
     try:
         step = resolve(expression, {})
-        if step.type == types.String:
+        if step.type.interned:
             return expression
         word = evaluate_constant(step, _folding())
         if word == NULL:

@@ -28,7 +28,7 @@ def ranks(words: Words, type: Type, dictionary: Dictionary) -> Words:
     """Integers in the same order as the values of a column. NULL stays NULL."""
     if type == types.Float:
         return np.where(words == -1, 0, words)  # -0.0 is 0.0
-    return text_ranks(words, dictionary) if type == types.String else words
+    return text_ranks(words, dictionary) if type.interned else words
 
 
 def text_ranks(words: Words, dictionary: Dictionary) -> Words:

@@ -6,16 +6,13 @@ read published views by their description.
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field
 from typing import Any
 
 from tektite.errors import UnsupportedError
+from tektite.values import type_names
 from tektite.values.schema import Schema
-from tektite.values.types import Bool, Date, Decimal, Float, Int, String, Timestamp, Type
-
-_TYPES = {str(type): type for type in (Int, Float, Bool, Date, Timestamp, String)}
-_DECIMAL = re.compile(r"decimal\((\d+), (\d+)\)")
+from tektite.values.types import Type
 
 
 def type_from_text(text: str) -> Type:
@@ -24,12 +21,10 @@ def type_from_text(text: str) -> Type:
     >>> type_from_text("decimal(12, 2)") == Decimal(12, 2)
     True
     """
-    if text in _TYPES:
-        return _TYPES[text]
-    decimal = _DECIMAL.fullmatch(text)
-    if decimal is None:
+    found = type_names.type_from_text(text)
+    if found is None:
         raise UnsupportedError(f"a stored column has the type {text!r}, which this version of Tektite does not know")
-    return Decimal(int(decimal[1]), int(decimal[2]))
+    return found
 
 
 @dataclass(frozen=True)

@@ -1,10 +1,12 @@
 """Column types, values as 64-bit words, schemas, and the dictionary of texts.
 
-columns     converts rows, dicts, NumPy arrays, Arrow tables and pandas frames to columns
-dictionary  maps the id of a text back to the text
-schema      named and typed columns; converts whole tables to words and back
-text_space  the memory of a dictionary
-type_names  types by the names that Python, Arrow and SQL have for them
-types       column types
-words       converts a column of values to 64-bit integers and back
+columns        converts rows, dicts, NumPy arrays, Arrow tables and pandas frames to columns
+composites     lists, structs, intervals and other values that no word holds, as texts
+dictionary     maps the id of a text back to the text
+python_values  Python's values of types that Arrow would guess, as Arrow arrays
+schema         named and typed columns; converts whole tables to words and back
+text_space     the memory of a dictionary
+type_names     types by the names that Python, Arrow and SQL have for them
+types          column types
+words          converts a column of values to 64-bit integers and back
 """

@@ -63,6 +63,10 @@ class Tables(Protocol):
     def reads_system(self) -> bool:
         """Whether the statement reads the system catalogs."""
 
+    @property
+    def zone(self) -> str:
+        """The time zone of the session."""
+
     def schema_of(self, written: str) -> str:
         """The schema in which a name is found."""
 

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from tektite.errors import NotFoundError, TektiteError
-from tektite.expr import Expr, coalesce, col, lit
+from tektite.expr import Expr, coalesce, col, json_texts, lit
 from tektite.expr.fold import folded as constant
 from tektite.expr.literals import literal_value
-from tektite.sql.bind import joins, recursion, time_windows
+from tektite.sql.bind import joins, nested, recursion, time_windows
 from tektite.sql.bind.clause import ClauseContext
 from tektite.sql.bind.scope import NameScope, Relation, folded
 from tektite.sql.catalog.schemas import schema_said
-from tektite.sql.catalog.set_functions import element_rows
+from tektite.sql.catalog.set_functions import ListRows, element_rows
 from tektite.sql.logical import Node, Project, Series, Union, Values
 from tektite.sql.parse.dialect import Dialect
 from tektite.sql.parse.places import nearest
@@ -77,6 +77,9 @@ def member(binder: Binder, node: exp.Expr, left: NameScope) -> tuple[Node, NameS
             plan, scope = bound.visible(), named(binder, node, left, bound.names, bound.titles)
         elif isinstance(inner, exp.GenerateSeries | exp.Anonymous):
             plan, scope = function(binder, node, left)
+        elif isinstance(inner, exp.Unnest):
+            clause = ClauseContext(binder, left, "UNNEST")
+            plan, scope = list_elements(binder, node, left, clause, [clause.bind(part) for part in inner.expressions])
         else:
             raise binder.unsupported("LATERAL of anything but a query or generate_series", node)
     elif isinstance(node, exp.Unnest):
@@ -138,11 +141,14 @@ def table(binder: Binder, node: exp.Table, left: NameScope) -> tuple[Node, NameS
 
 
 def elements(binder: Binder, node: exp.Unnest, left: NameScope) -> tuple[Node, NameScope]:
-    """UNNEST of an array of the system catalogs: its elements, and their positions WITH ORDINALITY."""
-    if len(node.expressions) != 1:
-        raise binder.unsupported("UNNEST of several arrays", node)
+    """UNNEST of lists, or of an array of the system catalogs: the elements, and their positions WITH ORDINALITY."""
     clause = ClauseContext(binder, left, "UNNEST")
-    array = clause.bind(node.expressions[0])
+    arrays = [clause.bind(part) for part in node.expressions]
+    if all(nested.is_list(clause.scalars, array, node) for array in arrays):
+        return list_elements(binder, node, left, clause, arrays)
+    if len(arrays) != 1:
+        raise binder.unsupported("UNNEST of several arrays", node)
+    array = arrays[0]
     plan, position, element = element_rows(clause, array, node)
     if clause.pending:
         raise binder.unsupported("a subquery in UNNEST", node)
@@ -154,6 +160,65 @@ def elements(binder: Binder, node: exp.Unnest, left: NameScope) -> tuple[Node, N
         titles.append("ordinality")
     plan = Project(plan, tuple((name, col(name)) for name in names))
     return plan, named(binder, node, left, names, titles, own)
+
+
+def list_elements(
+    binder: Binder, node: exp.Expr, left: NameScope, clause: ClauseContext, lists: list[Expr], title: str = "unnest"
+) -> tuple[Node, NameScope]:
+    """The elements of lists as a relation."""
+    if clause.pending:
+        raise binder.unsupported(f"a subquery in {title}", node)
+    rows = ListRows(clause)
+    names = [rows.add(value, node) for value in lists]
+    plan: Node = rows.plan()
+    alias = node.args.get("alias")
+    titles = [title] * len(names)
+    if len(names) == 1 and alias is not None and alias.this is not None and not alias.columns and title == "unnest":
+        titles = [folded(alias.this)]
+    unnest = node.this if isinstance(node, exp.Lateral) else node
+    offset = unnest.args.get("offset")
+    if offset:
+        names.append(rows.position)
+        titles.append(folded(offset) if isinstance(offset, exp.Identifier) else "ordinality")
+    plan = Project(plan, tuple((name, col(name)) for name in names))
+    if title in FIELDS:  # a list of pairs, as two columns
+        fields = [
+            (binder.name(field, kind), Expr("struct_field", (col(names[0]),), (field,)))
+            for field, kind in FIELDS[title]
+        ]
+        plan = Project(plan, tuple(fields))
+        names, titles = [name for name, _ in fields], [field for field, _ in FIELDS[title]]
+    if offset and alias is not None and len(alias.columns) == len(names) - 1 and isinstance(offset, exp.Identifier):
+        alias.append("columns", offset.copy())
+    scope = named(binder, node, left, names, titles, title)
+    return plan, of_function(scope) if len(names) == 1 else scope
+
+
+def json_rows(binder: Binder, node: exp.Expr, left: NameScope, call: exp.Anonymous) -> tuple[Node, NameScope] | None:
+    """A table function of JSON: its elements, keys, or pairs of them; None if it is none."""
+    title = call.name.lower()
+    plain = title.removesuffix("_text")
+    if plain not in nested.SETS or len(call.expressions) != 1:
+        return None
+    clause = ClauseContext(binder, left, title)
+    value = nested.SETS[plain](clause.bind(call.expressions[0]))
+    if not nested.is_list(clause.scalars, value, node):
+        raise binder.source.error(f"{title} needs a list", node)
+    plan, scope = list_elements(binder, node, left, clause, [value], plain)
+    if plain == title:
+        return plan, scope
+    outputs = []
+    for name, kind in plan.columns.items():  # JSON as text
+        shown = Expr("json_text", (col(name),)) if kind == types.Json else col(name)
+        outputs.append((binder.name(name, types.String), shown))
+    renamed = dict(zip(plan.columns, (name for name, _ in outputs), strict=True))
+    for relation in scope.relations:
+        relation.columns = [(visible, renamed[unique]) for visible, unique in relation.columns]
+    return Project(plan, tuple(outputs)), scope
+
+
+FIELDS = {"json_each": json_texts.PAIR.fields, "jsonb_each": json_texts.PAIR.fields}
+"""Table functions whose rows are the fields of a list's elements."""
 
 
 def function(binder: Binder, node: exp.Expr, left: NameScope) -> tuple[Node, NameScope]:
@@ -168,6 +233,10 @@ def function(binder: Binder, node: exp.Expr, left: NameScope) -> tuple[Node, Nam
         query = time_windows.windowed_query(binder, ClauseContext(binder, left, call.name.lower()), node, call)
         bound = binder.query(query, None)
         return bound.visible(), named(binder, node, left, bound.names, bound.titles, call.name.lower())
+    if isinstance(call, exp.Anonymous):
+        found = json_rows(binder, node, left, call)
+        if found is not None:
+            return found
     if not isinstance(call, exp.GenerateSeries):
         raise binder.unsupported(f"table function {written(call)[:40]}", node)
     exclusive = bool(call.args.get("is_end_exclusive"))

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from tektite.errors import IncorrectError, NotFoundError, UnsupportedError
+from tektite.expr.zones import zone_named
 from tektite.sql.catalog.schemas import DATABASE, DEFAULT, same_schema
 from tektite.sql.parse.places import nearest
 
@@ -65,7 +66,7 @@ SETTINGS: dict[str, Setting] = {
     "session_authorization": _fixed("tektite", "The user."),
     "standard_conforming_strings": _fixed("on", "Whether a backslash is a character like others.", "true", "1"),
     "synchronize_seqscans": Setting("on", "Of PostgreSQL's storage."),
-    "timezone": _fixed("UTC", "The time zone of timestamps.", "utc", "gmt", "etc/utc", "default"),
+    "timezone": Setting("UTC", "The time zone whose clocks timestamps with a time zone are shown by, and told by."),
     "transaction_isolation": _fixed("repeatable read", "What the transaction sees.", "read committed", "read uncommitted"),
     "transaction_read_only": _fixed("off", "Whether the transaction only reads."),
     "xmlbinary": _fixed("base64", "Of XML; there is none."),
@@ -94,6 +95,11 @@ class SessionSettings:
         known = self.known(name)
         return self.user if known == "session_authorization" else self.changed.get(known, SETTINGS[known].value)
 
+    @property
+    def zone(self) -> str:
+        """The time zone of the session."""
+        return self.show("timezone")
+
     def set(self, name: str, values: Sequence[str] | None) -> None:
         """Give a setting a value, or, with None, the one that it began with."""
         known = self.known(name)
@@ -109,6 +115,8 @@ class SessionSettings:
         elif setting.values is not None and value.lower() not in (setting.value.lower(), *setting.values):
             also = f" (also written {', '.join(setting.values)})" if setting.values else ""
             raise UnsupportedError(f"{known} is always {setting.value!r}{also}: it cannot be {value!r}")
+        if known == "timezone":
+            value = zone_named(value)
         if setting.values is None:
             self.changed[known] = value
 
