@@ -83,6 +83,10 @@ class ClientSession:
         self._waiting: asyncio.Future[Any] | None = None
         self._cancelled_by = ""
 
+    def use_zone(self, zone: str) -> None:
+        """Tell moments by the clocks of a time zone."""
+        runner(self.server.engine).settings_of(self.engine_session).set("timezone", [zone])
+
     # ------------------------------------------------------------------ transactions
 
     @property

@@ -76,7 +76,7 @@ class Schema:
         """The schema of the tables that `decode` returns."""
         if self._arrow is None:
             self._arrow = pa.schema(
-                [(name, words.arrow_type(type)) for name, type in zip(self.names, self.types, strict=True)]
+                [words.arrow_field(name, type) for name, type in zip(self.names, self.types, strict=True)]
             )
         return self._arrow
 
@@ -228,6 +228,6 @@ class Schema:
 
 def _type_of_field(field: pa.Field[Any]) -> Type:
     try:
-        return words.type_from_arrow(field.type)
+        return words.type_of_field(field)
     except UnsupportedError as error:
         raise UnsupportedError(f"column {field.name!r}: {error}") from None

@@ -132,6 +132,26 @@ def type_from_arrow(arrow: pa.DataType) -> Type:
     raise UnsupportedError(f"the Arrow type {arrow} has no Tektite type: {advice}")
 
 
+NAMED: Final = frozenset({"json", "uuid"})
+"""Kinds of values that Arrow has no type for: they are strings, in a field that says what they are."""
+_KIND: Final = b"tektite.type"
+
+
+def arrow_field(name: str, type: Type) -> pa.Field[Any]:
+    """A field for values of `type`. It says the type where Arrow has none for it."""
+    return pa.field(name, arrow_type(type), metadata={_KIND: type.kind.encode()} if type.kind in NAMED else None)
+
+
+def type_of_field(field: pa.Field[Any]) -> Type:
+    """The type of a field's values: what the field says, or `type_from_arrow`.
+
+    >>> type_of_field(arrow_field("id", Uuid))
+    uuid
+    """
+    said = (field.metadata or {}).get(_KIND, b"").decode()
+    return Type(said) if said in NAMED and _is_text(field.type) else type_from_arrow(field.type)
+
+
 def encode(values: Any, type: Type, column: str = "value", row: int = 0) -> Words:
     """The words of an Arrow array (or chunked array) of any type but string; a `Dictionary` encodes strings.
 

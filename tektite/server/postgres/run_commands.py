@@ -164,6 +164,7 @@ class CommandRunner:
         """Let the parameters with an effect have it."""
         session, settings = self.queries.session, self.queries.settings
         session.waits_for_storage = settings.waits_for_storage
+        session.use_zone(settings.show("TimeZone"))
         most = session.server.plan.limits.statement_seconds
         wanted = settings.statement_seconds
         session.statement_seconds = min(wanted, most) if wanted and most else wanted or most

@@ -10,6 +10,7 @@ import re
 from typing import Final
 
 from tektite.errors import IncorrectError, NotFoundError
+from tektite.expr.zones import zone_named
 
 DEFAULTS: Final = {
     "server_version": "15.0",
@@ -100,9 +101,9 @@ class Settings:
             raise _wrong(f"parameter {known!r} cannot be changed", "55P02")
         if lowered in FIXED and value.strip("'\" ").lower() not in FIXED[lowered]:
             raise _wrong(f"parameter {known!r} cannot be {value!r} here", "22023")
-        if lowered == "timezone" and value.strip("'\" ").lower() not in ("utc", "etc/utc", "gmt", "default", "local"):
-            # Timestamps have no zone here: a client that asks for another one sees them as they are.
+        if lowered == "timezone":
             value = value.strip("'\" ")
+            value = "UTC" if value.lower() == "local" else zone_named(value)
         if lowered == "statement_timeout":
             seconds_of(value)
         self._values[known] = value if lowered != "client_encoding" else "UTF8"

@@ -159,6 +159,7 @@ class Startup:
         )
         session = ClientSession(server, parameters["user"])
         connection.reader.limit = server.plan.limits.message_bytes
+        session.use_zone(settings.show("TimeZone"))
         connection.begun(ExtendedQueries(connection, session, settings), number)
         connection.send(messages.AUTHENTICATION_OK)
         for name in REPORTED:

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+import pyarrow as pa
 from sqlglot import exp
 
 from tektite.errors import IncorrectError, NotFoundError, TektiteError, UnsupportedError
@@ -149,7 +150,7 @@ class Binder:
             )
         try:
             value = self.parameters[label]
-            if isinstance(value, list | tuple):
+            if isinstance(value, list | tuple) and not isinstance(value, pa.MonthDayNano):
                 return self.declare(lit(array_text(value)), "_text")
             return lit(value)
         except TektiteError as error:

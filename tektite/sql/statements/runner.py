@@ -56,6 +56,7 @@ from tektite.sql.statements import (
     update,
 )
 from tektite.sql.statements.result import Result
+from tektite.sql.statements.shown_zone import in_zone
 from tektite.sql.statements.statement_cache import Planned, Remembered, carries_data
 from tektite.values import types
 from tektite.values.schema import Schema
@@ -293,7 +294,7 @@ class StatementRunner:
         titles = unique_titles(planned.bound.titles)
         shown = dict(zip(planned.bound.names, titles, strict=True))
         found_rows = ordered(table, [(shown.get(o.column, o.column), o) for o in planned.bound.order]).select(titles)
-        return self.described_rows(found_rows, planned.declared)
+        return in_zone(self.described_rows(found_rows, planned.declared), self.settings.zone)
 
     def described_rows(self, rows: pa.Table, declared: tuple[str, ...]) -> pa.Table:
         """Rows whose columns say which type of PostgreSQL they have, if ours does not: as metadata `pg_type`. Oids that are shown
