@@ -76,7 +76,7 @@ def encode_column(values: Any, type: Type, column: str) -> Words:
             return numbers
         if type.kind == "float" and set(map(_class, values)) == {float}:
             return words.float_words(np.fromiter(values, np.float64, len(values)))
-    arrow = _arrow_column(values, type, column)
+    arrow = arrow_column(values, type, column)
     try:
         return words.encode(arrow, type, column)
     except IncorrectError as error:
@@ -85,7 +85,7 @@ def encode_column(values: Any, type: Type, column: str) -> Words:
 
 def text_column(values: Any, type: Type, column: str) -> Any:
     """The texts of a column of an interned type, as an Arrow array."""
-    arrow = _arrow_column(values, type, column)
+    arrow = arrow_column(values, type, column)
     try:
         if type == String:
             words.check_texts(arrow, column)
@@ -225,7 +225,7 @@ def _common_length(columns: list[Any], names: Sequence[str]) -> int:
     return rows or 0
 
 
-def _arrow_column(values: Any, type: Type, column: str) -> Any:
+def arrow_column(values: Any, type: Type, column: str) -> Any:
     """An Arrow array of values of any form, with whatever Arrow type they have."""
     if isinstance(values, (pa.Array, pa.ChunkedArray)):
         return values

@@ -32,7 +32,7 @@ def test_psycopg_reads_what_it_wrote(binary: bool) -> None:
         connection.execute(CREATE)
         given = [psycopg.types.json.Json(value) if isinstance(value, dict) else value for value in ROW]
         connection.execute(INSERT, given)
-        connection.execute("INSERT INTO v VALUES (2)" if False else "INSERT INTO v (k) VALUES (2)")
+        connection.execute("INSERT INTO v (k) VALUES (2)")
         found = connection.cursor(binary=binary).execute("SELECT * FROM v ORDER BY k").fetchall()
         assert found == [ROW, (2, *[None] * 9)]
 
@@ -62,10 +62,10 @@ def test_asyncpg_reads_binary_values() -> None:
     async def read(url: str) -> Any:
         connection = await asyncpg.connect(url)
         try:
-            await connection.execute(CREATE)
+            await connection.execute(CREATE.replace("l bigint[], ", ""))
             await connection.execute(
-                """INSERT INTO v VALUES (1, '01:02:03.5', '2024-07-01 12:00:00+00', '3 days 04:00', [1, NULL, -3], ['a'],
-                   '{"a":1}', '550e8400-e29b-41d4-a716-446655440000', '\\x00ff', -12345678901234567890123456.78)"""
+                """INSERT INTO v VALUES (1, '01:02:03.5', '2024-07-01 12:00:00+00', '3 days 04:00', ['a', NULL], '{"a":1}',
+                   '550e8400-e29b-41d4-a716-446655440000', '\\x00ff', -12345678901234567890123456.78)"""
             )
             row = await connection.fetchrow("SELECT * FROM v WHERE i > $1 AND z > $2 AND t > $3 AND u = $4",
                                             datetime.timedelta(days=1), datetime.datetime(2024, 1, 1, tzinfo=UTC),
@@ -78,7 +78,7 @@ def test_asyncpg_reads_binary_values() -> None:
     with running_server() as server:
         row, record = asyncio.run(read(server.url))
     assert tuple(row) == (
-        1, ROW[1], ROW[2], ROW[3], [1, None, -3], ["a"], '{"a":1}', asyncpg.pgproto.pgproto.UUID(str(ID)), b"\x00\xff", WIDE,
+        1, ROW[1], ROW[2], ROW[3], ["a", None], '{"a":1}', asyncpg.pgproto.pgproto.UUID(str(ID)), b"\x00\xff", WIDE,
     )  # fmt: skip
     assert tuple(record) == (1, "x", None)
 

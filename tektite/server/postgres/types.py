@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from tektite.errors import IncorrectError, UnsupportedError
+from tektite.expr.interned_texts import parse_interned
 from tektite.expr.interval_text import parse_bytes, parse_interval
 from tektite.server.postgres import nested_types
 from tektite.sql.catalog.array_text import array_elements
@@ -263,6 +264,17 @@ READ_TEXT: Final[dict[str, Callable[[str], Any]]] = {
 }
 
 
+TOLD: Final = frozenset({"list", "struct", "interval", "blob", "timestamptz", "time", "json", "uuid"})
+"""Kinds of values that Arrow reads otherwise than PostgreSQL writes them."""
+
+
+def text_reader(type: Type) -> Callable[[str], Any]:
+    """What reads values of a type from text."""
+    if isinstance(type, ListType | StructType):
+        return lambda text: parse_interned(text, type)
+    return READ_TEXT.get(type.kind, str)
+
+
 def numeric_from_binary(data: bytes) -> decimal.Decimal:
     """The inverse of `numeric_binary`.
 
@@ -325,7 +337,7 @@ def read_value(data: bytes | None, oid: int, type: Type, form: int, label: str) 
                     f"parameter ${label}: values of PostgreSQL's type {oid} are not supported in binary"
                 )
             return read(data)
-        return READ_TEXT.get(type.kind, str)(data.decode())
+        return text_reader(type)(data.decode())
     except (ValueError, struct.error, decimal.InvalidOperation, OverflowError):
         shown = data[:40].decode(errors="replace") if form == TEXT else data[:20].hex()
         error = IncorrectError(f"parameter ${label}: invalid input for type {type}: {shown!r}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from sqlglot import exp
@@ -22,13 +23,21 @@ TYPES = {types.TimestampTz}
 
 def clock(scalars: Scalars, moment: Expr) -> Expr:
     """What the clocks of the session's zone show at a moment."""
-    zone = scalars.context.zone
-    return moment.cast(types.Timestamp) if zone == "UTC" else Expr("in_zone", (moment,), (zone,))
+    return clock_in(moment, scalars.context.zone)
 
 
 def moment(scalars: Scalars, shown: Expr) -> Expr:
     """The moment at which the clocks of the session's zone show a timestamp."""
-    zone = scalars.context.zone
+    return moment_in(shown, scalars.context.zone)
+
+
+def clock_in(moment: Expr, zone: str) -> Expr:
+    """What the clocks of a zone show at a moment."""
+    return moment.cast(types.Timestamp) if zone == "UTC" else Expr("in_zone", (moment,), (zone,))
+
+
+def moment_in(shown: Expr, zone: str) -> Expr:
+    """The moment at which the clocks of a zone show a timestamp."""
     return shown.cast(types.TimestampTz) if zone == "UTC" else Expr("from_zone", (shown,), (zone,))
 
 
@@ -48,17 +57,24 @@ def is_now(node: exp.Expr) -> bool:
 def cast(scalars: Scalars, value: Expr, target: Type, node: exp.Expr) -> Expr:
     """A cast, where one of the types may be that of moments."""
     kind = scalars.type(value, node)
+    if kind == types.String and target == types.TimestampTz:
+        return told(scalars, value, node)
+    return converted(value, kind, target, scalars.context.zone)
+
+
+def converted(value: Expr, kind: Type, target: Type, zone: str) -> Expr:
+    """A value of one type as one of another; between moments and others by the clocks of a zone."""
     if kind == target:
         return value
     if kind == types.TimestampTz:
         if target == types.String:
-            return Expr("zone_text", (value,), (scalars.context.zone,))
-        return clock(scalars, value) if target == types.Timestamp else clock(scalars, value).cast(target)
+            return Expr("zone_text", (value,), (zone,))
+        return clock_in(value, zone) if target == types.Timestamp else clock_in(value, zone).cast(target)
     if target != types.TimestampTz:
         return value.cast(target)
     if kind == types.String:
-        return told(scalars, value, node)
-    return moment(scalars, value if kind == types.Timestamp else value.cast(types.Timestamp))
+        return told_in(value, zone, Expr.cast)
+    return moment_in(value if kind == types.Timestamp else value.cast(types.Timestamp), zone)
 
 
 def told(scalars: Scalars, text: Expr, node: exp.Expr) -> Expr:
@@ -75,9 +91,14 @@ def told(scalars: Scalars, text: Expr, node: exp.Expr) -> Expr:
         if scalars.context.zone == "UTC" or has_offset(text.params[1]):
             return said
         return moment(scalars, lit(text.params[1], types.Timestamp))
-    if scalars.context.zone == "UTC":
+    return told_in(text, scalars.context.zone, parse)
+
+
+def told_in(text: Expr, zone: str, parse: Callable[[Expr, Type], Expr]) -> Expr:
+    """The moment that a text says: by its own offset, or by the clocks of a zone."""
+    if zone == "UTC":
         return parse(text, types.TimestampTz)
-    plain = moment(scalars, parse(text, types.Timestamp))
+    plain = moment_in(parse(text, types.Timestamp), zone)
     return Expr("case", (text.matches(OFFSET), parse(text, types.TimestampTz), plain))
 
 

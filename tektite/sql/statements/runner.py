@@ -29,6 +29,7 @@ from tektite.query.collection import Collection
 from tektite.sql.bind.bound import nothing
 from tektite.sql.bind.named_relations import HIDDEN, Definition, Given, Reads
 from tektite.sql.bind.query import Binder
+from tektite.sql.bind.zones import converted
 from tektite.sql.catalog import catalog_lookup
 from tektite.sql.catalog.contents import CatalogContents
 from tektite.sql.catalog.pg_types import REGISTERED
@@ -289,7 +290,7 @@ class StatementRunner:
         if wanted is not None:
             visible = planned.bound.visible()
             empty = {at for at in range(len(wanted)) if at < len(visible.columns) and nothing(visible, at)}
-            found = cast_columns(found, wanted, empty, source, tree)
+            found = cast_columns(found, wanted, empty, source, tree, self.settings.zone)
         table = self.once(found)
         titles = unique_titles(planned.bound.titles)
         shown = dict(zip(planned.bound.names, titles, strict=True))
@@ -450,14 +451,14 @@ class StatementRunner:
 
 
 def cast_columns(
-    found: Collection, wanted: Sequence[types.Type], empty: set[int], source: StatementText, tree: exp.Expr
+    found: Collection, wanted: Sequence[types.Type], empty: set[int], source: StatementText, tree: exp.Expr, zone: str
 ) -> Collection:
     """A collection with its columns of the types that a table wants; columns of NULLs alone fit any."""
     outputs = []
     if len(found.schema.names) != len(wanted):
         raise source.error(f"{len(found.schema.names)} values for {len(wanted)} columns", tree)
     for at, (name, given, target) in enumerate(zip(found.schema.names, found.schema.types, wanted, strict=True)):
-        value = col(name) if given == target else lit(None, target) if at in empty else col(name).cast(target)
+        value = col(name) if given == target else lit(None, target) if at in empty else converted(col(name), given, target, zone)
         outputs.append((name, value))
     try:
         return project(found, outputs)
