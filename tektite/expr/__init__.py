@@ -8,6 +8,10 @@ expansions         functions that mean different steps for different types
 failures           the rows that a program fails on, found exactly
 fold               computes the constant parts of expressions
 functions          typing of casts and of functions of text, dates, timestamps and bits
+interned_functions typing of functions of intervals, lists, structs, JSON, moments and wide decimals
+interned_texts     functions of interned values, for many values at once
+interval_text      intervals and bytes as people write them
+json_texts         functions of JSON
 like               patterns for kernels: LIKE, starts with, ends with, contains
 literals           the type and the word of a Python value
 namespaces         `.str` and `.dt`
@@ -19,6 +23,8 @@ record_text        records and tagged values as texts, whole powers, Python func
 steps              the instructions of a typed expression
 text               functions of text, evaluated once for each distinct argument
 typing             types an expression against a schema; the result is a tree of steps
+written_lists      lists and structs as people write them
+zones              moments, and the clocks of time zones
 """
 
 from tektite.expr.ast import (

@@ -9,8 +9,10 @@ from tektite.expr.ast import Expr, lit
 from tektite.expr.predicates import FALSE, TRUE
 from tektite.expr.program import Assembler, evaluate_constant
 from tektite.expr.typing import Columns, resolve
+from tektite.values.columns import decode_list
 from tektite.values.dictionary import Dictionary
-from tektite.values.words import NULL, decode_list
+from tektite.values.types import String
+from tektite.values.words import NULL
 
 MOST_TEXTS = 1 << 12
 """Texts of constants that are kept: those of some hundred queries."""
@@ -80,15 +82,16 @@ def chosen(expression: Expr) -> Expr:
 
 
 def computed(expression: Expr) -> Expr:
-    """The value of a scalar over constants; the scalar itself if computing it fails, or gives what is interned."""
+    """The value of a scalar over constants; the scalar itself if computing it fails, or gives text."""
     try:
         step = resolve(expression, {})
-        if step.type.interned:
+        if step.type == String:
             return expression
-        word = evaluate_constant(step, _folding())
+        texts = _folding()
+        word = evaluate_constant(step, texts)
         if word == NULL:
             return lit(None, step.type)
-        (value,) = decode_list(np.array([word], np.int64), step.type, "constant", None)
+        (value,) = decode_list(np.array([word], np.int64), step.type, "constant", texts)
         return lit(value, step.type)
     except (TektiteError, ValueError, OverflowError):
         return expression

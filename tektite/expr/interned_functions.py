@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING, Any
 from tektite.errors import IncorrectError
 from tektite.expr import json_texts
 from tektite.expr.ast import Expr, concat, lit
-from tektite.expr.literals import DAY, MOST_DIGITS, Untyped
+from tektite.expr.literals import DAY, Untyped
 from tektite.expr.steps import CONSTANT, Step, number, word
 from tektite.expr.zones import zone_named
 from tektite.kernels.expr import steps as ops
 from tektite.values.composites import END, MISSING
 from tektite.values.types import (
+    MOST_DIGITS,
     Bool,
     Date,
     Decimal,
@@ -57,6 +58,9 @@ def checked(resolver: Resolver, expr: Expr, found: Step, *given: Step) -> Step:
 
 def arithmetic(resolver: Resolver, expr: Expr, left: Step, right: Step) -> Step | None:
     """Arithmetic with an interval or a wide decimal; None if there is neither."""
+    if expr.op == "add" and {left.type, right.type} == {Date, Time}:
+        day, clock = expr.args if left.type == Date else reversed(expr.args)
+        return resolver.step(day.cast(Timestamp) + Expr("reinterpret", (clock,), (Int,)))
     if Interval in (left.type, right.type):
         return _with_interval(resolver, expr, left, right)
     wide = left.type.interned and number(left.type) or right.type.interned and number(right.type)

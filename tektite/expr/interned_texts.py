@@ -19,9 +19,10 @@ from tektite.values import composites
 from tektite.values.columns import text_of
 from tektite.values.composites import elements_of, plain, words_of_texts
 from tektite.values.types import DecimalType, ListType, String, StructType, Type
-from tektite.values.words import NULL, Words
+from tektite.values.words import NULL, Words, arrow_type
 
 Array = Any
+plainly: Any = pa
 _EXACT = decimal.Context(prec=100)
 MOST_PART = 2**31
 """Months and days of an interval are less than this, as in DuckDB and PostgreSQL."""
@@ -82,7 +83,7 @@ def regrouped(elements: Array, numbers: Words, rows: int) -> Array:
     """Lists of elements, given the number of the list that each belongs to, in order."""
     items = composites.item_texts(elements)
     ends = np.searchsorted(numbers, np.arange(rows + 1))
-    return pc.binary_join(pa.LargeListArray.from_arrays(pa.array(ends), items), pa.scalar("", pa.large_string()))
+    return pc.binary_join(plainly.LargeListArray.from_arrays(pa.array(ends), items), pa.scalar("", pa.large_string()))
 
 
 def _slice(lists: Any, low: Any, high: Any) -> Array:
@@ -101,7 +102,7 @@ def _slice(lists: Any, low: Any, high: Any) -> Array:
 
 
 def _positions(lists: Any, value: Any, type: Type) -> Words:
-    """Where a value first is in each list, from 1; 0 where it is not."""
+    """Where a value first is in each list, from 1; NULL where it is not."""
     rows = rows_of(lists, value)
     elements, places = elements_of(texts(lists, rows))
     owner = np.repeat(np.arange(rows), np.diff(places))
@@ -109,7 +110,7 @@ def _positions(lists: Any, value: Any, type: Type) -> Words:
     if type.kind == "interval":
         elements, wanted = composites.interval_keys(elements), composites.interval_keys(wanted)
     same = np.flatnonzero(np.asarray(pc.equal(elements, wanted).fill_null(False)))
-    found = np.zeros(rows, np.int64)
+    found = np.full(rows, NULL)
     owners, first = np.unique(owner[same], return_index=True)
     found[owners] = same[first] - places[:-1][owners] + 1
     return found
@@ -131,9 +132,9 @@ def _sorted(lists: Array, order: str) -> Array:
         return regrouped(elements, owner, rows)
     binary = elements.cast(pa.large_binary())  # Arrow compares bytes, which is the order of values
     missing = np.asarray(elements.is_null()).astype(np.int64)
-    table = pa.table({"owner": owner, "missing": missing, "value": binary})
+    table = plainly.table({"owner": owner, "missing": missing, "value": binary})
     direction = "descending" if order == "descending" else "ascending"
-    by = pc.sort_indices(
+    by = plainly.compute.sort_indices(
         table, [("owner", "ascending", "at_end"), ("missing", "ascending", "at_end"), ("value", direction, "at_end")]
     )
     elements, owner = elements.take(by), owner[by.to_numpy()]
@@ -152,7 +153,7 @@ def _join(lists: Any, separator: Any, type: Type) -> Array:
     there = np.flatnonzero(np.asarray(elements.is_valid()))
     found = plain(shown_payloads(elements.take(pa.array(there)), type))
     ends = np.searchsorted(owner[there], np.arange(rows + 1))
-    return pc.binary_join(pa.LargeListArray.from_arrays(pa.array(ends), found), texts(separator, rows))
+    return pc.binary_join(plainly.LargeListArray.from_arrays(pa.array(ends), found), texts(separator, rows))
 
 
 def shown_payloads(elements: Array, type: Type) -> Array:
@@ -309,7 +310,7 @@ def _from_limbs(low: Any, middle: Any, high: Any, type: DecimalType) -> Array:
 def _nested_cast(given: Array, source: Type, type: Type) -> Array:
     """Lists or structs with elements of other types; NULL where an element cannot be converted."""
     values = composites.values_of(given, source)
-    wanted = composites.words.arrow_type(type)
+    wanted = arrow_type(type)
     try:
         return composites.texts_of(renamed(values, wanted).cast(wanted), type)
     except pa.ArrowException:
@@ -327,7 +328,7 @@ def renamed(values: Array, wanted: Any) -> Array:
     if not pa.types.is_struct(wanted):
         return values
     arrays = [pc.struct_field(values, [at]) for at in range(wanted.num_fields)]
-    return pa.StructArray.from_arrays(arrays, [field.name for field in wanted], mask=values.is_null())
+    return plainly.StructArray.from_arrays(arrays, [field.name for field in wanted], mask=values.is_null())
 
 
 def _to_json(given: Any, type: Type) -> Array:

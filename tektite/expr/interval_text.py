@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
-import pyarrow as pa
-
 from tektite.expr.literals import show_clock
+from tektite.values.python_values import month_day_nano
 
 MICROSECONDS = {"microsecond": 1, "millisecond": 1000, "second": 1_000_000, "minute": 60_000_000, "hour": 3_600_000_000}
 DAY = 86_400_000_000
@@ -76,7 +75,7 @@ def parse_interval(text: str) -> Any:
     if found is None:
         raise ValueError(text)
     months, days, micros = found
-    return pa.MonthDayNano([months, days, micros * 1000])
+    return month_day_nano([months, days, micros * 1000])
 
 
 def shown_interval(months: int, days: int, micros: int) -> str:

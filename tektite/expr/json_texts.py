@@ -19,7 +19,7 @@ import pyarrow as pa
 from tektite.expr.literals import parse
 from tektite.values import composites
 from tektite.values.types import Json, ListType, String, StructType, Type
-from tektite.values.words import NULL
+from tektite.values.words import NULL, arrow_type
 
 _STEP = re.compile(r"\.(?:\"([^\"]*)\"|([^.\[\]\"]+))|\[(#-)?(-?\d+)\]")
 _ABSENT = object()
@@ -157,8 +157,10 @@ def _extracted(texts: Any, path: Any, show: Callable[[Any], str | None], listed:
     found = []
     for text, wanted in zip(_every(texts, rows), _every(path, rows), strict=True):
         if listed:
-            steps: tuple[str | int, ...] | None = tuple(wanted.strip("{}").split(",")) if wanted.strip("{}") else ()
-            steps = tuple(step.strip().strip('"') for step in steps or ())
+            inner = wanted.strip("{}")
+            steps: tuple[str | int, ...] | None = (
+                tuple(part.strip().strip('"') for part in inner.split(",")) if inner else ()
+            )
         else:
             steps = (wanted,) if isinstance(wanted, int) else steps_of(wanted)
         value = _read(text)
@@ -204,7 +206,7 @@ PAIR = StructType("struct", (("key", String), ("value", Json)))
 
 
 def _lists(found: list[Any], element: Any) -> Any:
-    kind = composites.words.arrow_type(element)
+    kind = arrow_type(element)
     return composites.texts_of(pa.array(found, pa.list_(kind)), ListType("list", element))
 
 

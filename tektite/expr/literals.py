@@ -121,7 +121,7 @@ def literal_value(value: Any, type: Type) -> Any:
     found = literal_type(value)
     if found == Int and abs(value) > MAX_INT and not isinstance(type, DecimalType):
         raise IncorrectError(
-            f"integer literal {value} is outside -(2**63 - 1) .. 2**63 - 1: give decimal.Decimal({value}), which has up to 38 digits"
+            f"integer literal {value} is outside -(2**63 - 1) .. 2**63 - 1: give decimal.Decimal({value}), of up to 38 digits"
         )
     if found == String:
         try:
@@ -259,7 +259,7 @@ def literal_word(value: Any, type: Type) -> int:
     if type == Date:
         return int(value.toordinal() - _EPOCH_DAY)
     if type == Time:
-        return ((value.hour * 60 + value.minute) * 60 + value.second) * 1_000_000 + int(value.microsecond)
+        return int(((value.hour * 60 + value.minute) * 60 + value.second) * 1_000_000 + value.microsecond)
     if type in (Timestamp, TimestampTz):
         span = (value if value.tzinfo is None else value.astimezone(datetime.UTC).replace(tzinfo=None)) - _EPOCH
         return int((span.days * 86_400 + span.seconds) * 1_000_000 + span.microseconds)

@@ -28,7 +28,7 @@ from tektite.expr.typing import Columns, resolve
 from tektite.kernels.expr import steps as ops
 from tektite.kernels.expr.interpreter import COLUMN, FAILED, OWNS, REGISTER, SHARES, STEP, WORD, run_program
 from tektite.kernels.layout.rows import copy_out, head_of_array
-from tektite.values import columns
+from tektite.values import composites
 from tektite.values.types import Bool, String, Type
 from tektite.values.words import NULL
 
@@ -113,7 +113,8 @@ class RowProgram:
     def show(self, word: int, type: Type) -> str:
         """A word as text, for errors."""
         if type.interned and word != NULL:
-            return repr(columns.decode_list(np.array([word], np.int64), type, "value", self._dictionary)[0])
+            text = self._dictionary.lookup(np.array([word], np.int64))
+            return repr(text[0].as_py() if type == String else composites.values_of(text, type)[0].as_py())
         return "NULL" if word == NULL else show_word(word, type)
 
     def _as_checked(self) -> CheckedProgram:

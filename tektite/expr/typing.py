@@ -28,11 +28,12 @@ from typing import Any
 from tektite.errors import IncorrectError, NotFoundError
 from tektite.expr import expansions, functions, interned_functions, record_text
 from tektite.expr.ast import Expr
-from tektite.expr.literals import DAY, MAX_DIGITS, MAX_INT, MOST_DIGITS, Untyped, literal_value, literal_word
+from tektite.expr.literals import DAY, MAX_DIGITS, MAX_INT, Untyped, literal_value, literal_word
 from tektite.expr.steps import CONSTANT, INPUT, Step, TextFunction, limit_of, number, word
 from tektite.kernels.expr import steps as ops
 from tektite.values.columns import text_of
 from tektite.values.types import (
+    MOST_DIGITS,
     Bool,
     Date,
     Decimal,

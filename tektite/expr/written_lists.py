@@ -8,7 +8,7 @@ from typing import Any
 from tektite.expr import literals
 from tektite.values.types import ListType, StructType, Type
 
-_SPECIAL = set("[]{},:'\" \\()=")
+_SPECIAL = set("[]{},:'\"\\()=")
 
 
 def shown_list(elements: list[str | None], type: Type) -> str:
@@ -30,7 +30,8 @@ def shown_struct(values: list[str | None], type: StructType) -> str:
 def _shown(text: str | None, type: Type) -> str:
     if text is None:
         return "NULL"
-    plain = type.kind not in ("string", "json") or (text != "" and text.upper() != "NULL" and not set(text) & _SPECIAL)
+    bare = text != "" and text.strip() == text and text.upper() != "NULL" and not set(text) & _SPECIAL
+    plain = type.kind not in ("string", "json") or bare
     return text if plain else "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 

@@ -1,7 +1,7 @@
 """Moments and the clocks of time zones, over arrays of words.
 
-A clock that is set back shows some times twice: they mean the later moment. One that is set forward leaves some out: they mean what
-it would show without that. Both are as in PostgreSQL and DuckDB.
+A clock that is set back shows some times twice: they mean the later moment. One that is set forward leaves some out: they mean
+what it would show without that. Both are as in PostgreSQL and DuckDB.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def offsets(moments: Words, zone: str) -> Words:
         return np.full(len(moments), -ahead if fixed[1] == "-" else ahead)
     if zone == "UTC":
         return np.zeros_like(moments)
-    array = pa.array(moments, pa.timestamp("us", zone))
+    array: Any = pa.array(moments, pa.timestamp("us", zone))
     local: Words = pc.local_timestamp(array).view(pa.int64()).to_numpy()
     return local - moments
 

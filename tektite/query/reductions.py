@@ -1,6 +1,7 @@
 """Reductions of an operator's groups: distinct rows, extremes, top rows, and functions of groups.
 
-A group is the rows that agree on the key columns. Equal values are one key, as -0.0 and 0.0. The result begins with the key columns.
+A group is the rows that agree on the key columns. Equal values are one key, as -0.0 and 0.0 are. The result begins with the key
+columns.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Values that no word holds, as texts: intervals, lists, structs, decimals of more than 18 digits, uuids, bytes.
 
-Promise: equal values have equal texts, and texts order (by their bytes) as the values do. So everything that texts have serves these
-values too: ids, the dictionary, its collection, storage, shipping, equality, grouping, order. Only an interval has several forms of
-one length, as 1 month and 30 days; `interval_keys` gives the one that stands for all.
+Promise: equal values have equal texts, and texts order (by their bytes) as the values do. So everything that texts have serves
+these values too: ids, the dictionary, its collection, storage, shipping, equality, grouping, order. Only an interval has several
+forms of one length, as 1 month and 30 days; `interval_keys` gives the one that stands for all.
 
 ==================  ==============================================================================================
 a word              11 characters of six bits each, the word without its sign first
@@ -32,6 +32,7 @@ from tektite.values.words import NULL, Words, arrow_buffer
 
 Array: TypeAlias = Any
 """An Arrow array: Arrow's own types would say which of its functions takes which."""
+plainly: Any = pa
 
 DAY: Final = 86_400_000_000
 WIDTH: Final = 11
@@ -41,8 +42,8 @@ _SIGN: Final = np.uint64(1 << 63)
 _SHIFTS: Final = np.arange(60, -1, -6, dtype=np.uint64)
 
 THERE, MISSING, END, KEPT = "\x01", "\x02", "\x00", "\x00\x03"
-"""The marks before an element that is there or that is NULL, the end of one, and what stands for a \\0 inside one. What may follow
-an end (nothing, THERE or MISSING) is less than what follows a \\0 that is kept, so that a text sorts before its continuations.
+"""The marks before an element that is there or that is NULL, the end of one, and what stands for a \\0 inside one. What may
+follow an end (nothing, THERE, MISSING) is less than what follows a \\0 that is kept: a text sorts before its continuations.
 """
 
 
@@ -65,7 +66,7 @@ def fixed_texts(characters: np.ndarray[Any, np.dtype[np.uint8]], missing: Any) -
     offsets = np.arange(rows + 1, dtype=np.int64) * width
     validity = arrow_buffer(np.packbits(~missing, bitorder="little")) if missing.any() else None
     data = arrow_buffer(np.ascontiguousarray(characters))
-    return pa.Array.from_buffers(pa.large_string(), rows, [validity, arrow_buffer(offsets), data])
+    return plainly.Array.from_buffers(pa.large_string(), rows, [validity, arrow_buffer(offsets), data])
 
 
 def words_of_texts(texts: Array, many: int) -> list[Words]:
@@ -121,7 +122,7 @@ def elements_of(texts: Array) -> tuple[Array, Words]:
     edges = np.concatenate(([0], ends + 1))
     places = np.searchsorted(edges, bounds - bounds[0])
     marks = characters[edges[:-1]]
-    whole = pa.Array.from_buffers(
+    whole = plainly.Array.from_buffers(
         pa.large_binary(), len(ends), [None, arrow_buffer(edges.astype(np.int64)), arrow_buffer(characters)]
     )
     inner = pc.binary_slice(whole, 1, -1).cast(pa.large_string())
@@ -172,7 +173,8 @@ def _uuid_texts(values: Array, type: Type, column: str, row: int) -> Array:
         values = pa.array([None if v is None else str(_as_uuid(v)) for v in values.to_pylist()], pa.large_string())
     texts = _plain_texts(values, type, column, row)
     pattern = "^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$"
-    wrong = pc.invert(pc.match_substring_regex(texts, pattern)).fill_null(False)
+    matches: Array = pc.match_substring_regex(texts, pattern)
+    wrong = pc.invert(matches.fill_null(True))
     if pc.any(wrong).as_py():
         shown: list[str | None] = []
         for at, text in enumerate(texts.to_pylist()):
@@ -201,7 +203,7 @@ def _blob_texts(values: Array, type: Type, column: str, row: int) -> Array:
     characters = (digits + np.where(digits < 10, 48, 87)).astype(np.uint8)
     validity = arrow_buffer(np.packbits(np.asarray(values.is_valid()), bitorder="little"))
     buffers = [validity, arrow_buffer((bounds - bounds[0]) * 2), arrow_buffer(characters)]
-    return pa.Array.from_buffers(pa.large_string(), len(values), buffers)
+    return plainly.Array.from_buffers(pa.large_string(), len(values), buffers)
 
 
 def _decimal_texts(values: Array, type: DecimalType, column: str, row: int) -> Array:
@@ -258,7 +260,9 @@ def _list_texts(values: Array, type: ListType, column: str, row: int) -> Array:
     items = item_texts(texts_of(inner, type.element, column, row))
     lengths = np.asarray(pc.list_value_length(values).fill_null(0))
     offsets = np.concatenate(([0], np.cumsum(lengths)))
-    joined = pc.binary_join(pa.LargeListArray.from_arrays(pa.array(offsets), items), pa.scalar("", pa.large_string()))
+    joined = pc.binary_join(
+        plainly.LargeListArray.from_arrays(pa.array(offsets), items), pa.scalar("", pa.large_string())
+    )
     return pc.if_else(values.is_valid(), joined, pa.scalar(None, pa.large_string()))
 
 
@@ -283,14 +287,14 @@ def _struct_texts(values: Array, type: StructType, column: str, row: int) -> Arr
 def values_of(texts: Array, type: Type, column: str = "value") -> Array:
     """The inverse of `texts_of`: an Arrow array."""
     texts = plain(texts)
-    arrow = words.arrow_type(type)
+    arrow: Any = words.arrow_type(type)
     if not type.interned:
         return words.decode(words_of_texts(texts, 1)[0], type, column)
     if isinstance(type, ListType):
         inner, places = elements_of(texts)
         values = values_of(inner, type.element, column)
         offsets = pa.array(places.astype(np.int32), mask=_ends_missing(texts))
-        return pa.ListArray.from_arrays(offsets, values).cast(arrow)
+        return plainly.ListArray.from_arrays(offsets, values).cast(arrow)
     if isinstance(type, StructType):
         inner, _ = elements_of(texts)
         there = np.flatnonzero(np.asarray(texts.is_valid()))
@@ -299,9 +303,9 @@ def values_of(texts: Array, type: Type, column: str = "value") -> Array:
         many = len(type.fields)
         columns = []
         for at, (name, kind) in enumerate(type.fields):
-            places = pa.array(np.where(rows < 0, 0, rows * many + at), mask=rows < 0)
-            columns.append(values_of(inner.take(places), kind, f"{column}.{name}"))
-        return pa.StructArray.from_arrays(columns, fields=list(arrow), mask=texts.is_null())
+            wanted = pa.array(np.where(rows < 0, 0, rows * many + at), mask=rows < 0)
+            columns.append(values_of(inner.take(wanted), kind, f"{column}.{name}"))
+        return plainly.StructArray.from_arrays(columns, fields=list(arrow), mask=texts.is_null())
     if isinstance(type, DecimalType):
         return _decimals_of(texts, arrow)
     if type.kind == "interval":
@@ -324,7 +328,7 @@ def _decimals_of(texts: Array, arrow: pa.DataType) -> Array:
     halves[:, 1] = high
     halves[missing] = 0
     validity = arrow_buffer(np.packbits(~missing, bitorder="little"))
-    return pa.Array.from_buffers(arrow, len(texts), [validity, arrow_buffer(halves)])
+    return plainly.Array.from_buffers(arrow, len(texts), [validity, arrow_buffer(halves)])
 
 
 def _intervals_of(texts: Array, column: str) -> Array:
@@ -340,7 +344,7 @@ def _intervals_of(texts: Array, column: str) -> Array:
     for name, values in (("months", months), ("days", days), ("nanoseconds", micros * 1000)):
         parts[name] = np.where(missing, 0, values)
     validity = arrow_buffer(np.packbits(~missing, bitorder="little"))
-    return pa.Array.from_buffers(pa.month_day_nano_interval(), len(texts), [validity, arrow_buffer(parts)])
+    return plainly.Array.from_buffers(pa.month_day_nano_interval(), len(texts), [validity, arrow_buffer(parts)])
 
 
 def _blobs_of(texts: Array) -> Array:
@@ -352,7 +356,7 @@ def _blobs_of(texts: Array) -> Array:
     found = (digits[:, 0] << 4 | digits[:, 1]).astype(np.uint8)
     validity = arrow_buffer(np.packbits(np.asarray(texts.is_valid()), bitorder="little"))
     buffers = [validity, arrow_buffer((bounds - bounds[0]) // 2), arrow_buffer(found)]
-    return pa.Array.from_buffers(pa.large_binary(), len(texts), buffers).cast(pa.binary())
+    return plainly.Array.from_buffers(pa.large_binary(), len(texts), buffers).cast(pa.binary())
 
 
 # ---------------------------------------------------------------------- intervals

@@ -29,6 +29,8 @@ CLASSES: Final[dict[str, tuple[type, ...]]] = {
     "blob": (bytes, bytearray, memoryview),
 }
 Convert = Callable[[list[Any], Type, str], Any]
+plainly: Any = pa
+"""Arrow without its types, which do not describe all of its functions."""
 
 
 def arrow_values(values: list[Any], type: Type, column: str, convert: Convert) -> Any:
@@ -61,7 +63,7 @@ def _lists(values: list[Any], type: ListType, column: str, convert: Convert) -> 
     lengths = np.array([0 if value is None else len(value) for value in values], np.int64)
     ends = np.concatenate(([0], np.cumsum(lengths)))
     missing = np.array([*(value is None for value in values), False])
-    return pa.LargeListArray.from_arrays(pa.array(ends, mask=missing), inner)
+    return plainly.LargeListArray.from_arrays(pa.array(ends, mask=missing), inner)
 
 
 def _structs(values: list[Any], type: StructType, column: str, convert: Convert) -> Any:
@@ -85,10 +87,15 @@ def _structs(values: list[Any], type: StructType, column: str, convert: Convert)
     return pa.StructArray.from_arrays(arrays, names, mask=missing)
 
 
+def month_day_nano(parts: list[int]) -> Any:
+    """Arrow's interval of so many months, days and nanoseconds."""
+    return plainly.MonthDayNano(parts)
+
+
 def _check_zones(values: list[Any], type: Type, column: str) -> None:
     """A moment has a zone, a time of day has none."""
     for row, value in enumerate(values):
-        if value is None or not isinstance(value, CLASSES[type.kind]):
+        if not isinstance(value, datetime.datetime | datetime.time):
             continue
         if type.kind == "time" and value.tzinfo is not None:
             raise IncorrectError(
@@ -97,7 +104,7 @@ def _check_zones(values: list[Any], type: Type, column: str) -> None:
             )
         if type.kind == "timestamptz" and value.tzinfo is None:
             raise IncorrectError(
-                f"column {column!r}: expected a moment, with a time zone, found {value.isoformat(' ')} in row {row}: say which "
+                f"column {column!r}: expected a moment, with a time zone, found {value.isoformat()} in row {row}: say which "
                 "clock shows it, as in value.replace(tzinfo=datetime.UTC)"
             )
 
@@ -112,8 +119,8 @@ def _interval(value: Any) -> Any:
         if days < 0 and clock:  # as SQL subtracts timestamps: all parts have one sign
             days, clock = days + 1, clock - datetime.timedelta(days=1)
         micros = clock // datetime.timedelta(microseconds=1)
-        return pa.MonthDayNano([0, days, micros * 1000])
-    return pa.MonthDayNano(list(value))
+        return month_day_nano([0, days, micros * 1000])
+    return month_day_nano(list(value))
 
 
 def _json(value: Any) -> str:

@@ -1,7 +1,7 @@
 """Column types. A type says how to read the 64-bit words of a column; words themselves are untyped.
 
-The word of a value of an *interned* type is the id of a text in the dictionary. The text is the value itself (`String`), or a form
-of it whose order is the order of the values (`tektite.values.composites`).
+The word of a value of an *interned* type is the id of a text in the dictionary. The text is the value itself (`String`), or a
+form of it whose order is the order of the values (`tektite.values.composites`).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Type:
 
     @property
     def has_keys(self) -> bool:
-        """Whether values with different words may be equal: 0.0 and -0.0, 1 month and 30 days. `expr.key` tells them by one word."""
+        """Whether values with different words may be equal: 0.0 and -0.0, 1 month and 30 days. `expr.key` gives one word."""
         return self.kind in _KEYED
 
     def __str__(self) -> str:

@@ -122,7 +122,8 @@ def type_from_arrow(arrow: pa.DataType) -> Type:
     if pat.is_decimal(arrow) and arrow.precision <= MOST_DIGITS and 0 <= arrow.scale <= arrow.precision:
         return Decimal(arrow.precision, arrow.scale)
     if _is_list(arrow):
-        return ListType("list", type_from_arrow(arrow.value_type))
+        inner: Any = arrow
+        return ListType("list", type_from_arrow(inner.value_type))
     if pat.is_struct(arrow) and arrow.num_fields:
         return StructType("struct", tuple((field.name, type_from_arrow(field.type)) for field in arrow))
     for test, type in _TYPE_TESTS:
@@ -333,7 +334,7 @@ def zoned(moment: str, type: Type, column: str, row: int) -> IncorrectError:
     return IncorrectError(
         f"column {column!r}: expected a {type} without a time zone, found {moment} in row {row}: decide which clock the column "
         "shows, such as UTC, and convert before, as in moment.astimezone(datetime.UTC).replace(tzinfo=None), or "
-        "cast(pyarrow.timestamp('us')) of an Arrow array, which gives UTC; or make it a tk.TimestampTz column, which holds moments"
+        "cast(pyarrow.timestamp('us')) of an Arrow array, which gives UTC; or make it a tk.TimestampTz column"
     )
 
 
@@ -445,7 +446,7 @@ _ADVICE: Final = {
     "decimal": "give decimal.Decimal values or ints; a float has no exact decimal",
     "string": "give str values",
     "time": "give datetime.time values without a time zone",
-    "timestamptz": "give datetime.datetime values with a time zone, or Arrow timestamps with one; a tk.Timestamp column takes those without",
+    "timestamptz": "give datetime.datetime values or Arrow timestamps with a time zone; those without go to tk.Timestamp columns",
     "interval": "give datetime.timedelta values, or pyarrow.MonthDayNano(months, days, nanoseconds)",
     "list": "give lists",
     "struct": "give dicts",
@@ -542,7 +543,7 @@ _TYPE_TESTS: Final[list[tuple[Callable[[pa.DataType], bool], Type]]] = [
     (pat.is_floating, Float),
     (pat.is_boolean, Bool),
     (pat.is_date, Date),
-    (lambda arrow: bool(pat.is_timestamp(arrow)) and arrow.tz is None, Timestamp),
+    (lambda arrow: bool(pat.is_timestamp(arrow)) and getattr(arrow, "tz", None) is None, Timestamp),
     (pat.is_timestamp, TimestampTz),
     (pat.is_time, Time),
     (lambda arrow: bool(pat.is_interval(arrow) or pat.is_duration(arrow)), Interval),

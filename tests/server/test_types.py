@@ -12,13 +12,14 @@ from typing import Any
 import asyncpg
 import psycopg
 import pytest
+
 from tests.support.server import running_server
 
 UTC = datetime.UTC
 WIDE = decimal.Decimal("-12345678901234567890123456.78")
 ID = uuid.UUID("550e8400-e29b-41d4-a716-446655440000")
-CREATE = """CREATE TABLE v (k bigint PRIMARY KEY, t time, z timestamptz, i interval, l bigint[], s text[], j json, u uuid, b bytea,
-            w decimal(30, 2))"""
+CREATE = """CREATE TABLE v (k bigint PRIMARY KEY, t time, z timestamptz, i interval, l bigint[], s text[], j json, u uuid,
+            b bytea, w decimal(30, 2))"""
 ROW: tuple[Any, ...] = (
     1, datetime.time(1, 2, 3, 500_000), datetime.datetime(2024, 7, 1, 12, tzinfo=UTC), datetime.timedelta(days=3, hours=4),
     [1, None, -3], ["a", 'b "c",', "NULL", ""], {"a": [1, None]}, ID, b"\x00\xff\\", WIDE,
@@ -86,7 +87,9 @@ def test_asyncpg_reads_binary_values() -> None:
 def test_tools_see_the_types_of_columns() -> None:
     with running_server() as server, psycopg.connect(server.conninfo(), autocommit=True) as connection:
         connection.execute(CREATE)
-        named = connection.execute("SELECT column_name, data_type FROM information_schema.columns WHERE table_name = 'v'").fetchall()
+        named = connection.execute(
+            "SELECT column_name, data_type FROM information_schema.columns WHERE table_name = 'v'"
+        ).fetchall()
         assert dict(named) == {
             "k": "bigint", "t": "time without time zone", "z": "timestamp with time zone", "i": "interval", "l": "ARRAY",
             "s": "ARRAY", "j": "json", "u": "uuid", "b": "bytea", "w": "numeric",
@@ -94,8 +97,10 @@ def test_tools_see_the_types_of_columns() -> None:
         shown = connection.execute(
             "SELECT attname, format_type(atttypid, atttypmod) FROM pg_attribute WHERE attrelid = 'v'::regclass AND attnum > 0"
         ).fetchall()
-        assert dict(shown)["l"] == "bigint[]" and dict(shown)["w"] == "numeric(30,2)" and dict(shown)["z"] == (
-            "timestamp with time zone"
+        assert (
+            dict(shown)["l"] == "bigint[]"
+            and dict(shown)["w"] == "numeric(30,2)"
+            and dict(shown)["z"] == ("timestamp with time zone")
         )
 
 

@@ -8,10 +8,9 @@ import uuid
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import pyarrow as pa
-
 from tektite.expr.literals import show_clock
 from tektite.expr.zones import shown_offset
+from tektite.values.python_values import month_day_nano
 
 EPOCH = datetime.datetime(2000, 1, 1)
 MICROSECOND = datetime.timedelta(microseconds=1)
@@ -48,7 +47,7 @@ def interval_binary(value: Any) -> bytes:
 
 def interval_from_binary(data: bytes) -> Any:
     micros, days, months = struct.unpack("!qii", data)
-    return pa.MonthDayNano([months, days, micros * 1000])
+    return month_day_nano([months, days, micros * 1000])
 
 
 def moment_text(value: datetime.datetime) -> str:
@@ -125,7 +124,11 @@ def record_text(writers: list[Write]) -> Write:
 
     def written(value: Mapping[str, Any]) -> bytes:
         pairs = zip(value.values(), writers, strict=True)
-        return b"(" + b",".join(b"" if v is None else _quoted(write(v), None, _RECORD_SPECIAL) for v, write in pairs) + b")"
+        return (
+            b"("
+            + b",".join(b"" if v is None else _quoted(write(v), None, _RECORD_SPECIAL) for v, write in pairs)
+            + b")"
+        )
 
     return written
 

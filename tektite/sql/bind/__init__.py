@@ -4,10 +4,12 @@ bound               a query with known names and types
 clause              binds the expressions of one clause: columns, subqueries, aggregates, windows
 dates               functions of dates and timestamps
 functions           types and functions of SQL, as expressions
-intervals           intervals, which move dates and timestamps
+intervals           intervals by their parts, which move dates and timestamps
 joins               binds joins: conditions, and the columns that USING and NATURAL merge
 long_sums           adds very long sums in groups, so that trees stay shallow
+moments             functions that make intervals, times and moments; functions of bytes
 named_relations     tables, views, definitions, and rows given to one statement
+nested              lists, structs and JSON: literals, parts, functions
 numbers             TRY_CAST, and what DuckDB decides otherwise than expressions do
 ordered_aggregates  ordered aggregates: string_agg, quantiles, mode, first, last, arg_min, arg_max
 patterns            functions of a text and a constant regular expression
@@ -19,4 +21,5 @@ scope               which columns a name may mean, in a query and the queries ar
 select              binds groups, windows, outputs, order and limit of a SELECT
 time_windows        TUMBLE and HOP: rows with the windows of time that they fall into
 windows             binds window functions
+zones               moments: casts by the session's time zone, AT TIME ZONE
 """

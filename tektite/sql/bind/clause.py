@@ -279,14 +279,14 @@ class Grouping:
         if condition.fingerprint != TRUE.fingerprint:
             argument = Expr("case", (condition, lit(1) if argument is None else argument, lit(None)))
         if kind in ("sum", "avg") and argument is not None:
-            found = self.inner.scalars.type(argument, tree)
-            if interned_aggregates.is_summable(found):
+            of = self.inner.scalars.type(argument, tree)
+            if interned_aggregates.is_summable(of):
                 if distinct:
                     raise self.binder.source.error(
-                        f"{kind} of different {found}s is not supported", tree, UnsupportedError
+                        f"{kind} of different {of}s is not supported", tree, UnsupportedError
                     )
                 make = interned_aggregates.total if kind == "sum" else interned_aggregates.average
-                return make(argument, found, self._named)
+                return make(argument, of, self._named)
         call = AggregateCall(kind, argument, distinct and kind not in ("min", "max"))
         if argument is not None:
             self._check(call, tree)

@@ -75,8 +75,8 @@ def column_type(source: StatementText, node: exp.DataType) -> Type:
         message = f"type {written(node).lower()}: only decimal and varchar have a size here"
         raise source.error(message, node, UnsupportedError)
     if found is None:
-        known = "integers, double, decimal, boolean, varchar, date, time, timestamp, timestamptz, interval, lists, structs, json, uuid"
-        known += " and bytea"
+        known = "integers, double, decimal, boolean, varchar, date, time, timestamp, timestamptz, interval, lists, structs, "
+        known += "json, uuid and bytea"
         raise source.error(
             f"type {node.sql('duckdb').lower()} is not supported; there are {known}", node, UnsupportedError
         )
@@ -308,6 +308,7 @@ def of_list(op: str, otherwise: Callable[[Scalars, Any], Expr | None]) -> Callab
             return Expr(op, (value,))
         if node.args.get("null") is not None:
             raise scalars.unsupported("array_to_string with a text for NULL", node)
+        assert other is not None
         return Expr(op, (value, scalars.bind(other)))
 
     return build
@@ -338,9 +339,9 @@ def named(scalars: Scalars, node: exp.Anonymous) -> Expr | None:
         return catalog_lookup.FUNCTIONS[name](
             scalars, node, [constant_of(scalars.bind(part), scalars) for part in node.expressions]
         )
-    if name not in BY_NAME:
+    if name not in BY_NAME and name not in nested.INTERNAL:
         return scalars.context.set_function(node)
-    arity, builder = BY_NAME[name]
+    arity, builder = BY_NAME[name] if name in BY_NAME else nested.INTERNAL[name]
     if arity >= 0 and len(node.expressions) != arity:
         raise scalars.error(f"{name} takes {arity} values, not {len(node.expressions)}", node)
     return builder(*map(scalars.bind, node.expressions))

@@ -120,4 +120,5 @@ def parse_interval(text: str) -> Interval | None:
     found = interval_of(text)
     if found is None:
         return None
-    return Interval(*(lit(part) if part else None for part in found))
+    months, days, micros = (lit(part) if part else None for part in found)
+    return Interval(months, days, micros)

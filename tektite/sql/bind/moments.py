@@ -122,6 +122,6 @@ NODES: dict[type[exp.Expr], Callable[[Scalars, Any], Expr | None]] = {
     exp.CurrentTime: current_time,
 }
 NAMED: dict[str, tuple[int, Callable[..., Expr]]] = {
-    **{f"to_{PLURALS.get(unit, unit + 's')}": (1, to_unit(unit)) for unit in UNITS},
+    **{f"to_{PLURALS.get(unit, unit + 's')}": (1, to_unit(unit)) for unit in UNITS if unit != "day"},
     "octet_length": (1, byte_length),
 }

@@ -9,6 +9,7 @@ from sqlglot import exp
 
 from tektite.expr import Expr, coalesce, lit
 from tektite.expr.interned_functions import json_array, json_object
+from tektite.sql.parse.dialect import JSON_OF_PAIRS, JSON_PAIR
 from tektite.values import types
 from tektite.values.types import ListType, StructType
 
@@ -111,16 +112,16 @@ def ordered(order: str) -> Builder:
 
 
 def sorted_list(scalars: Scalars, node: exp.Expr) -> Expr:
-    """LIST_SORT, in ascending order with NULLs last."""
-    first = node.args.get("nulls_first")
-    if (
-        node.args.get("expression") is not None
-        or node.args.get("asc") is not None
-        or not isinstance(first, exp.Boolean | None)
+    """LIST_SORT and LIST_REVERSE_SORT, with NULLs last."""
+    first, ascends = node.args.get("nulls_first"), node.args.get("asc")
+    if node.args.get("expression") is not None or not all(
+        isinstance(given, exp.Boolean | None) for given in (first, ascends)
     ):
-        raise scalars.unsupported("list_sort with an order: list_sort(x) sorts in ascending order, list_reverse_sort(x) in descending;",
-                                  node)  # fmt: skip
-    return Expr("list_order", (scalars.bind(node.this),), ("ascending",))
+        raise scalars.unsupported("list_sort with an order (list_sort(x) ascends, list_reverse_sort(x) descends)", node)
+    if first is not None and first.this:
+        raise scalars.unsupported("list_sort with NULLS FIRST", node)
+    down = ascends is not None and not ascends.this
+    return Expr("list_order", (scalars.bind(node.this),), ("descending" if down else "ascending",))
 
 
 def of_two(op: str) -> Callable[[Scalars, Any], Expr]:
@@ -211,20 +212,21 @@ NAMED: dict[str, tuple[int, Builder]] = {
     **dict.fromkeys(("list_extract", "list_element", "array_extract"), binary("list_element")),
     **dict.fromkeys(("list_position", "list_indexof", "array_indexof"), binary("list_position")),
     "list_slice": (3, lambda value, low, high: Expr("list_slice", (value, low, high))),
-    **dict.fromkeys(("list_reverse", "array_reverse"), (1, ordered("reverse"))),
-    **dict.fromkeys(("list_reverse_sort", "array_reverse_sort"), (1, ordered("descending"))),
+    "list_reverse": (1, ordered("reverse")),
     "list_unique": (1, lambda value: Expr("list_length", (Expr("list_order", (value,), ("distinct",)),))),
     **dict.fromkeys(("to_json", "to_jsonb", "row_to_json", "array_to_json"), unary("to_json")),
     **dict.fromkeys(("json_array_length", "jsonb_array_length"), unary("json_length")),
     **dict.fromkeys(("json_typeof", "jsonb_typeof"), unary("json_typeof")),
     "json_valid": unary("json_valid"),
-    "json": unary("json_minified"),
     **dict.fromkeys(("json_build_array", "jsonb_build_array"), (-1, json_array)),
     **dict.fromkeys(("json_build_object", "jsonb_build_object"), (-1, built_object)),
-    "tektite_json_pair": (2, json_pair),
-    "tektite_json_object": (1, lambda text: as_json(lit("{").concat(text, "}"))),
 }
 """Functions that the parser knows by name alone: how many values they take (-1: any number), and what they are."""
+INTERNAL: dict[str, tuple[int, Builder]] = {
+    JSON_PAIR: (2, json_pair),
+    JSON_OF_PAIRS: (1, lambda text: as_json(lit("{").concat(text, "}"))),
+}
+"""Functions that the dialect makes JSON_OBJECT_AGG of."""
 NODES: dict[type[exp.Expr], Callable[[Scalars, Any], Expr | None]] = {
     exp.Array: array,
     exp.Struct: struct,
@@ -235,6 +237,7 @@ NODES: dict[type[exp.Expr], Callable[[Scalars, Any], Expr | None]] = {
     exp.ArrayConcat: list_concat,
     exp.ArraySlice: sliced,
     exp.ArrayDistinct: distinct,
+    exp.ArrayReverse: lambda scalars, node: ordered("reverse")(scalars.bind(node.this)),
     exp.ArraySort: sorted_list,
     exp.Split: of_two("text_split"),
     exp.StructExtract: lambda scalars, node: subscript(scalars, exp.Bracket(this=node.this, expressions=[node.expression]),
@@ -245,6 +248,7 @@ NODES: dict[type[exp.Expr], Callable[[Scalars, Any], Expr | None]] = {
     exp.JSONBExtractScalar: extracted("json_extract_path_text"),
     exp.JSONObject: json_object_of,
     exp.JSONArray: json_array_of,
+    exp.ParseJSON: lambda scalars, node: Expr("json_minified", (scalars.bind(node.this),)),
     exp.JSONKeys: lambda scalars, node: Expr("json_keys", (scalars.bind(node.this),)),
     exp.JSONType: lambda scalars, node: Expr("json_type", (scalars.bind(node.this),)),
 }  # fmt: skip

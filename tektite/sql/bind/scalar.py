@@ -167,9 +167,9 @@ class Scalars:
                 # without zeros at its end, so that products keep room for digits
                 whole, _, fraction = text.partition(".")
                 return lit(decimal.Decimal(f"{whole or 0}.{fraction.rstrip('0') or '0'}"))
-            whole = int(text)
+            number = int(text)
             # -2**63 is the word of NULL: as all numbers beyond a word, it is a decimal
-            return lit(whole) if abs(whole) < 2**63 else lit(decimal.Decimal(whole))
+            return lit(number) if abs(number) < 2**63 else lit(decimal.Decimal(number))
         except TektiteError as error:
             raise self.source.error(str(error), node) from None
         except ValueError:

@@ -20,6 +20,8 @@ from sqlglot.tokenizer_core import TokenType
 from tektite.sql.parse.places import KEYWORD
 
 OPENING = {TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE}
+JSON_PAIR, JSON_OF_PAIRS = "json pair", "json of pairs"
+"""What JSON_OBJECT_AGG is made of; no text can name them."""
 CLOSING = {TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE}
 
 
@@ -49,8 +51,8 @@ def json_agg(args: list[Any]) -> Any:
 
 def json_object_agg(args: list[Any]) -> Any:
     """JSON_OBJECT_AGG: the members of an object, joined."""
-    pair = exp.Anonymous(this="tektite_json_pair", expressions=args)
-    return exp.Anonymous(this="tektite_json_object", expressions=[exp.GroupConcat(this=pair)])
+    pair = exp.Anonymous(this=JSON_PAIR, expressions=args)
+    return exp.Anonymous(this=JSON_OF_PAIRS, expressions=[exp.GroupConcat(this=pair)])
 
 
 class Dialect(DuckDB):

@@ -458,7 +458,13 @@ def cast_columns(
     if len(found.schema.names) != len(wanted):
         raise source.error(f"{len(found.schema.names)} values for {len(wanted)} columns", tree)
     for at, (name, given, target) in enumerate(zip(found.schema.names, found.schema.types, wanted, strict=True)):
-        value = col(name) if given == target else lit(None, target) if at in empty else converted(col(name), given, target, zone)
+        value = (
+            col(name)
+            if given == target
+            else lit(None, target)
+            if at in empty
+            else converted(col(name), given, target, zone)
+        )
         outputs.append((name, value))
     try:
         return project(found, outputs)

@@ -6,7 +6,9 @@ exactly. NaN equals NaN and 0.0 equals -0.0.
 
 from __future__ import annotations
 
+import datetime
 import math
+import uuid
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from decimal import Decimal
@@ -31,6 +33,7 @@ class Oracle:
         # Tektite's choice: a division by zero is NULL.
         self.connection.execute("SET error_on_division_by_zero = false")
         self.connection.execute("SET ieee_floating_point_ops = false")
+        self.connection.execute("SET TimeZone = 'UTC'")
 
     def create(self, name: str, schema: pa.Schema) -> None:
         self.connection.register("created", schema.empty_table())
@@ -71,6 +74,16 @@ def plain(value: Any) -> Any:
         if math.isnan(value):
             return "NaN"
         return int(value) if value.is_integer() and abs(value) < 2**53 else value
+    if isinstance(value, pa.MonthDayNano):  # DuckDB gives Python the length, with months of 30 days
+        return datetime.timedelta(days=30 * value.months + value.days, microseconds=value.nanoseconds // 1000)
+    if isinstance(value, uuid.UUID):
+        return str(value)
+    if isinstance(value, datetime.datetime) and value.tzinfo is not None:
+        return value.astimezone(datetime.UTC)
+    if isinstance(value, list):
+        return tuple(map(plain, value))
+    if isinstance(value, dict):
+        return tuple((name, plain(part)) for name, part in value.items())
     return value
 
 
