@@ -20,7 +20,12 @@ _INTERNED: Final = frozenset({"string", "interval", "list", "struct", "json", "u
 
 @dataclass(frozen=True, slots=True)
 class Type:
-    """How to read the words of a column. Compare with `==`; `kind` is the name without parameters."""
+    """How to read the words of a column. Compare with `==`; `kind` is the name without parameters.
+
+    >>> import tektite as tk
+    >>> tk.Int, tk.Int.kind, tk.Int == tk.Int64
+    (int, 'int', True)
+    """
 
     kind: str
 
@@ -110,7 +115,12 @@ Blob = Type("blob")
 
 
 def Decimal(precision: int, scale: int = 0) -> DecimalType:
-    """A decimal type. A value of up to 18 digits is one word; `precision` is at most 38."""
+    """A decimal type. A value of up to 18 digits is one word; `precision` is at most 38.
+
+    >>> import tektite as tk
+    >>> tk.Decimal(9, 2)
+    decimal(9, 2)
+    """
     whole = type(precision) is int and type(scale) is int
     if not whole or not (1 <= precision <= MOST_DIGITS and 0 <= scale <= precision):
         raise IncorrectError(f"Decimal({precision}, {scale}): need 1 <= precision <= 38 and 0 <= scale <= precision")

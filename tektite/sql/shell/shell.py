@@ -18,8 +18,8 @@ from typing import Any, TextIO
 from tektite.engine.core import core_of
 from tektite.engine.subscription import Subscription
 from tektite.errors import IncorrectError, NotFoundError, TektiteError
+from tektite.query.row_order import ordered
 from tektite.query.window_calls import Ordering
-from tektite.sql.lower.row_order import ordered
 from tektite.sql.parse.splitter import SplitStatement, is_blank, split
 from tektite.sql.shell.display import show
 
