@@ -160,6 +160,8 @@ class Resolver:
             return step
         if step.type == Untyped:
             return word(NULL, type)
+        if number(type) and number(step.type) and (type.interned or step.type.interned) and type != Float:
+            return functions.cast(self, Expr("cast", (expr,), (type,)), step)
         if type == Float and number(step.type):
             return self.floats(step)
         if isinstance(type, DecimalType) and step.type.kind in ("int", "decimal"):

@@ -53,10 +53,18 @@ class Oracle:
         return self.connection.sql(spoken(text)).to_arrow_table()
 
     def rows(self, text: str) -> list[Row]:
-        return self.connection.execute(spoken(text)).fetchall()
+        return rows_of(self.connection.execute(spoken(text)))
 
     def close(self) -> None:
         self.connection.close()
+
+
+def rows_of(result: Any) -> list[Row]:
+    """The rows of a result of DuckDB. Moments are read by Arrow: DuckDB needs another package to give them to Python."""
+    if not any("TIME ZONE" in str(column[1]) for column in result.description):
+        return list(result.fetchall())
+    table = result.to_arrow_table()
+    return list(zip(*(column.to_pylist() for column in table.columns), strict=True)) if table.num_columns else []
 
 
 def spoken(text: str) -> str:
