@@ -57,6 +57,7 @@ from tektite.sql.statements import (
     transactions,
     update,
 )
+from tektite.sql.statements.direct_texts import DirectTexts
 from tektite.sql.statements.result import Result
 from tektite.sql.statements.shown_zone import in_zone
 from tektite.sql.statements.statement_cache import Planned, Remembered, carries_data
@@ -90,6 +91,7 @@ class StatementRunner:
         self._told: datetime.datetime | None = None
         self._numbers = 0
         self.remembered = Remembered(self)
+        self._direct = DirectTexts(self)
 
     @property
     def transaction(self) -> Transaction | None:
@@ -112,6 +114,9 @@ class StatementRunner:
 
     def run(self, text: str, parameters: Mapping[str, Any]) -> Result:
         """Run all statements of a text; the last one's result. A transaction that a text begins does not outlive its failure."""
+        direct = self._direct.run(text, parameters)
+        if direct is not None:
+            return direct
         result = Result("")
         before = self.transaction
         try:
