@@ -11,11 +11,12 @@ import math
 import re
 import struct
 import uuid
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
 from tektite.errors import IncorrectError
+from tektite.values.python_values import interval_value
 from tektite.values.types import (
     MOST_DIGITS,
     WORD_DIGITS,
@@ -56,6 +57,14 @@ _MOMENT = re.compile(
 )
 
 
+class IntervalLiteral(NamedTuple):
+    """An interval in an expression. Expressions go to other processes, and Arrow's intervals do not."""
+
+    months: int
+    days: int
+    nanoseconds: int
+
+
 def literal_type(value: Any) -> Type:
     """The type of a Python scalar."""
     if value is None:
@@ -76,7 +85,7 @@ def literal_type(value: Any) -> Type:
         return Date
     if isinstance(value, datetime.time):
         return Time
-    if isinstance(value, datetime.timedelta | pa.MonthDayNano):
+    if isinstance(value, datetime.timedelta | pa.MonthDayNano | IntervalLiteral):
         return Interval
     if isinstance(value, uuid.UUID):
         return Uuid
@@ -128,6 +137,8 @@ def literal_value(value: Any, type: Type) -> Any:
             value.encode()
         except UnicodeEncodeError:
             raise IncorrectError(f"string literal {value!r} is not valid Unicode") from None
+    if found == type == Interval:
+        return IntervalLiteral(*interval_value(value))
     if found == type:
         return value
     if type == Timestamp and found == TimestampTz:
@@ -149,7 +160,7 @@ def literal_value(value: Any, type: Type) -> Any:
         from tektite.expr.interned_texts import parse_interned
 
         try:
-            return parse_interned(value, type)
+            return literal_value(parse_interned(value, type), type)
         except ValueError:
             raise IncorrectError(f"literal {value!r} is not a valid {type}") from None
     if found == String and type.kind in ("date", "timestamp", "timestamptz", "time", "decimal"):

@@ -46,7 +46,7 @@ def arrow_values(values: list[Any], type: Type, column: str, convert: Convert) -
         _check_zones(values, type, column)
         return pa.array(values, arrow_type(type))
     if type.kind == "interval":
-        return pa.array([None if v is None else _interval(v) for v in values], arrow_type(type))
+        return pa.array([None if v is None else interval_value(v) for v in values], arrow_type(type))
     if type.kind == "json":
         return pa.array([None if v is None else _json(v) for v in values], pa.string())
     if type.kind == "uuid":
@@ -109,8 +109,8 @@ def _check_zones(values: list[Any], type: Type, column: str) -> None:
             )
 
 
-def _interval(value: Any) -> Any:
-    """Months, days and nanoseconds."""
+def interval_value(value: Any) -> Any:
+    """An interval as Arrow has it: months, days and nanoseconds."""
     if isinstance(value, np.timedelta64):
         value = value.astype("m8[us]").item()
     if isinstance(value, datetime.timedelta):
