@@ -16,7 +16,8 @@ interval_text       intervals and bytes as people write them
 json_texts          functions of JSON
 like                patterns for kernels: LIKE, starts with, ends with, contains
 literals            the type and the word of a Python value
-namespaces          `.str` and `.dt`
+namespaces          `.str`, `.dt`, `.list`, `.struct` and `.json`
+nested_namespaces   the functions of `.list`, `.struct` and `.json`
 number_functions    functions of numbers, in terms of others: rounding, and both divisions
 other_names         what other libraries call the methods of expressions
 predicates          conjunctions and their parts

@@ -32,7 +32,7 @@ WRONG = [
     ("SELECT DATE 'tomorrow'", tk.IncorrectError, "is not a valid date", "'tomorrow'"),
     ("SELECT 999999999999999999999999999999999999999", tk.IncorrectError, "at most 38 fit", "99999"),
     ("SELECT cbrt(a) FROM t", tk.UnsupportedError, "function cbrt is not supported", "cbrt"),
-    ("SELECT histogram(a) FROM t", tk.UnsupportedError, "aggregate", "histogram"),
+    ("SELECT approx_count_distinct(a) FROM t", tk.UnsupportedError, "aggregate", "approx_count_distinct"),
     ("SELECT a FROM t FOR UPDATE", tk.UnsupportedError, "FOR UPDATE is not supported", None),
     ("SELECT a FROM t TABLESAMPLE 3", tk.UnsupportedError, "TABLESAMPLE is not supported", None),
     ("SELECT * FROM t ASOF JOIN u USING (a)", tk.UnsupportedError, "ASOF JOIN", None),
