@@ -101,6 +101,7 @@ def can_fail(expression: Expr, columns: Columns) -> bool:
     """Whether an expression may fail on a row: a cast of a text, an overflow.
 
     >>> from tektite.expr import col
+    >>> from tektite.values import types
     >>> columns = {"x": (0, types.Int)}
     >>> can_fail(col("x") + 1, columns), can_fail(col("x") > lit(1) + 1, columns)
     (True, False)
@@ -122,6 +123,7 @@ def never_true(part: Expr) -> bool:
     """Whether a predicate is FALSE or NULL for every row, as far as constants show.
 
     >>> from tektite.expr import col
+    >>> from tektite.values import types
     >>> never_true((col("x") > lit(None, types.Int)) & col("y")), never_true(col("x").is_null())
     (True, False)
     """

@@ -24,6 +24,7 @@ Write = Callable[[Any], bytes]
 def interval_text(value: Any) -> str:
     """An interval as PostgreSQL shows it.
 
+    >>> import pyarrow as pa
     >>> interval_text(pa.MonthDayNano([14, -3, 3_723_500_000_000])), interval_text(pa.MonthDayNano([0, 0, 0]))
     ('1 year 2 mons -3 days +01:02:03.5', '00:00:00')
     """
