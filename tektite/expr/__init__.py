@@ -20,6 +20,7 @@ namespaces          `.str`, `.dt`, `.list`, `.struct` and `.json`
 nested_namespaces   the functions of `.list`, `.struct` and `.json`
 number_functions    functions of numbers, in terms of others: rounding, and both divisions
 other_names         what other libraries call the methods of expressions
+plain               expressions as plain values and back, for stored declarations
 predicates          conjunctions and their parts
 printing            prints expressions in a form that Python can read
 program             compiles expressions for the kernel, and runs them over rows

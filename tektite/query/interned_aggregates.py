@@ -10,7 +10,7 @@ from tektite.query.aggregate_calls import AggregateCall, CallOrder
 from tektite.values import types
 from tektite.values.types import DecimalType, Type
 
-Named = Callable[[AggregateCall], Expr]
+ColumnOfCall = Callable[[AggregateCall], Expr]
 """Gives the column of a call."""
 LIMBS = 3
 """Parts of a wide decimal that are summed on their own: each is below 10**13, so that sums of half a million fit a word."""
@@ -21,7 +21,7 @@ def is_summable(type: Type) -> bool:
     return type.interned and (type == types.Interval or isinstance(type, DecimalType))
 
 
-def total(value: Expr, type: Type, named: Named) -> Expr:
+def total(value: Expr, type: Type, named: ColumnOfCall) -> Expr:
     """The sum of intervals or wide decimals."""
     if type == types.Interval:
         return Expr("interval", tuple(named(AggregateCall("sum", part)) for part in parts_of(value)))
@@ -34,7 +34,7 @@ def total(value: Expr, type: Type, named: Named) -> Expr:
     )
 
 
-def average(value: Expr, type: Type, named: Named) -> Expr:
+def average(value: Expr, type: Type, named: ColumnOfCall) -> Expr:
     """The average of intervals, which is one, or of wide decimals, which is a float."""
     count = named(AggregateCall("count", value)).cast(types.Float)
     if type == types.Interval:
@@ -42,7 +42,7 @@ def average(value: Expr, type: Type, named: Named) -> Expr:
     return total(value, type, named).cast(types.Float) / count
 
 
-def listed(value: Expr, type: Type, order: tuple[CallOrder, ...], distinct: bool, named: Named) -> Expr:
+def listed(value: Expr, type: Type, order: tuple[CallOrder, ...], distinct: bool, named: ColumnOfCall) -> Expr:
     """The values of a group as a list, in an order; in their own order if none is given."""
     item = Expr("list_item", (value,))
     call = AggregateCall("string_agg", item, distinct, order or ((value, False, False),), "")

@@ -21,7 +21,7 @@ def order_keys(column: Any) -> Any:
     return composites.interval_keys(texts) if type == Interval else texts
 
 
-def ordered(table: pa.Table, order: Sequence[tuple[str, Ordering]]) -> pa.Table:
+def sorted_rows(table: pa.Table, order: Sequence[tuple[str, Ordering]]) -> pa.Table:
     """A table in an order, given as column names with directions."""
     if not order or table.num_rows < 2:
         return table

@@ -2,6 +2,7 @@
 
 columns        converts rows, dicts, NumPy arrays, Arrow tables and pandas frames to columns
 composites     lists, structs, intervals and other values that no word holds, as texts
+computed_once  a property that is computed when it is first read
 dictionary     maps the id of a text back to the text
 frames         tables for pandas, Polars and Arrow, of whatever has one
 html           tables as HTML, for notebooks

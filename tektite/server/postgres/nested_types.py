@@ -18,7 +18,7 @@ NULL = b"\xff\xff\xff\xff"
 _SPECIAL = frozenset('{}",\\ \t\n\r\v\f')
 _RECORD_SPECIAL = frozenset('()",\\ \t\n\r\v\f')
 
-Write = Callable[[Any], bytes]
+WriteValue = Callable[[Any], bytes]
 
 
 def interval_text(value: Any) -> str:
@@ -92,7 +92,7 @@ def uuid_binary(value: str) -> bytes:
     return uuid.UUID(value).bytes
 
 
-def array_text(write: Write) -> Write:
+def array_text(write: WriteValue) -> WriteValue:
     """Writes lists, given what writes elements as text."""
 
     def written(values: list[Any]) -> bytes:
@@ -108,7 +108,7 @@ def _quoted(data: bytes, value: Any, special: frozenset[str]) -> bytes:
     return ('"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"').encode()
 
 
-def array_binary(write: Write, element: int) -> Write:
+def array_binary(write: WriteValue, element: int) -> WriteValue:
     """Writes lists, given what writes elements as binary and the number of their type."""
 
     def written(values: list[Any]) -> bytes:
@@ -120,7 +120,7 @@ def array_binary(write: Write, element: int) -> Write:
     return written
 
 
-def record_text(writers: list[Write]) -> Write:
+def record_text(writers: list[WriteValue]) -> WriteValue:
     """Writes structs, given what writes each field as text."""
 
     def written(value: Mapping[str, Any]) -> bytes:
@@ -134,7 +134,7 @@ def record_text(writers: list[Write]) -> Write:
     return written
 
 
-def record_binary(writers: list[Write], oids: list[int]) -> Write:
+def record_binary(writers: list[WriteValue], oids: list[int]) -> WriteValue:
     """Writes structs, given what writes each field as binary and the numbers of their types."""
 
     def written(value: Mapping[str, Any]) -> bytes:

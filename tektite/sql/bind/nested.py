@@ -16,7 +16,7 @@ from tektite.values.types import ListType, StructType
 if TYPE_CHECKING:
     from tektite.sql.bind.scalar import Scalars
 
-Builder = Callable[..., Expr]
+NestedBuilder = Callable[..., Expr]
 
 
 def is_list(scalars: Scalars, value: Expr, node: exp.Expr) -> bool:
@@ -107,7 +107,7 @@ def list_concat(scalars: Scalars, node: exp.ArrayConcat) -> Expr:
     return Expr("list_concat", tuple(coalesce(part, Expr("list")) for part in parts))
 
 
-def ordered(order: str) -> Builder:
+def ordered(order: str) -> NestedBuilder:
     return lambda value: Expr("list_order", (value,), (order,))
 
 
@@ -198,15 +198,15 @@ def as_json(value: Expr) -> Expr:
     return Expr("reinterpret", (value,), (types.Json,))
 
 
-def unary(op: str) -> tuple[int, Builder]:
+def unary(op: str) -> tuple[int, NestedBuilder]:
     return 1, lambda value: Expr(op, (value,))
 
 
-def binary(op: str) -> tuple[int, Builder]:
+def binary(op: str) -> tuple[int, NestedBuilder]:
     return 2, lambda one, other: Expr(op, (one, other))
 
 
-NAMED: dict[str, tuple[int, Builder]] = {
+NAMED: dict[str, tuple[int, NestedBuilder]] = {
     "row": (-1, row),
     "cardinality": unary("list_length"),
     **dict.fromkeys(("list_extract", "list_element", "array_extract"), binary("list_element")),
@@ -222,7 +222,7 @@ NAMED: dict[str, tuple[int, Builder]] = {
     **dict.fromkeys(("json_build_object", "jsonb_build_object"), (-1, built_object)),
 }
 """Functions that the parser knows by name alone: how many values they take (-1: any number), and what they are."""
-INTERNAL: dict[str, tuple[int, Builder]] = {
+INTERNAL: dict[str, tuple[int, NestedBuilder]] = {
     JSON_PAIR: (2, json_pair),
     JSON_OF_PAIRS: (1, lambda text: as_json(lit("{").concat(text, "}"))),
 }

@@ -91,7 +91,9 @@ def ordered_call(clause: ClauseContext, tree: exp.Expr, condition: Expr) -> Aggr
     return AggregateCall("first", chosen(value, condition), order=order)
 
 
-def as_list(clause: ClauseContext, tree: exp.Expr, call: AggregateCall, named: interned_aggregates.Named) -> Expr:
+def as_list(
+    clause: ClauseContext, tree: exp.Expr, call: AggregateCall, named: interned_aggregates.ColumnOfCall
+) -> Expr:
     """The column of ARRAY_AGG."""
     assert call.argument is not None
     value = call.argument

@@ -30,7 +30,7 @@ LITERALS = ("date", "timestamp", "time", "interval", "uuid", "blob", "json", "li
 
 
 class Context(Protocol):
-    """What surrounds an expression: it knows columns, and what to do with subqueries, aggregates and windows."""
+    """The context of an expression: resolves columns, subqueries, aggregates and windows."""
 
     def column(self, node: exp.Column) -> Expr:
         """The column that a name means."""
@@ -105,7 +105,7 @@ class Scalars:
         return conjunction(parts)
 
     def type(self, expression: Expr, node: exp.Expr) -> Type:
-        """The type of an expression; what is wrong with it is told with its place."""
+        """The type of an expression. An error points at its place."""
         if expression.op == "col" and expression.params[0] in self.columns:
             return self.columns[expression.params[0]][1]
         try:

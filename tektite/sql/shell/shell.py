@@ -18,7 +18,7 @@ from typing import Any, TextIO
 from tektite.engine.core import core_of
 from tektite.engine.subscription import Subscription
 from tektite.errors import IncorrectError, NotFoundError, TektiteError
-from tektite.query.row_order import ordered
+from tektite.query.row_order import sorted_rows
 from tektite.query.window_calls import Ordering
 from tektite.sql.parse.splitter import SplitStatement, is_blank, split
 from tektite.sql.shell.display import show
@@ -267,7 +267,7 @@ def sorted_snapshot(view: Any) -> Any:
     if getattr(core_of(view), "row_order", None) is not None:
         return table
     order = [(name, Ordering(name)) for name in table.schema.names]
-    return ordered(table, order)
+    return sorted_rows(table, order)
 
 
 class Frame:
