@@ -38,6 +38,10 @@ if TYPE_CHECKING:
 Form = Literal["json", "arrow"]
 """How a client wants tables."""
 
+TELLING = 1e-4
+"""Seconds that telling one subscriber counts for at most: it takes a tenth, and what a busy machine adds to that is no reason to
+let few subscribers wait.
+"""
 SHORT = 500
 """Rows up to which changes are encoded in the event loop: that takes about as long as a worker's turn."""
 
@@ -242,7 +246,8 @@ class SharedFeed:
             subscriber.deliver(changes)
         self._rested = time.monotonic()
         if changes.table.num_rows:
-            self._set_cost(0.8 * self.cost + 0.2 * (time.monotonic() - began))
+            taken = min(self._rested - began, TELLING * len(self.subscribers))
+            self._set_cost(0.8 * self.cost + 0.2 * taken)
         self._done += 1
         told, self._refreshing = self._refreshing, []
         for future in told:
