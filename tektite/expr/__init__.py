@@ -10,6 +10,7 @@ failures            the rows that a program fails on, found exactly
 fold                computes the constant parts of expressions
 free_functions      functions of expressions that are not methods
 functions           typing of casts and of functions of text, dates, timestamps and bits
+guards              a necessary condition of a filter, as intervals of one column
 interned_functions  typing of functions of intervals, lists, structs, JSON, moments and wide decimals
 interned_texts      functions of interned values, for many values at once
 interval_text       intervals and bytes as people write them
