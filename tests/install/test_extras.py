@@ -39,7 +39,7 @@ import warnings
 warnings.simplefilter("error", UserWarning)
 import pandas, tektite as tk
 from tektite.spark import session
-spark = session(workers=2)
+spark = session()
 rows = spark.createDataFrame(pandas.DataFrame({"a": [1, 2, 3]}))
 with tk.Engine(spark=spark) as engine:
     table = engine.create_table("t", {"a": tk.Int})
