@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from tektite.kernels.compile import inner
+from tektite.kernels.layout.columns import copy_words, fill_words, writer_of
 from tektite.kernels.layout.memory import load, read, store
 from tektite.kernels.layout.pages import address_of
-from tektite.kernels.layout.rows import copy_words, fill_words, writer_of
 from tektite.kernels.layout.scratch import keep, scratch
 
 write_measured = writer_of(load, measured=True)

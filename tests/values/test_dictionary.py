@@ -223,7 +223,7 @@ def test_each_kernel_is_compiled_for_its_one_signature() -> None:
 def test_ids_that_share_their_low_bits_spread_over_the_table() -> None:
     # What the owner of one shard of ids sees: without mixing, they would all start probing at a few slots.
     words = np.arange(1000, dtype=np.int64) << 40
-    homes = {strings._home(word, 64 - 11) for word in words}
+    homes = {strings.home_of(word, 64 - 11) for word in words}
     assert len(homes) > 500
 
 

@@ -16,6 +16,10 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
+LEAST = -(2**63)
+GREATEST = 2**63 - 1
+"""The least and the greatest word."""
+
 
 @intrinsic
 def load(typing_context: Any, address: Any, index: Any) -> Any:

@@ -14,9 +14,10 @@ from __future__ import annotations
 import numpy as np
 
 from tektite.kernels.compile import inner, kernel
+from tektite.kernels.layout.columns import copy_words
 from tektite.kernels.layout.memory import load, read, store
 from tektite.kernels.layout.pages import address_of, empty_words
-from tektite.kernels.layout.rows import address, copy_column, copy_words, count, new_head, set_stored, step_of, value
+from tektite.kernels.layout.rows import address, copy_column, count, new_head, set_stored, step_of, value
 from tektite.kernels.operators.limbs import LIMBS, limbs_of
 
 COUNT_PRESENT = 1

@@ -31,7 +31,8 @@ from tektite.kernels.layout.memory import bits_from_float, load, read, store
 from tektite.kernels.layout.rows import address, count, step_of, value
 from tektite.kernels.operators.limbs import LIMBS, limbs_word
 from tektite.kernels.operators.wide import product_high, sum_overflows, wide_add, wide_float
-from tektite.kernels.seek.keys import BLOCK, NULL
+from tektite.kernels.seek.keys import BLOCK
+from tektite.values.words import NULL
 
 COUNT = 0
 SUM = 1

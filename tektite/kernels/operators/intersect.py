@@ -46,7 +46,8 @@ from tektite.kernels.operators.extenders import (
     rows_of,
 )
 from tektite.kernels.operators.wide import product_overflows
-from tektite.kernels.seek.keys import NULL, gallop_word, word_end
+from tektite.kernels.seek.search import gallop_word, word_end
+from tektite.values.words import NULL
 
 # Fewer words than this are never put into a filter: a search among them touches one or two cache lines.
 FEW = 8

@@ -15,22 +15,17 @@ from typing import Any
 import numpy as np
 
 from tektite.kernels.compile import inner, kernel
+from tektite.kernels.layout.columns import all_same, copy_words
 from tektite.kernels.layout.memory import load, read, store
 from tektite.kernels.layout.pages import address_of, prefetch
 from tektite.kernels.layout.records import room
-from tektite.kernels.layout.rows import (
-    address,
-    copy_words,
-    count,
-    new_head,
-    set_constant,
-    set_stored,
-    step_of,
-)
+from tektite.kernels.layout.rows import address, count, new_head, set_constant, set_stored, step_of
 from tektite.kernels.layout.scratch import keep, scratch
 from tektite.kernels.operators.pairs import write_maxima, write_products
 from tektite.kernels.operators.wide import product_overflows
-from tektite.kernels.seek.keys import BLOCK, NULL, all_same, gallop_rows, gather_block, group_end, has_null, seek_block
+from tektite.kernels.seek.keys import BLOCK, gather_block, group_end, has_null, seek_block
+from tektite.kernels.seek.search import gallop_rows
+from tektite.values.words import NULL
 
 # The cursor that the caller keeps between calls, all 0 at first. DONE is 1 after the last chunk. PAIR is the pair of rows
 # objects, SMALL_ROW and LARGE_ROW are the next rows of its smaller and its larger side. A rectangle that the limit cut goes on

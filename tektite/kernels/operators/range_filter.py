@@ -14,25 +14,18 @@ from __future__ import annotations
 import numpy as np
 
 from tektite.kernels.compile import inner, kernel
-from tektite.kernels.layout.memory import load
+from tektite.kernels.layout.columns import all_same, copy_words, fill_words
+from tektite.kernels.layout.memory import GREATEST, load
 from tektite.kernels.layout.pages import address_of
 from tektite.kernels.layout.records import compare_records, room, sort_records
-from tektite.kernels.layout.rows import (
-    address,
-    copy_words,
-    count,
-    fill_words,
-    new_head,
-    set_constant,
-    set_stored,
-    step_of,
-    value,
-)
+from tektite.kernels.layout.rows import address, count, new_head, set_constant, set_stored, step_of, value
 from tektite.kernels.layout.scratch import keep, scratch
 from tektite.kernels.operators.pairs import write_maxima, write_products
 from tektite.kernels.operators.sources import SOURCE, head_of, next_keys, seek_sources, set_source, set_start, start_of
 from tektite.kernels.operators.wide import product_overflows, sum_overflows
-from tektite.kernels.seek.keys import BLOCK, GREATEST, NULL, all_same, gallop_from, gallop_word, has_null
+from tektite.kernels.seek.keys import BLOCK, has_null
+from tektite.kernels.seek.search import gallop_from, gallop_word
+from tektite.values.words import NULL
 
 # Flags of a comparison. ABOVE: rows pass from the bound upwards, not up to it. BEHIND: the step lies behind the rows
 # that equal the bound, not before them. FLOATS: words are those of floats, of which -0.0 and 0.0 are equal.

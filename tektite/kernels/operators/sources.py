@@ -19,7 +19,8 @@ from tektite.kernels.compile import inner
 from tektite.kernels.layout.memory import load, read, store
 from tektite.kernels.layout.pages import prefetch
 from tektite.kernels.layout.rows import address, count, step_of, value
-from tektite.kernels.seek.keys import BLOCK, compare_rows, gather_block, group_end, seek_block
+from tektite.kernels.seek.keys import BLOCK, gather_block, group_end, seek_block
+from tektite.kernels.seek.search import compare_rows
 
 SOURCE = 6
 """Words that a table has for each source."""
