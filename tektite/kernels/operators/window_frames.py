@@ -10,6 +10,8 @@ from __future__ import annotations
 import numpy as np
 
 from tektite.kernels.compile import kernel
+from tektite.kernels.layout.memory import load, store
+from tektite.kernels.layout.scratch import keep, scratch
 from tektite.kernels.operators.aggregate import float_word
 from tektite.kernels.operators.limbs import DIGITS, LIMBS, limbs_of, limbs_word
 from tektite.kernels.operators.wide import wide_add, wide_float
@@ -24,8 +26,9 @@ def frame_totals(words, low, high, kind, limit, divisor, out):
 
     The average of integers is divided by `divisor`. Returns a row whose sum leaves -limit..limit, or -1.
     """
-    limbs = np.zeros(LIMBS if kind == SUM_FLOAT or kind == AVG_FLOAT else 1, np.int64)
-    digits = np.empty(DIGITS, np.int64)
+    memory, (limbs, digits) = scratch((LIMBS, DIGITS))
+    for k in range(LIMBS):
+        store(limbs, k, 0)
     sum_high = 0
     sum_low = 0
     present = 0
@@ -47,11 +50,11 @@ def frame_totals(words, low, high, kind, limit, divisor, out):
                 sum_high, sum_low = wide_add(sum_high, sum_low, more >> 63, more)
             elif kind == SUM_FLOAT or kind == AVG_FLOAT:
                 at, first, second, third = limbs_of(word)
-                limbs[at] += sign * first
+                store(limbs, at, load(limbs, at) + sign * first)
                 if second != 0:
-                    limbs[at + 1] += sign * second
+                    store(limbs, at + 1, load(limbs, at + 1) + sign * second)
                 if third != 0:
-                    limbs[at + 2] += sign * third
+                    store(limbs, at + 2, load(limbs, at + 2) + sign * third)
         if kind == COUNT:
             out[i] = present
         elif present == 0:
@@ -63,7 +66,8 @@ def frame_totals(words, low, high, kind, limit, divisor, out):
         elif kind == AVG:
             out[i] = float_word(wide_float(sum_high, sum_low) / present / divisor)
         else:
-            out[i] = limbs_word(limbs, 0, 1 if kind == SUM_FLOAT else present, digits)
+            out[i] = limbs_word(limbs, 1 if kind == SUM_FLOAT else present, digits)
+    keep(memory)
     return -1
 
 
