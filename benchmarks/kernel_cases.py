@@ -8,7 +8,9 @@ measure the kernels of another checkout.
 from __future__ import annotations
 
 import hashlib
+import importlib
 import json
+import pkgutil
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -17,27 +19,38 @@ from typing import Any
 
 import numpy as np
 
-from tektite.kernels.layout.input_heads import arriving_rows
-from tektite.kernels.layout.rows import copy_out, head_of_array, select_columns
-from tektite.kernels.merge import state as fields
-from tektite.kernels.merge.merge import advance_merges, merge_rows, merged_head, open_merge
-from tektite.kernels.operators import aggregate
-from tektite.kernels.operators import range_filter as ranges
-from tektite.kernels.operators.accumulate import COUNT_PRESENT, SUM_INT, accumulate, explode
-from tektite.kernels.operators.collect import collect, settle
-from tektite.kernels.operators.groups import accumulate_groups
-from tektite.kernels.operators.intersect import intersect
-from tektite.kernels.operators.join import JOIN_STATE, join
-from tektite.kernels.operators.reduce import AT_LEAST, FIRST, LINEAR, reduce
-from tektite.kernels.operators.upsert import first_negative, first_repeated, resolve
-from tektite.kernels.seek.candidates import find_candidates, numbered_keys
-from tektite.kernels.seek.route import partition_moments, route, scale, shift, split_epoch
-from tektite.kernels.sort.build import build
+import tektite.kernels
 
 Words = np.ndarray[Any, np.dtype[np.int64]]
 Results = Sequence[Any]
 Case = Callable[[], Results]
 """Calls kernels. Of a tuple among the results the last element is what counts: the others are memory that it uses."""
+
+
+def named(name: str) -> Any:
+    """A kernel or a constant by its name, whatever module has it: another checkout may have it elsewhere."""
+    for module in pkgutil.walk_packages(tektite.kernels.__path__, prefix="tektite.kernels."):
+        if not module.ispkg and hasattr(found := importlib.import_module(module.name), name):
+            return getattr(found, name)
+    raise LookupError(f"no module of {tektite.kernels.__path__} has a {name}")
+
+
+accumulate, accumulate_groups, explode = named("accumulate"), named("accumulate_groups"), named("explode")
+advance_merges, merge_rows, merged_head = named("advance_merges"), named("merge_rows"), named("merged_head")
+open_merge = named("open_merge")
+arriving_rows, copy_out, head_of_array = named("arriving_rows"), named("copy_out"), named("head_of_array")
+select_columns = named("select_columns")
+build, route, split_epoch = named("build"), named("route"), named("split_epoch")
+partition_moments, scale, shift = named("partition_moments"), named("scale"), named("shift")
+collect, reduce, settle = named("collect"), named("reduce"), named("settle")
+find_candidates, intersect, numbered_keys = named("find_candidates"), named("intersect"), named("numbered_keys")
+first_negative, first_repeated, resolve = named("first_negative"), named("first_repeated"), named("resolve")
+join, JOIN_STATE = named("join"), named("JOIN_STATE")
+COUNT_PRESENT, SUM_INT = named("COUNT_PRESENT"), named("SUM_INT")
+operators = importlib.import_module("tektite.kernels.operators.reduce")
+aggregate = importlib.import_module("tektite.kernels.operators.aggregate")
+fields = importlib.import_module("tektite.kernels.merge.state")
+ranges = importlib.import_module("tektite.kernels.operators.range_filter")
 
 CASES: dict[str, Callable[[int], Case]] = {}
 HELD = 1_000_000
@@ -274,13 +287,13 @@ COUNT = words(aggregate.COUNT, 0, 0, 0, 0)
 def reduce_count(size: int) -> Case:
     work = batch(drawn(size, HELD, 9), 5, drawn(size, 2, 8) * 2 - 1)
     held = held_keys()
-    return reduce_case(work, table(*held, work), table(*held), words(1, 1, 1, 1, 1, 1, 0, LINEAR), COUNT)
+    return reduce_case(work, table(*held, work), table(*held), words(1, 1, 1, 1, 1, 1, 0, operators.LINEAR), COUNT)
 
 
 @case
 def reduce_load(size: int) -> Case:
     work = batch(drawn(size, HELD, 9), 5, 1)
-    return reduce_case(work, table(work), NOTHING, words(1, 1, 1, 1, 1, 1, 0, LINEAR), COUNT)
+    return reduce_case(work, table(work), NOTHING, words(1, 1, 1, 1, 1, 1, 0, operators.LINEAR), COUNT)
 
 
 @case
@@ -288,21 +301,21 @@ def reduce_sum(size: int) -> Case:
     work = batch(drawn(size, HELD // 4, 9), drawn(size, 1_000, 10), 5, drawn(size, 2, 8) * 2 - 1)
     held = held_values()
     params = words(aggregate.SUM_VALUE, 0, 0, 0, 0, aggregate.COUNT, 0, 0, 0, 0)
-    return reduce_case(work, table(*held, work), table(*held), words(1, 2, 1, 1, 1, 2, 0, LINEAR), params)
+    return reduce_case(work, table(*held, work), table(*held), words(1, 2, 1, 1, 1, 2, 0, operators.LINEAR), params)
 
 
 @case
 def reduce_min(size: int) -> Case:
     work = batch(drawn(size, HELD // 4, 9), drawn(size, 1_000, 10), 5, drawn(size, 2, 8) * 2 - 1)
     held = held_values()
-    return reduce_case(work, table(*held, work), table(*held), words(1, 2, 1, 1, 1, 1, 0, FIRST), words(1, 0))
+    return reduce_case(work, table(*held, work), table(*held), words(1, 2, 1, 1, 1, 1, 0, operators.FIRST), words(1, 0))
 
 
 @case
 def reduce_top(size: int) -> Case:
     work = batch(drawn(size, HELD // 4, 9), drawn(size, 1_000, 10), 5, drawn(size, 2, 8) * 2 - 1)
     held = held_values()
-    return reduce_case(work, table(*held, work), table(*held), words(1, 2, 1, 1, 1, 1, 0, FIRST), words(3, 0))
+    return reduce_case(work, table(*held, work), table(*held), words(1, 2, 1, 1, 1, 1, 0, operators.FIRST), words(3, 0))
 
 
 @cache
@@ -317,7 +330,9 @@ def held_in_loop() -> tuple[Part, Part]:
 def reduce_distinct_in_loop(size: int) -> Case:
     given, shown = held_in_loop()
     work = batch(drawn(size, HELD, 9), 5, 3, 1, times=2)
-    return reduce_case(work, table(given, work), table(shown), words(1, 1, 2, 2, 1, 0, 1, AT_LEAST), words(1), words(3))
+    return reduce_case(
+        work, table(given, work), table(shown), words(1, 1, 2, 2, 1, 0, 1, operators.AT_LEAST), words(1), words(3)
+    )
 
 
 @case
@@ -327,7 +342,9 @@ def reduce_min_in_loop(size: int) -> Case:
     reached = np.unique(nodes)
     shown = batch(reached, 1, 0, 0, 1, times=2)
     work = batch(drawn(size, HELD, 9), 4, 5, 3, 1, times=2)
-    return reduce_case(work, table(given, work), table(shown), words(1, 2, 2, 2, 1, 1, 1, FIRST), words(1, 0), words(3))
+    return reduce_case(
+        work, table(given, work), table(shown), words(1, 2, 2, 2, 1, 1, 1, operators.FIRST), words(1, 0), words(3)
+    )
 
 
 @case
@@ -335,7 +352,7 @@ def reduce_epochs(size: int) -> Case:
     work = batch(drawn(size, size // 4 + 1, 9), drawn(size, 20, 10), drawn(size, 2, 8) * 2 - 1)
     held = held_keys()
     at, widths, new, old = table(work), words(1), table(*held, work), table(*held)
-    shape = words(1, 1, 1, 1, 1, 1, 0, LINEAR)
+    shape = words(1, 1, 1, 1, 1, 1, 0, operators.LINEAR)
     return lambda: (reduce(at, widths, new, old, shape, COUNT, NOTHING, 0, 20)[:2],)
 
 
