@@ -18,14 +18,19 @@ from typing import Any
 import tektite as tk
 from tektite import errors
 from tektite.engine.reading import ReadableCollection
+from tektite.engine.system.relations import SYSTEM
 from tektite.query.former_names import without_former
 
 FOLDER = Path(__file__).parent / "api"
 PAGES: dict[str, tuple[str, tuple[str, ...]]] = {
-    "engine": ("Engine, sessions and storage", ("Engine", "Session", "Transaction", "Storage", "Held", "Index", "IndexInfo")),
+    "engine": (
+        "Engine, sessions and storage",
+        ("Engine", "Session", "Transaction", "Storage", "Held", "Index", "IndexInfo", "Profile", "OperatorProfile"),
+    ),
     "tables-and-views": ("Tables and views", ("Table", "View", "ReadableCollection")),
     "subscriptions": ("Subscriptions", ("Subscription", "Delta", "Change", "Listener")),
-    "queries": ("Queries", ("Collection", "Grouped", "Loop", "LoopVariable", "match")),
+    "clients": ("Clients of a server", ("connect", "connect_async")),
+    "queries": ("Queries", ("Collection", "Grouped", "Loop", "LoopVariable", "match", "ArgumentQuery")),
     "expressions": (
         "Expressions",
         ("Expr", "col", "lit", "when", "coalesce", "concat", "greatest", "least", "hash64", "truncdiv", "truncmod"),
@@ -49,6 +54,15 @@ PAGES: dict[str, tuple[str, tuple[str, ...]]] = {
 """Pages by file name: a title, and the names on it. Every name of `tektite.__all__` is on one."""
 
 
+INTERNAL = frozenset({
+    "Expr.args", "Expr.op", "Expr.params", "Expr.fingerprint", "Expr.columns", "Expr.walk", "Expr.substitute", "Expr.replaced",
+    "Schema.decode_rows", "Schema.encode_ints", "Schema.int_columns", "Schema.decode", "Schema.encode",
+    "Storage.of", "Storage.open", "Subscription.lock", "Listener.lock",
+    "Transaction.lock", "Transaction.write", "Transaction.forget", "Transaction.seen",
+})  # fmt: skip
+"""Members without an underscore that languages, loads and executors use, and programs do not."""
+
+
 HEAD = """# Generated reference
 
 Every public name with its parameters, defaults, errors and examples, from the code. The tables of the
@@ -65,10 +79,25 @@ def public(name: str) -> Any:
 def pages() -> dict[Path, str]:
     """The text of each page."""
     found = {FOLDER / f"{file}.md": page(title, names) for file, (title, names) in PAGES.items()}
+    found[FOLDER / "system-relations.md"] = system_relations()
     listed = "".join(f"| [{title}]({file}.md) | {', '.join(f'`{name}`' for name in names)} |\n"
                      for file, (title, names) in PAGES.items())  # fmt: skip
+    listed += (
+        "| [System relations](system-relations.md) | `system.views` and others: what an engine says about itself |\n"
+    )
     found[FOLDER / "index.md"] = f"{HEAD}| page | names |\n|---|---|\n{listed}"
     return found
+
+
+def system_relations() -> str:
+    """The page of the relations that an engine keeps about itself."""
+    parts = [
+        "# System relations\n\nWhat an engine says about itself, as tables: see [look inside](../how-to/look-inside.md).\n"
+    ]
+    for name, relation in SYSTEM.items():
+        parts.append(f"## `{name}`\n\n{relation.about[0].upper()}{relation.about[1:]}.\n\n| column | type |\n|---|---|")
+        parts.append("\n".join(f"| `{column}` | {type} |" for column, type in relation.columns.items()) + "\n")
+    return "\n".join(parts)
 
 
 def page(title: str, names: tuple[str, ...]) -> str:
@@ -88,12 +117,15 @@ def page(title: str, names: tuple[str, ...]) -> str:
 
 
 def class_section(name: str, kind: type) -> Iterator[str]:
-    """A class, then its own methods and properties."""
-    bases = [base.__name__ for base in kind.__mro__[1:] if base.__name__ in {*tk.__all__, "ReadableCollection"}]
+    """A class, then its methods and properties: its own, and those of bases that have no page."""
+    documented = {*tk.__all__, "ReadableCollection"}
+    bases = [base.__name__ for base in kind.__mro__[1:] if base.__name__ in documented]
+    parts = [kind, *(base for base in kind.__mro__[1:] if _is_part(base, documented))]
+    own = dict.fromkeys(each for part in parts for each in vars(part) if is_public(name, each))
     yield entry(
         f"## `tk.{name}", kind, f"Also has what {' and '.join(f'`{base}`' for base in bases)} has." if bases else ""
     )
-    for member in without_former(kind, [each for each in vars(kind) if not each.startswith("_")]):
+    for member in without_former(kind, list(own)):
         found = inspect.getattr_static(kind, member)
         if isinstance(found, property):
             yield f"### `{name}.{member}`\n\n{prose(found.fget)}\n"
@@ -101,6 +133,16 @@ def class_section(name: str, kind: type) -> Iterator[str]:
             yield entry(f"### `{name}.{member}", found.__func__)
         elif inspect.isfunction(found):
             yield entry(f"### `{name}.{member}", found)
+
+
+def is_public(name: str, member: str) -> bool:
+    """Whether a member of a class is for programs."""
+    return not member.startswith("_") and f"{name}.{member}" not in INTERNAL
+
+
+def _is_part(base: type, documented: set[str]) -> bool:
+    """Whether a class is one of ours that only holds methods of others."""
+    return base.__module__.startswith("tektite.") and base.__name__ not in documented
 
 
 def entry(heading: str, found: Any, note: str = "") -> str:

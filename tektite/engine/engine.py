@@ -1,14 +1,13 @@
-"""Engine as users hold it: inputs, views, the arrangements they share, SQL, Datalog and Spark.
+"""Engine as users hold it: inputs, views, the arrangements they share, time and storage. `languages` has its SQL and Datalog.
 
-Languages and Spark are imported by the methods that need them, so that `import tektite` loads neither.
+Spark is imported by the methods that need it, so that `import tektite` does not load it.
 """
 
 from __future__ import annotations
 
 import datetime
-import gc
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self, get_args
 
@@ -16,40 +15,41 @@ import pyarrow as pa
 
 from tektite.dataflow.journal import Sweep
 from tektite.engine.catalog import RecordingCatalog
+from tektite.engine.constants import given_values
 from tektite.engine.constraints import check_time
 from tektite.engine.core import core_of
 from tektite.engine.declarations import IfExists, Mode, create_table, create_view, table_description
 from tektite.engine.engine_core import EngineCore, by_name
 from tektite.engine.former_tables import keyword_schema, table_options
 from tektite.engine.holds import Held, Index, IndexInfo
+from tektite.engine.input_core import InputCore
+from tektite.engine.languages import LanguageMethods
 from tektite.engine.lock import guarded_by_core
+from tektite.engine.profile import Profile, profiled
 from tektite.engine.session import Session, Transaction
 from tektite.engine.table import Table
 from tektite.engine.ticker import Ticker, seconds_from
 from tektite.engine.view import View
+from tektite.engine.view_core import ViewCore
 from tektite.errors import ConflictError, IncorrectError, TektiteError
 from tektite.expr.other_names import advice
 from tektite.kernels.ready import ensure_compiled
-from tektite.query.collection import ROUND_LIMIT, Collection
+from tektite.query.collection import Collection
 from tektite.query.columns import column_numbers
 from tektite.query.former_names import former_name, former_options, without_former
-from tektite.query.match import Joins
-from tektite.runtime import allocator
 from tektite.runtime.memory_limit import bytes_from
 from tektite.storage.open_storage import Position
 from tektite.storage.options import Storage
 from tektite.storage.partition import Move, move_here
 from tektite.trace.trace import Hold
+from tektite.values.html import html_table, html_text
 from tektite.values.schema import Schema
-from tektite.values.types import Int, Type
+from tektite.values.types import Type
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from tektite.datalog.evaluate.attributes import Attribute
-    from tektite.datalog.evaluate.program import Program
-    from tektite.datalog.evaluate.queries import Query
-    from tektite.sql import Result
 
 Merging = Literal["eager", "default", "lazy"]
 """How eagerly traces are merged."""
@@ -72,7 +72,7 @@ OTHER_NAMES = {
 """What other libraries call the methods of an engine."""
 
 
-class Engine:
+class Engine(LanguageMethods):
     """Keeps standing queries up to date in this process, and lets them share the indexes they need.
 
     `workers` is the number of shards, each maintained by a thread (one, or as many as are stored, where left out); answers do
@@ -125,9 +125,7 @@ class Engine:
         ticks = None if clock is None else seconds_from(clock)
         self._spark = spark
         self._attributes: dict[str, Attribute] = {}
-        if ensure_compiled():
-            gc.collect()  # loading kernels leaves cycles behind
-            allocator.trim()
+        ensure_compiled()
         self._core = core = EngineCore(
             self,
             workers,
@@ -148,12 +146,22 @@ class Engine:
 
     @property
     def workers(self) -> int:
-        """The number of shards, each maintained by a thread."""
+        """The number of shards, each maintained by a thread.
+
+        >>> import tektite as tk
+        >>> tk.Engine(workers=2).workers
+        2
+        """
         return self._core.workers
 
     @property
     def spark(self) -> SparkSession | None:
-        """The Spark session that the engine was given, if it was."""
+        """The Spark session that the engine was given, if it was.
+
+        >>> import tektite as tk
+        >>> tk.Engine().spark is None
+        True
+        """
         return self._spark
 
     # ------------------------------------------------------------------ inputs and time
@@ -227,7 +235,17 @@ class Engine:
     @property
     @guarded_by_core
     def next_epoch(self) -> int:
-        """The epoch that the next commit closes. All before it can be read."""
+        """The epoch that the next commit closes. All before it can be read.
+
+        >>> import tektite as tk
+        >>> engine = tk.Engine()
+        >>> sales = engine.create_table("sales", {"shop": str, "amount": int})
+        >>> engine.next_epoch
+        0
+        >>> _ = sales.insert([("north", 3), ("south", 5)])
+        >>> engine.next_epoch
+        1
+        """
         return self._core.epoch
 
     @property
@@ -245,12 +263,30 @@ class Engine:
         `positions` says, by the name of a source, how far these epochs cover it
         (any dict that JSON can hold): they become durable together with the epochs, and are found in `positions` at the
         next start.
+
+        >>> import tektite as tk
+        >>> engine = tk.Engine(autocommit=False)
+        >>> sales = engine.create_table("sales", {"shop": str, "amount": int})
+        >>> sales.insert([("north", 3)])
+        >>> time = engine.advance()
+        >>> time, sales.rows(time)
+        (0, [('north', 3)])
         """
         self._core.check_no_transaction()
         return self._core.commit(self._core.writes, to, positions)
 
     def session(self) -> Session:
-        """A session of its own, for a thread, a task or a connection: with it, transactions do not meet those of others."""
+        """A session of its own, for a thread, a task or a connection: with it, transactions do not meet those of others.
+
+        >>> import tektite as tk
+        >>> engine = tk.Engine()
+        >>> sales = engine.create_table("sales", {"shop": str, "amount": int})
+        >>> with engine.session() as one:
+        ...     with one.transaction():
+        ...         _ = sales.insert([("north", 3)])
+        >>> sales.rows()
+        [('north', 3)]
+        """
         self._core.check_running()
         return Session(self._core)
 
@@ -276,22 +312,64 @@ class Engine:
             yield begun
 
     def run(self) -> bool:
-        """Give every view one more turn; whether all of them are up to date."""
+        """Give every view one more turn; whether all of them are up to date.
+
+        >>> import tektite as tk
+        >>> engine = tk.Engine()
+        >>> sales = engine.create_table("sales", {"shop": str, "amount": int})
+        >>> totals = engine.create_view("totals", sales.group_by("shop").agg(tk.sum("amount")))
+        >>> _ = sales.insert([("north", 3), ("south", 5)])
+        >>> while not engine.run():
+        ...     pass
+        >>> totals.current
+        True
+        """
         return self._core.run()
 
     def settle(self) -> None:
-        """Bring every view up to date, whatever time that takes."""
+        """Bring every view up to date, whatever time that takes.
+
+        >>> import tektite as tk
+        >>> engine = tk.Engine()
+        >>> sales = engine.create_table("sales", {"shop": str, "amount": int})
+        >>> totals = engine.create_view("totals", sales.group_by("shop").agg(tk.sum("amount")))
+        >>> _ = sales.insert([("north", 3), ("south", 5)])
+        >>> engine.settle()
+        >>> totals.current
+        True
+        """
         while not self.run():
             pass
 
     def finish(self, view: View) -> None:
-        """Bring one view up to date with the epochs that are closed."""
+        """Bring one view up to date with the epochs that are closed.
+
+        >>> import tektite as tk
+        >>> engine = tk.Engine()
+        >>> sales = engine.create_table("sales", {"shop": str, "amount": int})
+        >>> totals = engine.create_view("totals", sales.group_by("shop").agg(tk.sum("amount")))
+        >>> _ = sales.insert([("north", 3), ("south", 5)])
+        >>> engine.finish(totals)
+        >>> totals.time
+        0
+        """
         self._core.finish(core_of(view))
 
     @property
     def progress(self) -> list[Sweep]:
         """The last sweeps: which views and shared arrangements were brought up to which epoch, of how many rows, where that ran
         and why, and how long it took. An engine without Spark takes them down from the first call on.
+
+        >>> import tektite as tk
+        >>> engine = tk.Engine()
+        >>> sales = engine.create_table("sales", {"shop": str, "amount": int})
+        >>> totals = engine.create_view("totals", sales.group_by("shop").agg(tk.sum("amount")))
+        >>> engine.progress
+        []
+        >>> _ = sales.insert([("north", 3), ("south", 5)])
+        >>> _ = totals.rows()
+        >>> engine.progress[-1].rows
+        2
         """
         return list(self._core.coordinator.watch().sweeps)
 
@@ -316,9 +394,35 @@ class Engine:
         """`next_epoch`, by a former name."""
         return self.next_epoch
 
+    def profile(self) -> AbstractContextManager[Profile]:
+        """Counts what every operator does within a block: how long it runs, and how many rows it receives and sends.
+
+        >>> import tektite as tk
+        >>> engine = tk.Engine()
+        >>> sales = engine.create_table("sales", {"shop": str, "amount": int})
+        >>> totals = engine.create_view("totals", sales.group_by("shop").agg(tk.sum("amount")))
+        >>> with engine.profile() as profile:
+        ...     _ = sales.insert([("north", 3), ("south", 5)])
+        >>> sum(operator.runs for operator in profile.operators) > 0
+        True
+        """
+        return profiled(self._core)
+
     @property
     def durable(self) -> int:
-        """The first epoch that a crash would lose: all before it are in the storage. 0 without one."""
+        """The first epoch that a crash would lose: all before it are in the storage. 0 without one.
+
+        >>> import tektite as tk
+        >>> import tempfile
+        >>> engine = tk.Engine(storage=tempfile.mkdtemp())
+        >>> sales = engine.create_table("sales", {"shop": str, "amount": int})
+        >>> _ = sales.insert([("north", 3), ("south", 5)])
+        >>> engine.sync()
+        1
+        >>> engine.durable
+        1
+        >>> engine.close()
+        """
         return self._core.durable
 
     def sync(self, timeout: float | None = None) -> int:
@@ -326,12 +430,32 @@ class Engine:
         that have fallen behind are brought up to date before.
 
         If the storage cannot be written, an error says why; what waits is kept in memory and tried again.
+
+        >>> import tektite as tk
+        >>> import tempfile
+        >>> engine = tk.Engine(storage=tempfile.mkdtemp())
+        >>> sales = engine.create_table("sales", {"shop": str, "amount": int})
+        >>> _ = sales.insert([("north", 3), ("south", 5)])
+        >>> engine.sync(timeout=60)
+        1
+        >>> engine.close()
         """
         return self._core.sync(timeout)
 
     @property
     def positions(self) -> dict[str, dict[str, Any]]:
-        """The positions of sources as they were last given to `advance`, by this process or one before it."""
+        """The positions of sources as they were last given to `advance`, by this process or one before it.
+
+        >>> import tektite as tk
+        >>> import tempfile
+        >>> engine = tk.Engine(storage=tempfile.mkdtemp(), autocommit=False)
+        >>> sales = engine.create_table("sales", {"shop": str, "amount": int})
+        >>> sales.insert([("north", 3)])
+        >>> _ = engine.advance(positions={"orders.csv": {"line": 17}})
+        >>> engine.positions
+        {'orders.csv': {'line': 17}}
+        >>> engine.close()
+        """
         storage = self._core.storage
         return {} if storage is None else dict(storage.positions)
 
@@ -368,13 +492,31 @@ class Engine:
         return create_view(self._core, name, found, order_by, keep, if_exists, _limit(limit))
 
     def drop_table(self, name: str, *, if_exists: bool = False) -> None:
-        """Remove a table that nothing reads, and what was stored of it. With `if_exists` it need not be there."""
+        """Remove a table that nothing reads, and what was stored of it. With `if_exists` it need not be there.
+
+        >>> import tektite as tk
+        >>> engine = tk.Engine()
+        >>> sales = engine.create_table("sales", {"shop": str, "amount": int})
+        >>> engine.drop_table("sales")
+        >>> engine.tables
+        ()
+        >>> engine.drop_table("sales", if_exists=True)
+        """
         if name in self.tables or not if_exists:
             self.table(name)
             self.drop(name)
 
     def drop_view(self, name: str, *, if_exists: bool = False) -> None:
-        """Remove a view, and everything that only it used. With `if_exists` it need not be there."""
+        """Remove a view, and everything that only it used. With `if_exists` it need not be there.
+
+        >>> import tektite as tk
+        >>> engine = tk.Engine()
+        >>> sales = engine.create_table("sales", {"shop": str, "amount": int})
+        >>> totals = engine.create_view("totals", sales.group_by("shop").agg(tk.sum("amount")))
+        >>> engine.drop_view("totals")
+        >>> engine.views
+        ()
+        """
         if name in self.views or not if_exists:
             self.view(name)
             self.drop(name)
@@ -414,12 +556,49 @@ class Engine:
 
     @guarded_by_core
     def explain(self, collection: Collection) -> str:
-        """How a collection would be kept up to date: join strategies and orders, and the arrangements it would read."""
+        """How a collection would be kept up to date: join strategies and orders, and the arrangements it would read.
+
+        >>> import tektite as tk
+        >>> engine = tk.Engine()
+        >>> sales = engine.create_table("sales", {"shop": str, "amount": int})
+        >>> print(engine.explain(sales.filter(tk.col("amount") > 3)))
+        plan
+          filter amount > 3  (about 1 rows)
+            read sales  (about 1 rows)
+        """
         return self._core.catalog.explain(collection.operator)
 
     def collect(self, collection: Collection) -> pa.Table:
-        """The rows of a query as of the last closed epoch, computed once; what `Collection.collect` returns."""
+        """The rows of a query as of the last closed epoch, computed once; what `Collection.collect` returns.
+
+        >>> import tektite as tk
+        >>> engine = tk.Engine()
+        >>> sales = engine.create_table("sales", {"shop": str, "amount": int})
+        >>> _ = sales.insert([("north", 3), ("south", 5)])
+        >>> engine.collect(sales.filter(tk.col("amount") > 3)).to_pylist()
+        [{'shop': 'south', 'amount': 5}]
+        """
         return self._core.collect(collection)
+
+    @guarded_by_core
+    def values(self, data: Any, schema: Schema | Mapping[str, Any] | pa.Schema | None = None) -> Collection:
+        """A collection that always holds the given rows: a mapping of columns, a list of dicts, an Arrow table or a data frame.
+        Their types are those that Arrow finds, or those of `schema`, which rows without names need.
+
+        The rows are part of the query. Many rows, and rows that change, belong in a table.
+
+        >>> import tektite as tk
+        >>> engine = tk.Engine()
+        >>> rates = engine.values({"currency": ["EUR", "SEK"], "rate": [1.0, 0.09]})
+        >>> sales = engine.create_table("sales", {"currency": str, "amount": int})
+        >>> _ = sales.insert([("SEK", 200), ("EUR", 3)])
+        >>> euros = sales.join(rates, on="currency").select(euros=tk.col("amount") * tk.col("rate"))
+        >>> euros.agg(tk.sum("euros")).collect().to_pylist()
+        [{'euros': 21.0}]
+        >>> engine.values([(1, "one")], {"n": int, "name": str})
+        <Collection (n: int, name: string)>
+        """
+        return given_values(self, data, schema)
 
     @property
     @guarded_by_core
@@ -443,36 +622,91 @@ class Engine:
 
     @guarded_by_core
     def drop(self, name: str) -> None:
-        """Remove a view, and everything that only it used; or an input that nothing reads. What was stored of it goes too."""
+        """Remove a view, and everything that only it used; or an input that nothing reads. What was stored of it goes too.
+
+        >>> import tektite as tk
+        >>> engine = tk.Engine()
+        >>> sales = engine.create_table("sales", {"shop": str, "amount": int})
+        >>> totals = engine.create_view("totals", sales.group_by("shop").agg(tk.sum("amount")))
+        >>> engine.drop("totals")
+        >>> engine.views
+        ()
+        """
         if name not in self._core.inputs:
             self.view(name)  # a rule's view that nobody has asked for, too, is one that can be dropped
         self._core.drop(name)
 
     @guarded_by_core
     def view(self, name: str) -> View:
-        """A view by its name; a predicate that rules were registered for is built if nobody has asked for it yet."""
+        """A view by its name; a predicate that rules were registered for is built if nobody has asked for it yet.
+
+        >>> import tektite as tk
+        >>> engine = tk.Engine()
+        >>> sales = engine.create_table("sales", {"shop": str, "amount": int})
+        >>> totals = engine.create_view("totals", sales.group_by("shop").agg(tk.sum("amount")))
+        >>> _ = sales.insert([("north", 3), ("south", 5)])
+        >>> engine.view("totals").lookup("north")
+        [('north', 3)]
+        """
         found = None if name in self._core.views else self._core.hooks.build_view(name)
         return by_name(self._core.views, name, "view").facade if found is None else found
 
     def table(self, name: str) -> Table:
-        """An input by its name."""
-        return by_name(self._core.inputs, name, "table").facade
+        """A table by its name, also one that says something about the engine itself, such as `system.views`.
+
+        >>> import tektite as tk
+        >>> engine = tk.Engine()
+        >>> sales = engine.create_table("sales", {"shop": str, "amount": int})
+        >>> _ = sales.insert([("north", 3), ("south", 5)])
+        >>> sorted(engine.table("sales").rows())
+        [('north', 3), ('south', 5)]
+        >>> engine.table("system.tables").select("name", "rows").collect().to_pylist()
+        [{'name': 'sales', 'rows': 2}]
+        """
+        system = self._core.system.table(name)
+        return by_name(self._core.inputs, name, "table").facade if system is None else system
 
     @property
     @guarded_by_core
     def views(self) -> tuple[str, ...]:
-        """The names of all views."""
+        """The names of all views.
+
+        >>> import tektite as tk
+        >>> engine = tk.Engine()
+        >>> sales = engine.create_table("sales", {"shop": str, "amount": int})
+        >>> totals = engine.create_view("totals", sales.group_by("shop").agg(tk.sum("amount")))
+        >>> engine.views
+        ('totals',)
+        """
         return tuple(name for name in self._core.views if not name.startswith("__"))
 
     @property
     @guarded_by_core
     def tables(self) -> tuple[str, ...]:
-        """The names of all tables."""
-        return tuple(name for name in self._core.inputs if not name.startswith("__"))
+        """The names of all tables.
+
+        >>> import tektite as tk
+        >>> engine = tk.Engine()
+        >>> sales = engine.create_table("sales", {"shop": str, "amount": int})
+        >>> engine.tables
+        ('sales',)
+        """
+        known = self._core.system.names()
+        return tuple(name for name in self._core.inputs if not name.startswith("__") and name not in known)
 
     @guarded_by_core
     def hold(self, what: Table | View, at: int | None = None) -> Held:
-        """Keep every time from `at` on (the last closed epoch, where left out) readable until the hold is released."""
+        """Keep every time from `at` on (the last closed epoch, where left out) readable until the hold is released.
+
+        >>> import tektite as tk
+        >>> engine = tk.Engine()
+        >>> sales = engine.create_table("sales", {"shop": str, "amount": int})
+        >>> time = sales.insert([("north", 3)])
+        >>> with engine.hold(sales, time):
+        ...     _ = sales.insert([("south", 5)])
+        ...     print(sales.rows(time), len(sales))
+        [('north', 3)] 2
+        """
         if not isinstance(what, Table | View):
             raise IncorrectError(f"what is held is an input or a view, not {what!r}")
         if at is not None:
@@ -529,7 +763,15 @@ class Engine:
 
     @guarded_by_core
     def indexes(self, of: Table | View | None = None) -> list[IndexInfo]:
-        """Every shared index, with its size and its readers; or those of one table or view."""
+        """Every shared index, with its size and its readers; or those of one table or view.
+
+        >>> import tektite as tk
+        >>> engine = tk.Engine()
+        >>> sales = engine.create_table("sales", {"shop": str, "amount": int})
+        >>> totals = engine.create_view("totals", sales.group_by("shop").agg(tk.sum("amount")))
+        >>> [(index.name, index.columns) for index in engine.indexes()]
+        [('sales', ('shop', 'amount')), ('totals', ('shop', 'amount'))]
+        """
         found = []
         for entry in self._core.catalog.entries:
             if of is not None and entry.collection != of.operator.fingerprint:
@@ -553,12 +795,27 @@ class Engine:
     def idle(self, fuel: int = 1 << 20) -> bool:
         """Spend some work on merging and compaction, then on texts that nobody uses; whether there is more to do. For when
         nothing else is.
+
+        >>> import tektite as tk
+        >>> engine = tk.Engine()
+        >>> sales = engine.create_table("sales", {"shop": str, "amount": int})
+        >>> _ = sales.insert([("north", 3), ("south", 5)])
+        >>> while engine.idle():
+        ...     pass
         """
         return any([trace.idle(fuel) for trace in self._core.traces()]) or self._core.texts.idle()
 
     @property
     def bytes(self) -> int:
-        """Memory of everything that is kept indexed: the shared arrangements, and what views keep for themselves."""
+        """Memory of everything that is kept indexed: the shared arrangements, and what views keep for themselves.
+
+        >>> import tektite as tk
+        >>> engine = tk.Engine()
+        >>> sales = engine.create_table("sales", {"shop": str, "amount": int})
+        >>> _ = sales.insert([("north", 3), ("south", 5)])
+        >>> engine.bytes > 0
+        True
+        """
         return self._core.bytes
 
     def close(self, *, discard: bool = False) -> None:
@@ -567,6 +824,13 @@ class Engine:
 
         If the storage cannot be written, an error says why, and the engine stays open: close it again, or with `discard`,
         which gives up epochs that are not durable.
+
+        >>> import tektite as tk
+        >>> engine = tk.Engine()
+        >>> engine.close()
+        >>> engine.create_table("t", {"x": int})
+        Traceback (most recent call last):
+        tektite.errors.ConflictError: the engine is closed: make another one
         """
         self._core.close(discard)
 
@@ -578,177 +842,29 @@ class Engine:
     def __dir__(self) -> list[str]:
         return without_former(type(self), super().__dir__())
 
+    def __repr__(self) -> str:
+        core = self._core
+        state = (
+            "closed" if core.is_closed else f"{len(self.tables)} tables, {len(self.views)} views, epoch {core.epoch}"
+        )
+        return f"<Engine: {state}>"
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: tables and views with their columns and about how many rows they hold."""
+        core = self._core
+        if core.is_closed:
+            return html_text(repr(self))
+        with core.lock.held:
+            found: list[tuple[str, InputCore | ViewCore]] = [("table", core.inputs[name]) for name in self.tables]
+            found += [("view", core.views[name]) for name in self.views if name in core.views]
+            rows = [(source.name, kind, ", ".join(source.schema.names), source.trace.rows) for kind, source in found]
+        return html_table(["name", "kind", "columns", "rows, about"], rows, f"an engine at epoch {core.epoch}")
+
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-    # ------------------------------------------------------------------ languages
-
-    def sql(self, text: str, params: Sequence[Any] | Mapping[str, Any] = (), /, **named: Any) -> Result:
-        """Run one or several statements of SQL, separated by semicolons; the last one's result.
-
-        `params` are the values of `$1`, `$2` and so on as a list, or of `$name` as a mapping or keywords.
-
-        >>> import tektite as tk
-        >>> engine = tk.Engine()
-        >>> _ = engine.sql("CREATE TABLE sales (shop varchar, amount int)")
-        >>> totals = "SELECT shop, sum(amount) AS total FROM sales GROUP BY shop"
-        >>> view = engine.sql(f"CREATE MATERIALIZED VIEW totals AS {totals}").view
-        >>> engine.sql("INSERT INTO sales VALUES ('north', 3), ('north', 4), ('south', 5)").message
-        'INSERT 0 3'
-        >>> sorted(view.rows())
-        [('north', 7), ('south', 5)]
-        >>> list(engine.sql("SELECT total FROM totals WHERE shop = $1", ["south"]))
-        [(5,)]
-        """
-        from tektite.sql import run
-
-        _check_text(text, "a statement of SQL")
-        given = _parameters(params, named)
-        with self._core.lock.held:
-            self._core.lock.roll_forward()
-            return run(self, text, given)
-
-    @guarded_by_core
-    def from_sql(self, query: str, params: Sequence[Any] | Mapping[str, Any] = (), /, **named: Any) -> Collection:
-        """A query as a collection, to go on with in Python; `params` as for `sql`.
-
-        >>> import tektite as tk
-        >>> engine = tk.Engine()
-        >>> sales = engine.create_table("sales", {"shop": str, "amount": int})
-        >>> large = engine.from_sql("SELECT * FROM sales WHERE amount > $1", [100])
-        >>> large.count(by="shop")
-        <Collection (shop: string, count: int)>
-        """
-        from tektite.sql import plan
-
-        _check_text(query, "a query")
-        return plan(self, query, **_parameters(params, named))
-
-    @former_options(rounds="max_rounds")
-    @guarded_by_core
-    def datalog(
-        self,
-        text: str,
-        *,
-        source: str = "program",
-        max_rounds: int = ROUND_LIMIT,
-        share: Mapping[str, bool] | None = None,
-        joins: Joins = "auto",
-        functors: Mapping[str, Callable[..., Any]] | None = None,
-    ) -> Program:
-        """Register rules, facts and declarations, in Soufflé's syntax or as EDN. Nothing runs until somebody asks for a view.
-
-        `source` is what errors call the text. `max_rounds` is how many rounds a recursion with arithmetic may take. `share` says
-        for some predicates whether others read one arrangement of their facts (True) or derive them anew (False), where the
-        documented policy should not decide. `joins` forces a join strategy for the rules of this text: binary, delta or hector.
-        `functors` has a pure Python function for each `.functor` that the rules call.
-
-        >>> import tektite as tk
-        >>> engine = tk.Engine()
-        >>> edge = engine.create_table("edge", {"src": tk.Int, "dst": tk.Int})
-        >>> program = engine.datalog("reach(x, y) :- edge(x, y).  reach(x, z) :- reach(x, y), edge(y, z).")
-        >>> reach = engine.view("reach")
-        >>> _ = edge.insert([(1, 2), (2, 3)])
-        >>> sorted(reach.rows())
-        [(1, 2), (1, 3), (2, 3)]
-        """
-        from tektite.datalog.evaluate.program import register
-        from tektite.datalog.evaluate.rule_store import rule_store
-
-        _check_text(text, "a Datalog program")
-        return register(rule_store(self), text, source, max_rounds, share, joins, functors)
-
-    @guarded_by_core
-    def query(
-        self,
-        text: str,
-        arguments: Mapping[str, Any] | None = None,
-        /,
-        *,
-        strategy: Literal["auto", "goal", "full"] = "auto",
-        joins: Joins = "auto",
-        **named: Any,
-    ) -> Query:
-        """Maintain the answer of a goal, `tc("david", ?)`, or of a query `[:find ?b :in ?a :where [?a :knows ?b]]`.
-
-        Parameters (`$x` in a goal, `:in` in a query) get their first values by name, and further ones by `insert` and
-        `remove` of what is returned. `strategy` is goal (derive what the arguments ask for), full (derive everything the rules
-        say) or auto; the answer's `explain` says what was chosen, and why. `joins` forces a join strategy for the rules that are
-        evaluated for this query alone: binary, delta or hector. A parameter of one of these names is given in `arguments`.
-
-        >>> import tektite as tk
-        >>> engine = tk.Engine()
-        >>> _ = engine.datalog('[(friend ?a ?b) [?a :knows ?b]] [(friend ?a ?b) [?b :knows ?a]]')
-        >>> knows = engine.attribute("knows", tk.Int)
-        >>> _ = engine.transact([(1, "knows", 2), (3, "knows", 1)])
-        >>> sorted(engine.query("[:find ?b :in ?a :where (friend ?a ?b)]", a=1).rows())
-        [(2,), (3,)]
-        """
-        from tektite.datalog.evaluate.queries import ask
-        from tektite.datalog.evaluate.rule_store import rule_store
-
-        _check_text(text, "a query")
-        return ask(rule_store(self), text, {**(arguments or {}), **named}, strategy, joins=joins)
-
-    @former_options(semantics="mode")
-    @guarded_by_core
-    def attribute(
-        self,
-        name: str,
-        value: Type | None = None,
-        *,
-        cardinality: Literal["one", "many"] | None = None,
-        mode: Mode | None = None,
-        entity: Type = Int,
-    ) -> Attribute:
-        """Declare an attribute of entities, kept by entity and by value; without a value type it is a property they have.
-
-        What a fact means that is written twice is said by `cardinality` (one or many), or by `mode`, as of a table: bag, set
-        (where nothing is said), upsert (a value replaces the entity's last one) or append.
-        """
-        from tektite.datalog.evaluate.attributes import declare
-
-        made = declare(self, name, value, cardinality, mode, entity)
-        self._attributes[made.name] = made
-        return made
-
-    @guarded_by_core
-    def transact(self, facts: Any) -> int | None:
-        """Write facts of attributes, `[(1, "knows", 2), ("retract", 1, "knows", 3)]` or as EDN, all of them or, if one is wrong,
-        none. Returns what `Table.insert` does.
-
-        >>> import tektite as tk
-        >>> engine = tk.Engine()
-        >>> _ = engine.attribute("name", tk.String), engine.attribute("bot?")
-        >>> _ = engine.transact('[1 :name "ann"] [2 :name "bob"] [2 :bot?]')
-        >>> engine.query("[:find ?name :where [?e :name ?name] (not [?e :bot?])]").rows()
-        [('ann',)]
-        """
-        from tektite.datalog.evaluate.attributes import transact
-
-        if not isinstance(facts, str | Iterable):
-            raise IncorrectError(f"facts are EDN or a list of tuples such as (1, 'knows', 2), not {facts!r}")
-        known = {name: found for name, found in self._attributes.items() if name in self.tables}
-        return transact(self, known, facts)
-
-
-def _parameters(params: object, named: Mapping[str, Any]) -> dict[str, Any]:
-    """The values of `$1` and `$name`, by what follows the dollar sign."""
-    if isinstance(params, Mapping):
-        found = {str(name): value for name, value in params.items()}
-    elif isinstance(params, Sequence) and not isinstance(params, str | bytes):
-        found = {str(number): value for number, value in enumerate(params, 1)}
-    else:
-        raise IncorrectError(f"params are a list for $1, $2 and so on, or a dict for $name, not {params!r}")
-    return {**found, **named}
-
-
-def _check_text(text: object, what: str) -> None:
-    if not isinstance(text, str):
-        raise IncorrectError(f"{what} is text, not {text!r}")
 
 
 def _limit(limit: int | str | None) -> int | None:

@@ -14,10 +14,12 @@ import pyarrow as pa
 
 from tektite.engine.lock import guarded_by_core
 from tektite.engine.subscription import Delta, Listener, Subscription
-from tektite.errors import ConflictError, IncorrectError, TektiteError, UnsupportedError
+from tektite.errors import ConflictError, IncorrectError, TektiteError
 from tektite.query.collection import Collection
 from tektite.values import types
 from tektite.values.columns import python_rows
+from tektite.values.frames import polars_frame
+from tektite.values.html import SHOWN_ROWS, html_table, html_text
 from tektite.values.words import Words, float_keys
 
 if TYPE_CHECKING:
@@ -30,17 +32,16 @@ SHOWN_FIRST = 5
 """Rows that the representation of an input or a view shows."""
 
 
-def polars_frame(table: pa.Table) -> Any:
-    """A table as a Polars DataFrame."""
-    try:
-        import polars
-    except ImportError:
-        raise UnsupportedError("to_polars() needs Polars, which is not installed: pip install polars") from None
-    return polars.from_arrow(table)
-
-
 class ReadableCollection(Collection):
-    """A collection with rows that can be read at once, as of the last closed epoch."""
+    """A collection with rows that can be read at once, as of the last closed epoch.
+
+    >>> import tektite as tk
+    >>> engine = tk.Engine()
+    >>> sales = engine.create_table("sales", {"shop": str, "amount": int})
+    >>> _ = sales.insert([("north", 3), ("south", 5)])
+    >>> isinstance(sales, tk.Table), len(sales), sorted(sales)
+    (True, 2, [('north', 3), ('south', 5)])
+    """
 
     _core: InputCore | ViewCore
     _kind: str
@@ -48,7 +49,15 @@ class ReadableCollection(Collection):
 
     @abstractmethod
     def snapshot(self, at: int | None = None) -> pa.Table:
-        """All rows."""
+        """All rows.
+
+        >>> import tektite as tk
+        >>> engine = tk.Engine()
+        >>> sales = engine.create_table("sales", {"shop": str, "amount": int})
+        >>> _ = sales.insert([("north", 3), ("south", 5)])
+        >>> sales.snapshot().num_rows
+        2
+        """
 
     @abstractmethod
     def _read(self, wait: bool = True, lead: int | None = None, rows: int | None = None) -> Words:
@@ -61,15 +70,39 @@ class ReadableCollection(Collection):
     # ------------------------------------------------------------------ all rows
 
     def rows(self, at: int | None = None) -> list[tuple[Any, ...]]:
-        """The snapshot as Python tuples."""
+        """The snapshot as Python tuples.
+
+        >>> import tektite as tk
+        >>> engine = tk.Engine()
+        >>> sales = engine.create_table("sales", {"shop": str, "amount": int})
+        >>> _ = sales.insert([("north", 3), ("south", 5)])
+        >>> sorted(sales.rows())
+        [('north', 3), ('south', 5)]
+        """
         return self._tuples(self.snapshot(at))
 
     def to_arrow(self, at: int | None = None) -> pa.Table:
-        """The snapshot as a `pyarrow.Table`: what `snapshot` returns."""
+        """The snapshot as a `pyarrow.Table`: what `snapshot` returns.
+
+        >>> import tektite as tk
+        >>> engine = tk.Engine()
+        >>> sales = engine.create_table("sales", {"shop": str, "amount": int})
+        >>> _ = sales.insert([("north", 3), ("south", 5)])
+        >>> sales.to_arrow().column_names
+        ['shop', 'amount']
+        """
         return self.snapshot(at)
 
     def to_pandas(self, at: int | None = None) -> pd.DataFrame:
-        """The snapshot as a pandas DataFrame."""
+        """The snapshot as a pandas DataFrame.
+
+        >>> import tektite as tk
+        >>> engine = tk.Engine()
+        >>> sales = engine.create_table("sales", {"shop": str, "amount": int})
+        >>> _ = sales.insert([("north", 3), ("south", 5)])
+        >>> sales.to_pandas()["amount"].sum().item()
+        8
+        """
         return self.snapshot(at).to_pandas()
 
     def to_polars(self, at: int | None = None) -> Any:
@@ -100,7 +133,15 @@ class ReadableCollection(Collection):
     # ------------------------------------------------------------------ some rows
 
     def head(self, n: int = SHOWN_FIRST) -> pa.Table:
-        """The first `n` rows, in the order in which it is indexed, or that SQL's ORDER BY says. Others are not looked at."""
+        """The first `n` rows, in the order of its index, or of `sort` or ORDER BY. Others are not looked at.
+
+        >>> import tektite as tk
+        >>> engine = tk.Engine()
+        >>> sales = engine.create_table("sales", {"shop": str, "amount": int})
+        >>> _ = sales.insert([("north", 3), ("south", 5)])
+        >>> sales.head(1).num_rows
+        1
+        """
         if isinstance(n, bool) or not isinstance(n, int) or n < 0:
             raise IncorrectError(f"head takes a number of rows from 0 on, not {n!r}")
         return self._head(n)
@@ -188,6 +229,15 @@ class ReadableCollection(Collection):
         Without a callback this is an iterator, also for `async for`: see `Subscription`. A callback is called with each delta
         in the thread that closes the epoch, while the engine is locked: it may read views, and may not write. If it raises,
         it is not called again. See `Listener`.
+
+        >>> import tektite as tk
+        >>> engine = tk.Engine()
+        >>> sales = engine.create_table("sales", {"shop": str, "amount": int})
+        >>> totals = engine.create_view("totals", sales.group_by("shop").agg(tk.sum("amount")))
+        >>> listener = totals.subscribe(lambda delta: print(delta.time, delta.table.to_pylist()))
+        >>> _ = sales.insert([("north", 3)])
+        0 [{'shop': 'north', 'amount': 3, 'diff': 1}]
+        >>> listener.close()
         """
         return self._subscribe(callback, snapshot, progress, since)
 
@@ -235,3 +285,18 @@ class ReadableCollection(Collection):
         if table.num_rows > SHOWN_FIRST:
             lines.append("\n  ...")
         return f", time {self._core.low - 1}{''.join(lines)}" if self._core.low else ", no epoch closed yet"
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: name, time and first rows, as far as they are there."""
+        try:
+            return self._html()
+        except Exception:
+            return html_text(repr(self))
+
+    def _html(self) -> str:
+        types = ", ".join(f"{n}: {t}" for n, t in zip(self.schema.names, self.schema.types, strict=True))
+        time = f"time {self._core.low - 1}" if self._core.low else "no epoch closed yet"
+        table = self._head(SHOWN_ROWS + 1, wait=False)
+        rows = self._tuples(table.slice(0, SHOWN_ROWS))
+        more = f"the first {SHOWN_ROWS} rows" if table.num_rows > SHOWN_ROWS else ""
+        return html_table(self.schema.names, rows, f"{self._kind} {self._core.name} ({types}), {time}", more)

@@ -12,6 +12,7 @@ expression_aggregates  the aggregates that an expression is made of
 former_names           names of former versions, which work and warn
 group_functions        functions of many groups at once, over arrays of words
 grouped                `Grouped`: groups of rows, and `agg`
+joined                 `Collection.join`: checks, and the join that does what is asked
 joins                  joins of two operators by key, all pairs, by a bound that moves
 limits                 the first rows of an order: `Sorted`, limits and offsets
 loops                  `Loop` and `LoopVariable`
@@ -20,6 +21,7 @@ ordered_groups         ordered aggregates of a group: texts joined, quantiles, m
 other_names            what other libraries call the methods of collections
 outputs                what users give to `select` and `agg`, as named expressions
 reductions             reductions of groups: distinct rows, extremes, top rows, functions
+row_order              the order of a table's rows, for ORDER BY and `sort`
 set_operations         INTERSECT and EXCEPT
 window_calls           a window function and its frame
 window_functions       window functions, for all changed partitions at once

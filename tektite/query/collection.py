@@ -7,7 +7,7 @@ types at once, so that a mistake is reported where it is made.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NoReturn, get_args
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from tektite.errors import IncorrectError
 from tektite.expr import Expr, col
@@ -19,8 +19,9 @@ from tektite.query import joins, reductions
 from tektite.query.columns import Columns, column_list, column_numbers, project
 from tektite.query.former_names import former_name, former_options, without_former
 from tektite.query.other_names import METHODS
-from tektite.query.outputs import Outputs, flat, has_aggregate, outputs_of, plain
+from tektite.query.outputs import Outputs, check_no_null_comparison, flat, has_aggregate, outputs_of, plain
 from tektite.values import types
+from tektite.values.html import html_table, html_text
 from tektite.values.schema import Schema
 
 if TYPE_CHECKING:
@@ -34,7 +35,13 @@ ROUND_LIMIT = 100_000
 
 
 class Collection:
-    """A changing bag of rows with named, typed columns."""
+    """A changing bag of rows with named, typed columns.
+
+    >>> import tektite as tk
+    >>> people = tk.Engine().values({"name": ["Ada", "Alan"], "born": [1815, 1912]})
+    >>> people.filter(tk.col("born") > 1900).select("name").collect().to_pydict()
+    {'name': ['Alan']}
+    """
 
     engine: Any
 
@@ -45,12 +52,24 @@ class Collection:
 
     @property
     def schema(self) -> Schema:
-        """Names and types of the columns."""
+        """Names and types of the columns.
+
+        >>> import tektite as tk
+        >>> rows = tk.Engine().values({"x": [1, 2, 2, None]})
+        >>> rows.select("x", half=tk.col("x") / 2).schema
+        Schema(x=int, half=float)
+        """
         return self.operator.schema
 
     def __repr__(self) -> str:
         columns = ", ".join(f"{n}: {t}" for n, t in zip(self.schema.names, self.schema.types, strict=True))
         return f"<{type(self).__name__} ({columns})>"
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the columns, and the plan if the collection belongs to an engine."""
+        columns = list(zip(self.schema.names, self.schema.types, strict=True))
+        plan_text = html_text(self.explain()) if hasattr(self, "engine") and self.operator.loop is None else ""
+        return html_table(["column", "type"], columns, "a query, not installed") + plan_text
 
     if not TYPE_CHECKING:  # type checkers are to see names that are not there
 
@@ -166,7 +185,7 @@ class Collection:
         for predicate in given:
             if not isinstance(predicate, Expr):
                 raise IncorrectError(f"filter takes an expression such as col('x') > 1, not {predicate!r}")
-            _check_no_null_comparison(predicate)
+            check_no_null_comparison(predicate)
         source, outputs = self._with_windows([("", plain(predicate)) for predicate in given])
         for _, predicate in outputs:
             found = expression_type(predicate, source.schema.positions)
@@ -176,7 +195,13 @@ class Collection:
         return derived(project(source.operator, columns, conjunction([e for _, e in outputs])), source)
 
     def drop_nulls(self, *columns: str | Sequence[str]) -> Collection:
-        """The rows without NULL, in some columns or in any."""
+        """The rows without NULL, in some columns or in any.
+
+        >>> import tektite as tk
+        >>> rows = tk.Engine().values({"x": [1, 2, 2, None]})
+        >>> rows.drop_nulls().collect().to_pydict()
+        {'x': [1, 2, 2]}
+        """
         names = list(flat(columns)) or list(self.schema.names)
         column_numbers(self.schema, names)
         return self.filter([col(name).is_not_null() for name in names])
@@ -190,7 +215,15 @@ class Collection:
         return evaluated(self, outputs)
 
     def map_batches(self, function: Callable[[Any], Any], /, **columns: types.Type) -> Collection:
-        """Applies a pure Python function that maps an Arrow table to one with as many rows and the columns given."""
+        """Applies a pure Python function that maps an Arrow table to one with as many rows and the columns given.
+
+        >>> import tektite as tk
+        >>> import pyarrow.compute as pc
+        >>> words = tk.Engine().values({"w": ["tea", "salt"]})
+        >>> titles = words.map_batches(lambda table: table.set_column(0, "w", pc.utf8_title(table["w"])), w=tk.String)
+        >>> titles.collect().to_pydict()
+        {'w': ['Salt', 'Tea']}
+        """
         _check_function(function, "map_batches")
         return derived(plan.MapBatches(Schema(columns), self.operator, function, many=False), self)
 
@@ -213,9 +246,15 @@ class Collection:
         return derived(plan.MapBatches(Schema(columns), self.operator, function, many=True), self)
 
     def concat(self, *others: Collection) -> Collection:
-        """All rows of all collections; multiplicities add up. Columns are matched by position and must have the same types."""
+        """All rows of all collections; multiplicities add up. Columns are matched by position and must have the same types.
+
+        >>> import tektite as tk
+        >>> rows = tk.Engine().values({"x": [1, 2, 2, None]})
+        >>> rows.concat(rows.filter(tk.col("x") == 1)).sort("x").collect().to_pydict()
+        {'x': [1, 1, 2, 2, None]}
+        """
         for other in others:
-            _check_collection(other, "concat")
+            check_collection(other, "concat")
             if other.schema.types != self.schema.types:
                 raise IncorrectError(f"concat needs the same column types: {self!r} and {other!r}")
         return derived(plan.Concat(self.schema, (self.operator, *(o.operator for o in others))), self, *others)
@@ -232,16 +271,24 @@ class Collection:
         >>> sorted(every.rows()), sorted(different.rows())
         ([(1,), (2,), (2,)], [(1,), (2,)])
         """
-        found = self.concat(*(self._like_this(other, "union") for other in others))
+        from tektite.query.set_operations import by_name
+
+        found = self.concat(*(by_name(self, other, "union") for other in others))
         return found.distinct() if distinct else found
 
     def intersect(self, other: Collection, distinct: bool = True) -> Collection:
         """The different rows that both collections have; without `distinct`, as often as both have them (SQL's INTERSECT ALL).
         Columns are matched by name. NULL counts as equal to NULL.
-        """
-        from tektite.query.set_operations import compare
 
-        return compare(self, self._like_this(other, "intersect"), "intersect", not distinct)
+        >>> import tektite as tk
+        >>> engine = tk.Engine()
+        >>> a, b = engine.values({"x": [1, 2, 2]}), engine.values({"x": [2, 2, 3]})
+        >>> a.intersect(b).collect().to_pydict(), a.intersect(b, distinct=False).collect().to_pydict()
+        ({'x': [2]}, {'x': [2, 2]})
+        """
+        from tektite.query.set_operations import by_name, compare
+
+        return compare(self, by_name(self, other, "intersect"), "intersect", not distinct)
 
     def except_(self, other: Collection, distinct: bool = True) -> Collection:
         """The different rows that the other collection has not; without `distinct`, rows as often as they are here more often
@@ -256,26 +303,32 @@ class Collection:
         >>> view.rows()
         [(1,)]
         """
-        from tektite.query.set_operations import compare
+        from tektite.query.set_operations import by_name, compare
 
-        return compare(self, self._like_this(other, "except_"), "except", not distinct)
-
-    def _like_this(self, other: Collection, verb: str) -> Collection:
-        """Another collection with its columns in the order of this one's. Raises if names or types differ."""
-        _check_collection(other, verb)
-        if set(other.schema.names) != set(self.schema.names):
-            raise IncorrectError(f"{verb} needs the same columns: {self!r} and {other!r}; rename or select them")
-        found = other if other.schema.names == self.schema.names else other.select(list(self.schema.names))
-        if found.schema.types != self.schema.types:
-            raise IncorrectError(f"{verb} needs the same column types: {self!r} and {other!r}; cast them")
-        return found
+        return compare(self, by_name(self, other, "except_"), "except", not distinct)
 
     def negate(self) -> Collection:
-        """The same rows with negated multiplicities. Use `concat` to subtract them from another collection."""
+        """The same rows with negated multiplicities. Use `concat` to subtract them from another collection.
+
+        >>> import tektite as tk
+        >>> rows = tk.Engine().values({"x": [1, 2, 2, None]})
+        >>> rows.concat(rows.filter(tk.col("x") == 2).negate()).sort("x").collect().to_pydict()
+        {'x': [1, None]}
+        """
         return derived(plan.Negate(self.schema, self.operator), self)
 
     def inspect(self, function: Callable[[Any], None]) -> Collection:
-        """The same collection. The function is called with each table of its changes, which has columns `time` and `diff`."""
+        """The same collection. The function is called with each table of its changes, which has columns `time` and `diff`.
+
+        >>> import tektite as tk
+        >>> engine = tk.Engine()
+        >>> words = engine.create_table("words", {"w": str})
+        >>> view = engine.install("seen", words.inspect(lambda changes: print(changes.to_pylist())))
+        >>> _ = words.insert([("tea",)])
+        [{'w': 'tea', 'time': 0, 'diff': 1}]
+        >>> view.rows()
+        [('tea',)]
+        """
         _check_function(function, "inspect")
         return derived(plan.Inspect(self.schema, self.operator, function), self)
 
@@ -284,6 +337,13 @@ class Collection:
     def index_by(self, by: Columns, title: str | None = None) -> Collection:
         """The same collection, read from an index by some columns, which all queries that need it share. `title` names the
         index where indexes are listed.
+
+        >>> import tektite as tk
+        >>> engine = tk.Engine()
+        >>> edges = engine.create_table("edges", {"src": int, "dst": int})
+        >>> view = engine.install("back", edges.index_by("dst"))
+        >>> [index.name for index in engine.indexes()]
+        ['edges', 'edges by (dst)', 'back']
         """
         return derived(plan.Arrange(self.schema, self.operator, column_numbers(self.schema, by), title), self)
 
@@ -304,7 +364,14 @@ class Collection:
         return self.engine.create_index(self, by)
 
     def consolidate(self) -> Collection:
-        """The same collection, without changes that cancel each other."""
+        """The same collection, without changes that cancel each other.
+
+        >>> import tektite as tk
+        >>> rows = tk.Engine().values({"x": [1, 2, 2, None]})
+        >>> same = rows.concat(rows.negate()).consolidate()
+        >>> same.collect().num_rows
+        0
+        """
         return self.index_by(self.schema.names)
 
     def join(
@@ -344,36 +411,10 @@ class Collection:
         >>> hops.rows(), ends.rows()
         ([(1, 3)], [(2, 3)])
         """
-        _check_collection(other, "join")
-        if how not in get_args(joins.JoinKind):
-            known = get_args(joins.JoinKind)
-            advice = "; an outer join is how='full'" if how in ("outer", "full_outer") else ""
-            raise IncorrectError(f"join: how is one of {', '.join(known)}, not {how!r}{advice}")
-        if not isinstance(suffix, str) or not suffix:
-            raise IncorrectError(f"join: suffix is a text that is added to a name, not {suffix!r}")
-        if how == "cross":
-            if not (on is None and left_on is None and right_on is None):
-                raise IncorrectError(
-                    "join: how='cross' pairs every row with every row; leave on, left_on and right_on out"
-                )
-            return derived(joins.cross_join(self.operator, other.operator, suffix), self, other)
-        if isinstance(on, Expr):
-            return self._join_where(other, on, how, suffix)
-        mine, theirs = joins.key_pairs(self.schema, other.schema, on, left_on, right_on, "join")
-        return derived(joins.join(self.operator, other.operator, mine, theirs, how, suffix), self, other)
+        from tektite.query.joined import joined
 
-    def _join_where(self, other: Collection, condition: Expr, how: joins.JoinKind, suffix: str) -> Collection:
-        from tektite.query.condition_joins import join
-
-        names = joins.joined_names(self.schema, other.schema, (), suffix)
-        right = other.select(**{name: other.schema.names[c] for c, name in names.items()})
-        columns = self.schema.positions | right.schema.positions
-        found = expression_type(condition, columns)
-        if found != types.Bool:
-            raise IncorrectError(f"join: a condition is a bool; {condition} is {found}")
-        if how == "right":
-            return join(right, self, "left", condition).select(list(self.schema.names), list(right.schema.names))
-        return join(self, right, how, condition)
+        check_collection(other, "join")
+        return joined(self, other, on, how, left_on, right_on, suffix)
 
     def filter_by_bound(self, column: str, op: str, bounds: Collection, bound: str, by: Columns = ()) -> Collection:
         """The rows whose `column` is <, <=, > or >= a bound that may move. The bound is the column `bound` of the row of
@@ -399,13 +440,19 @@ class Collection:
         >>> sorted(large.rows())
         [('north', 6), ('north', 9), ('south', 5)]
         """
-        _check_collection(bounds, "filter_by_bound")
+        check_collection(bounds, "filter_by_bound")
         return derived(joins.filter_by_bound(self.operator, column, op, bounds.operator, bound, by), self, bounds)
 
     # ------------------------------------------------------------------ reductions
 
     def distinct(self) -> Collection:
-        """Each row once, whatever its multiplicity."""
+        """Each row once, whatever its multiplicity.
+
+        >>> import tektite as tk
+        >>> rows = tk.Engine().values({"x": [1, 2, 2, None]})
+        >>> rows.distinct().sort("x").collect().to_pydict()
+        {'x': [1, 2, None]}
+        """
         return self.threshold(1)
 
     def unique(self, *columns: str | Sequence[str], subset: Columns = ()) -> Collection:
@@ -429,13 +476,27 @@ class Collection:
         return derived(reductions.top(self.operator, 1, [], names, False), self)
 
     def threshold(self, times: int) -> Collection:
-        """Each row with a multiplicity of at least `times`, once."""
+        """Each row with a multiplicity of at least `times`, once.
+
+        >>> import tektite as tk
+        >>> rows = tk.Engine().values({"x": [1, 2, 2, None]})
+        >>> rows.threshold(2).collect().to_pydict()
+        {'x': [2]}
+        """
         if not isinstance(times, int) or times < 1:
             raise IncorrectError(f"threshold takes a positive number of times, not {times!r}")
         return derived(reductions.at_least(self.operator, times), self)
 
     def count(self, by: Columns = (), name: str = "count") -> Collection:
-        """The number of rows of each group."""
+        """The number of rows of each group.
+
+        >>> import tektite as tk
+        >>> sales = tk.Engine().values({"shop": ["a", "a", "b"]})
+        >>> sales.count(by="shop").sort("shop").collect().to_pylist()
+        [{'shop': 'a', 'count': 2}, {'shop': 'b', 'count': 1}]
+        >>> sales.count().collect().to_pydict()
+        {'count': [3]}
+        """
         return self.group_by(by).count(name)
 
     def group_by(self, *by: str | Expr | Sequence[str | Expr], **named: Any) -> Grouped:
@@ -478,11 +539,23 @@ class Collection:
         return aggregated(self, (), aggregates, named, always=True)
 
     def min(self, column: str, by: Columns = ()) -> Collection:
-        """The least value of a column in each group. NULL does not count."""
+        """The least value of a column in each group. NULL does not count.
+
+        >>> import tektite as tk
+        >>> sales = tk.Engine().values({"shop": ["a", "a", "b"], "amount": [3, 5, 4]})
+        >>> sales.min("amount", by="shop").sort("shop").collect().to_pylist()
+        [{'shop': 'a', 'amount': 3}, {'shop': 'b', 'amount': 4}]
+        """
         return derived(reductions.extreme(self.operator, column, by, last=False), self)
 
     def max(self, column: str, by: Columns = ()) -> Collection:
-        """The greatest value of a column in each group. NULL does not count."""
+        """The greatest value of a column in each group. NULL does not count.
+
+        >>> import tektite as tk
+        >>> sales = tk.Engine().values({"shop": ["a", "a", "b"], "amount": [3, 5, 4]})
+        >>> sales.max("amount", by="shop").sort("shop").collect().to_pylist()
+        [{'shop': 'a', 'amount': 5}, {'shop': 'b', 'amount': 4}]
+        """
         return derived(reductions.extreme(self.operator, column, by, last=True), self)
 
     def top_k(self, k: int, by: OrderBy, per: Columns = ()) -> Collection:
@@ -499,19 +572,21 @@ class Collection:
         >>> sorted(largest.rows()), sorted(smallest.rows())
         ([('north', 4), ('south', 5)], [('north', 3), ('north', 4)])
         """
-        return self._first(k, by, per, True, "top_k")
+        from tektite.query.limits import first_of_groups
+
+        return first_of_groups(self, k, by, per, True, "top_k")
 
     def bottom_k(self, k: int, by: OrderBy, per: Columns = ()) -> Collection:
-        """The `k` rows with the least values of some columns or expressions, of each group or of all. NULLs count as greatest."""
-        return self._first(k, by, per, False, "bottom_k")
+        """The `k` rows with the least values of some columns or expressions, of each group or of all. NULLs count as greatest.
 
-    def _first(self, k: int, by: OrderBy, per: Columns, descending: bool, verb: str) -> Collection:
-        from tektite.query.limits import first_rows, ordered
+        >>> import tektite as tk
+        >>> sales = tk.Engine().values({"shop": ["a", "a", "b"], "amount": [3, 5, 4]})
+        >>> sales.bottom_k(1, by="amount", per="shop").sort("shop").collect().to_pylist()
+        [{'shop': 'a', 'amount': 3}, {'shop': 'b', 'amount': 4}]
+        """
+        from tektite.query.limits import first_of_groups
 
-        if not isinstance(k, int) or isinstance(k, bool) or k < 1:
-            raise IncorrectError(f"{verb} takes a positive number of rows, not {k!r}")
-        groups = [self.schema.names[c] for c in column_numbers(self.schema, per)]
-        return first_rows(self, ordered(self, by, descending, verb), groups, k)
+        return first_of_groups(self, k, by, per, False, "bottom_k")
 
     def sort(self, *by: str | Expr | Sequence[str | Expr], descending: bool | Sequence[bool] = False,
              nulls_last: bool = True) -> Sorted:  # fmt: skip
@@ -530,7 +605,13 @@ class Collection:
         return sorted_by(self, by, descending, nulls_last)
 
     def limit(self, n: int, offset: int = 0) -> Collection:
-        """At most `n` rows: which ones is unspecified, but always the same. `sort(...).limit(n)` gives the first of an order."""
+        """At most `n` rows: which ones is unspecified, but always the same. `sort(...).limit(n)` gives the first of an order.
+
+        >>> import tektite as tk
+        >>> rows = tk.Engine().values({"x": [1, 2, 2, None]})
+        >>> rows.limit(2).count().collect().to_pydict()
+        {'count': [2]}
+        """
         from tektite.query.limits import checked, limited
 
         return limited(self, (), (), *checked(n, offset))
@@ -545,6 +626,14 @@ class Collection:
 
         `rows` is a list of (row without the key columns, multiplicity). The function returns a list of tuples, one value
         for each column given.
+
+        >>> import tektite as tk
+        >>> sales = tk.Engine().values({"shop": ["a", "a", "b"], "amount": [3, 5, 4]})
+        >>> def spread(key, rows):
+        ...     amounts = [row[0] for row, times in rows]
+        ...     return [(max(amounts) - min(amounts),)]
+        >>> sales.reduce(spread, by="shop", spread=tk.Int).sort("shop").collect().to_pylist()
+        [{'shop': 'a', 'spread': 2}, {'shop': 'b', 'spread': 0}]
         """
         _check_function(function, "reduce")
         return derived(reductions.reduce(self.operator, by, columns, function, together=False), self)
@@ -631,20 +720,11 @@ def derived(operator: plan.Operator, *sources: Collection) -> Collection:
     return Collection(engines[0] if engines else None, operator)
 
 
-def _check_no_null_comparison(predicate: Expr) -> None:
-    """Raise if a predicate compares with None: that is never true."""
-    for node in predicate.walk():
-        if node.op in ("eq", "ne") and any(arg.op == "lit" and arg.params[1] is None for arg in node.args):
-            value = next((arg for arg in node.args if arg.op != "lit"), node.args[0])
-            instead = "is_null" if node.op == "eq" else "is_not_null"
-            raise IncorrectError(f"filter: {node}: nothing is equal or unequal to None; use {value}.{instead}()")
-
-
 def _check_function(found: object, verb: str) -> None:
     if not callable(found):
         raise IncorrectError(f"{verb} takes a function, not {found!r}")
 
 
-def _check_collection(found: object, verb: str) -> None:
+def check_collection(found: object, verb: str) -> None:
     if not isinstance(found, Collection):
         raise IncorrectError(f"{verb} needs a collection, not {type(found).__name__}")

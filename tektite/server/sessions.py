@@ -73,15 +73,18 @@ class ClientSession:
         self.server = server
         self.user = user
         self.engine_session = server.engine.session()
-        runner(server.engine).settings_of(self.engine_session).user = user
-        self.statement_seconds = server.plan.limits.statement_seconds
-        """After how many seconds a statement is ended; 0 is never."""
-        self.waits_for_storage = True
-        """Whether a write is acknowledged only when it is durable."""
+        self.settings = runner(server.engine).settings_of(self.engine_session)
+        self.settings.user = user
         self.has_failed = False
         self._running: CancellableCall[Any] | None = None
         self._waiting: asyncio.Future[Any] | None = None
         self._cancelled_by = ""
+
+    @property
+    def statement_seconds(self) -> float:
+        """After how many seconds a statement is ended; 0 is never."""
+        most, wanted = self.server.plan.limits.statement_seconds, self.settings.statement_seconds
+        return min(wanted, most) if wanted and most else wanted or most
 
     # ------------------------------------------------------------------ transactions
 
@@ -200,9 +203,10 @@ class ClientSession:
         running = self._running = CancellableCall(function)
         self._cancelled_by = ""
         timer = None
-        if self.statement_seconds:
-            reason = f"it took longer than the limit of {self.statement_seconds:g} seconds"
-            timer = asyncio.get_running_loop().call_later(self.statement_seconds, self.cancel, reason)
+        seconds = self.statement_seconds
+        if seconds:
+            reason = f"it took longer than the limit of {seconds:g} seconds"
+            timer = asyncio.get_running_loop().call_later(seconds, self.cancel, reason)
         try:
             return await self.server.workers.start(running)
         except CallCancelled:
@@ -238,7 +242,7 @@ class ClientSession:
 
     async def until_durable(self) -> None:
         """Wait until all that was written before is durable, if there is a storage and the session wants that."""
-        if self.waits_for_storage:
+        if self.settings.waits_for_storage:
             await self.server.epochs.until_durable()
 
     def close(self) -> None:

@@ -35,6 +35,10 @@ class Users:
             found = Verifier(ITERATIONS, salt, secrets.token_bytes(32), secrets.token_bytes(32))
         return Exchange(found)
 
+    def user_of_token(self, token: str) -> str:
+        """The user whom a token was made for."""
+        raise WrongPassword("token authentication failed")
+
     def check_password(self, name: str, password: str) -> None:
         """Refuse a user with another password. For front ends that get passwords, over TLS or from this machine."""
         found = self._verifiers.get(name)

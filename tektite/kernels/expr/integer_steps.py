@@ -9,8 +9,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import types
-from numba.extending import intrinsic
 
 from tektite.kernels.compile import inner
 from tektite.kernels.expr.steps import (
@@ -33,6 +31,7 @@ from tektite.kernels.expr.steps import (
 from tektite.kernels.layout.memory import GREATEST as GREATEST_WORD
 from tektite.kernels.layout.memory import load, store
 from tektite.kernels.operators.wide import product_high
+from tektite.kernels.toolchain import intrinsic, types
 from tektite.values.words import NULL
 
 GREATEST_DECIMAL = 10**18 - 1

@@ -27,7 +27,7 @@ fail returns whether some row did; the rows that failed hold an arbitrary word.
     TRUNCATE_DATE           the first day of a's year, quarter, month or week
     ADD_MONTHS              the day number a moved by b months, to the month's end at most; fails outside -extra..extra
     CHECK_PARSED            a; fails where a is NULL though b is not
-    MAP1 MAP2 MAP3 MEMBER   through memo `extra`: see `tektite.kernels.expr.interpreter`
+    MAP1 MAP2 MAP3 MEMBER   through memo `extra`: see `tektite.kernels.expr.run`
     LIKE                    the text of id a, by pattern `extra`: see `tektite.kernels.text.like`
     TEXT_WORD               some bytes of the text of id a, as a number: which ones says table `extra`
 """

@@ -9,11 +9,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from llvmlite import ir
-from numba import types
-from numba.extending import intrinsic
 
 from tektite.kernels.compile import inner
+from tektite.kernels.toolchain import intrinsic, ir, types
 from tektite.values.words import NULL
 
 SEED = 42

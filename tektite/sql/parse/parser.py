@@ -37,9 +37,10 @@ class Plain(Statement):
 
 @dataclass(frozen=True)
 class Explain(Statement):
-    """EXPLAIN query."""
+    """EXPLAIN [ANALYZE] query."""
 
     tree: exp.Expr
+    analyze: bool = False
 
 
 @dataclass(frozen=True)
@@ -231,15 +232,8 @@ class StatementParser:
     # ------------------------------------------------------------------ statements of our own
 
     def explain(self, start: int) -> Statement:
-        place = self._next()
-        if self.skip("ANALYZE"):
-            raise self.source.error(
-                "EXPLAIN ANALYZE is not supported: EXPLAIN shows the plan. What a view costs is in engine.progress and in "
-                "engine.indexes(), once it is created",
-                place,
-                UnsupportedError,
-            )
-        return Explain(self.source, start, self.tree(self.tokens[self.at :]))
+        analyze = self.skip("ANALYZE")
+        return Explain(self.source, start, self.tree(self.tokens[self.at :]), analyze)
 
     def prepare(self, start: int) -> Statement:
         place, name = self._next(), self.word("the name of the statement")

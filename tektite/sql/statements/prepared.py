@@ -13,21 +13,20 @@ from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
+from tektite.engine.argument_tables import ArgumentTables
 from tektite.engine.core import core_of
-from tektite.engine.table import Table
 from tektite.engine.view import View
-from tektite.engine.write_set import WriteSet
 from tektite.errors import ConflictError, NotFoundError, TektiteError, UnsupportedError
 from tektite.expr import Expr, col, lit
 from tektite.plan.equal_columns import common_type
 from tektite.query.builders import project
+from tektite.query.row_order import ordered
 from tektite.query.window_calls import Ordering
 from tektite.sql.bind.bound import Bound
 from tektite.sql.bind.clause import ClauseContext
 from tektite.sql.bind.query import Binder
 from tektite.sql.bind.scope import NameScope
 from tektite.sql.logical import Node, Project, Scan, outer_columns
-from tektite.sql.lower.row_order import ordered
 from tektite.sql.parse.parser import Deallocate, Execute, Prepare, label_of
 from tektite.sql.parse.places import StatementText, nearest
 from tektite.sql.parse.read_arguments import copied, refuse_unread
@@ -56,7 +55,7 @@ class Prepared:
     """The parameters that are a LIMIT or an OFFSET, and which."""
     reads: set[str] = field(default_factory=set)
     types: tuple[Type, ...] = ()
-    parameters: Table | None = None
+    arguments: ArgumentTables | None = None
     view: View | None = None
     titles: list[str] = field(default_factory=list)
     order: list[tuple[str, Ordering]] = field(default_factory=list)
@@ -168,11 +167,11 @@ def execute(runner: StatementRunner, statement: Execute, parameters: Mapping[str
     fresh = row not in found.bindings
     if found.view is None or wanted != found.types:
         install(runner, found, wanted)
-    assert found.view is not None and found.parameters is not None
+    assert found.view is not None and found.arguments is not None
     if fresh:
         found.numbers += 1
         found.bindings[row] = found.numbers
-        write(found.parameters, [(found.numbers, *row)], 1)
+        found.arguments.commit({BINDING: [(found.numbers, *row)]}, 1, "bind")
     mine = core_of(found.view).lookup(found.bindings[row])
     return Result("EXECUTE", ordered(mine, found.order).select(found.titles), view=found.view)
 
@@ -197,10 +196,11 @@ def install(runner: StatementRunner, found: Prepared, wanted: tuple[Type, ...]) 
     remove(runner, found)
     columns: dict[str, Type] = {"binding": types.Int}
     columns |= {f"p{label}": type for label, type in zip(found.labels, wanted, strict=True)}
-    parameters = core_of(runner.engine).transient_input(
-        f"__parameters_{found.name}", Schema(columns), ["binding"], "upsert"
-    )
-    try:
+    engine = core_of(runner.engine)
+    arguments = ArgumentTables(engine)
+    with arguments.kept_if_installed():
+        parameters = engine.transient_input(f"__parameters_{found.name}", Schema(columns), ["binding"], "upsert")
+        arguments.tables[BINDING] = parameters
         reads = runner.reader()
         binder = Binder(found.source, reads)
         names = tuple(binder.name(n, t) for n, t in columns.items())
@@ -215,29 +215,19 @@ def install(runner: StatementRunner, found: Prepared, wanted: tuple[Type, ...]) 
         extra = [o.column for o in bound.order if o.column not in bound.names]
         outputs += [(name, col(name)) for name in dict.fromkeys(extra)]
         view = runner.engine.install(f"__prepared_{found.name}", project(collection, outputs), order_by=[BINDING])
-    except BaseException:
-        runner.engine.drop(parameters.name)
-        raise
     shown = dict(zip(bound.names, titles, strict=True))
-    found.parameters, found.view, found.titles, found.reads, found.types = parameters, view, titles, reads.names, wanted
+    found.arguments, found.view, found.titles, found.reads, found.types = arguments, view, titles, reads.names, wanted
     found.order = [(shown.get(o.column, o.column), o) for o in bound.order]
     if found.bindings:
-        write(parameters, [(number, *row) for row, number in found.bindings.items()], 1)
-
-
-def write(parameters: Table, rows: list[tuple[Any, ...]], diff: int) -> None:
-    """Add bindings, or take some away, in an epoch of their own."""
-    source, together = core_of(parameters), WriteSet()
-    source.write(rows, None, diff, "bind", together)
-    source.engine.commit(together)
+        arguments.commit({BINDING: [(number, *row) for row, number in found.bindings.items()]}, 1, "bind")
 
 
 def remove(runner: StatementRunner, found: Prepared) -> None:
     """Take a statement's dataflow away, if it has one."""
-    if found.view is not None and found.parameters is not None:
+    if found.view is not None and found.arguments is not None:
         found.view.drop()
-        runner.engine.drop(found.parameters.name)
-        found.view = found.parameters = None
+        found.arguments.drop()
+        found.view = found.arguments = None
 
 
 def widened(type: Type) -> Type:
@@ -259,9 +249,9 @@ def deallocate(runner: StatementRunner, statement: Deallocate, parameters: Mappi
     if statement.values is not None:
         given = values_of(runner, found, statement.values, statement, parameters)
         number = found.bindings.pop(tuple(value for value, _ in given), None)
-        if number is None or found.parameters is None:
+        if number is None or found.arguments is None:
             raise statement.source.error(f"{found.name!r} is not bound to these values", statement.place, NotFoundError)
-        write(found.parameters, [(number,)], -1)
+        found.arguments.commit({BINDING: [(number,)]}, -1, "bind")
         return Result("DEALLOCATE")
     remove(runner, found)
     del runner.prepared[statement.name]

@@ -26,6 +26,8 @@ from tektite.expr import Expr, col, lit
 from tektite.expr.fold import folded as folded_constant
 from tektite.query.builders import project
 from tektite.query.collection import Collection
+from tektite.query.limits import Sorted
+from tektite.query.row_order import ordered
 from tektite.sql.bind.bound import nothing
 from tektite.sql.bind.named_relations import HIDDEN, Definition, Given, Reads
 from tektite.sql.bind.query import Binder
@@ -36,7 +38,6 @@ from tektite.sql.catalog.schemas import DEFAULT, SYSTEM, implied_schemas, stored
 from tektite.sql.catalog.settings import SessionSettings
 from tektite.sql.logical import Node, outer_columns
 from tektite.sql.lower.lower import Lowering
-from tektite.sql.lower.row_order import ordered
 from tektite.sql.parse import parser
 from tektite.sql.parse.depth_limit import deep_calls
 from tektite.sql.parse.places import StatementText
@@ -55,6 +56,7 @@ from tektite.sql.statements import (
     transactions,
     update,
 )
+from tektite.sql.statements.direct_texts import DirectTexts
 from tektite.sql.statements.result import Result
 from tektite.sql.statements.statement_cache import Planned, Remembered, carries_data
 from tektite.values import types
@@ -87,6 +89,7 @@ class StatementRunner:
         self._told: datetime.datetime | None = None
         self._numbers = 0
         self.remembered = Remembered(self)
+        self._direct = DirectTexts(self)
 
     @property
     def transaction(self) -> Transaction | None:
@@ -109,6 +112,9 @@ class StatementRunner:
 
     def run(self, text: str, parameters: Mapping[str, Any]) -> Result:
         """Run all statements of a text; the last one's result. A transaction that a text begins does not outlive its failure."""
+        direct = self._direct.run(text, parameters)
+        if direct is not None:
+            return direct
         result = Result("")
         before = self.transaction
         try:
@@ -169,7 +175,7 @@ class StatementRunner:
             case parser.Plain():
                 return self._plain(statement, parameters)
             case parser.Explain():
-                return self._explain(source, statement.tree, parameters)
+                return self._explain(source, statement, parameters)
             case parser.Subscribe():
                 return self._subscribe(source, statement.tree, parameters)
             case parser.Show():
@@ -204,8 +210,11 @@ class StatementRunner:
         said = source.word(source.start).upper()
         raise source.error(f"{said or 'such a statement'} is not supported", source.start, UnsupportedError)
 
-    def _explain(self, source: StatementText, tree: exp.Expr, parameters: Mapping[str, Any]) -> Result:
-        """The plan of a query, and what installing it would share and make."""
+    def _explain(self, source: StatementText, statement: parser.Explain, parameters: Mapping[str, Any]) -> Result:
+        """The plan of a query, and what installing it would share and make. With ANALYZE, the query is answered once, and what
+        its operators did follows.
+        """
+        tree = statement.tree
         properties = tree.args.get("properties")
         joins = "auto"
         if isinstance(tree, exp.Create) and properties and properties.find(exp.MaterializedProperty):
@@ -214,7 +223,12 @@ class StatementRunner:
         if not isinstance(tree, exp.Query | exp.Values):
             raise source.error("EXPLAIN of anything but a query is not supported", None, UnsupportedError)
         planned = self.bind(source, tree, parameters).joined_by(joins)
-        lines = self.engine.explain(self.collection(planned)).splitlines()
+        collection = self.collection(planned)
+        lines = self.engine.explain(collection).splitlines()
+        if statement.analyze:
+            with self.engine.profile() as profile:
+                rows = self.once(collection).num_rows
+            lines += ["operators", *(f"  {line}" for line in str(profile).splitlines()), f"{rows} rows"]
         return Result("EXPLAIN", pa.table({"plan": lines}))
 
     def _subscribe(self, source: StatementText, tree: exp.Expr, parameters: Mapping[str, Any]) -> Result:
@@ -351,7 +365,7 @@ class StatementRunner:
             raise source.error("one query is needed", 0)
         if parameters:
             self.remembered.check_used(text, parameters)
-        return self.collection(self.bind(statements[0].source, statements[0].tree, parameters))
+        return self.sorted_collection(self.bind(statements[0].source, statements[0].tree, parameters))
 
     def install(self, name: str, planned: Planned) -> View:
         """Keep a query up to date under a name."""
@@ -360,14 +374,20 @@ class StatementRunner:
                 f"{name!r} reads the system catalogs, which cannot be kept up to date: CREATE VIEW makes a definition, which is "
                 "read anew each time"
             )
-        view = self.engine.install(name, self.collection(planned))
+        view = self.engine.install(name, self.sorted_collection(planned))
         self.reads[name] = planned.reads
-        # columns that only LIMIT needs for its order are not the view's, which then has no order
-        shown = dict(zip(planned.bound.names, unique_titles(planned.bound.titles), strict=True))
-        known = [(shown.get(o.column), o) for o in planned.bound.order]
-        if known and all(column is not None for column, _ in known):
-            core_of(view).row_order = lambda table: ordered(table, [(str(column), o) for column, o in known])
         return view
+
+    def sorted_collection(self, planned: Planned) -> Collection:
+        """A query as a collection, with the order that ORDER BY gives its rows. Columns that it orders by and does not select are
+        not there, and then there is no order.
+        """
+        found = self.collection(planned)
+        shown = dict(zip(planned.bound.names, unique_titles(planned.bound.titles), strict=True))
+        order = [(col(shown[o.column]), o.descending, o.nulls_first) for o in planned.bound.order if o.column in shown]
+        if not order or len(order) < len(planned.bound.order):
+            return found
+        return Sorted(self.engine, found.operator, order)
 
     # ------------------------------------------------------------------ what queries stand on
 
@@ -403,7 +423,7 @@ class StatementRunner:
 
     def write(self, table: Table, new: pa.Table | None, old: pa.Table | None) -> None:
         """Take rows from a table and add others, and close an epoch unless a transaction is open."""
-        if core_of(table).is_stream and old is not None and old.num_rows:
+        if core_of(table).is_stream and old is not None:
             raise ConflictError(f"table {table.name!r} is a stream: rows cannot be changed or deleted")
         transactions.write(self, table, transactions.writes_of(new, old))
 
@@ -440,6 +460,8 @@ class StatementRunner:
     def relation_stored(self, name: str) -> Table | View | Definition | None:
         """What the engine knows by a name, whatever its case."""
         core = core_of(self.engine)
+        if name in core.system.names():
+            return core.system.table(name)
         if name in core.inputs or name in core.views:
             return (core.inputs if name in core.inputs else core.views)[name].facade
         if name in self.definitions:
