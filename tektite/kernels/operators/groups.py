@@ -103,8 +103,9 @@ def accumulate_groups(source, data, times, spec):
             for i in range(rows):
                 m = read(m_at, m_step, i)
                 low, upper = halves(read(v_at, v_step, i))
-                _add(at, load4(group, i), low * m)
-                _add(high, load4(group, i), upper * m)
+                g = load4(group, i)
+                _add(at, g, low * m)
+                _add(high, g, upper * m)
             set_stored(head, target, at)
             set_stored(head, target + 1, high)
             at = high

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from tektite.kernels.compile import inner, kernel
+from tektite.kernels.compile import inlined, inner, kernel
 from tektite.kernels.layout.columns import all_same, copy_words, fill_words
 from tektite.kernels.layout.memory import load, read, store
 from tektite.kernels.layout.rows import address, new_head, place_columns, set_constant, set_stored, step_of
@@ -111,7 +111,7 @@ def _column_at(head, column, zero):
     return address(head, column), step_of(head, column)
 
 
-@inner
+@inlined
 def _one_word(delta, other, segments, n_segments, c, spec, shape, lo, zero):
     """Whether output column c must be one word, because its parts are constant in all segments, and the word; whether a product
     of diffs overflows.
@@ -140,7 +140,7 @@ def _one_word(delta, other, segments, n_segments, c, spec, shape, lo, zero):
     return True, word, False
 
 
-@inner
+@inlined
 def _write_column(delta, other, segments, n_segments, rectangles, c, spec, shape, lo, zero, out):
     """Write output column c of all rectangles to the address `out`. Returns whether a product of diffs overflows."""
     column_a, column_b = _parts_of(c, spec, shape)

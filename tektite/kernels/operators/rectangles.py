@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tektite.kernels.compile import inner
+from tektite.kernels.compile import inlined, inner
 from tektite.kernels.layout.memory import load
 from tektite.kernels.layout.pages import prefetch
 from tektite.kernels.layout.records import room
@@ -59,7 +59,7 @@ class KeyBlock(NamedTuple):
     places: int
 
 
-@inner
+@inlined
 def list_rectangles(delta, other, shape, spec, limit, block, state):
     """The next rectangles of all pairs of a rows object of `delta`, side a, and one of `other`, side b. Returns (rectangles,
     segments, number of segments, rows). A *segment* is what one pair of rows objects has: the number of the pair, and its first
@@ -101,7 +101,7 @@ def list_rectangles(delta, other, shape, spec, limit, block, state):
     return rectangles, segments, n_segments, rows
 
 
-@inner
+@inlined
 def _find_rectangles(small, large, small_side, shape, spec, limit, block, rectangles, used, rows, state):
     """List rectangles of the rows from the state's on, until there are `limit` rows, one side ends, or a rectangle is cut.
     Returns the rectangles, how many they are, and their rows.

@@ -17,7 +17,7 @@ _FEW = 16
 
 
 @inner
-def _current_row(table, places, block, j, keys, data):
+def current_row(table, places, block, j, keys, data):
     """(batch, row) of the value that key j of a block has: its row with a positive multiplicity; (-1, -1) if none. In each
     batch, the rows of the key, if there are any, begin at the j-th of BLOCK places.
     """
@@ -60,7 +60,7 @@ def _current_row(table, places, block, j, keys, data):
 
 
 @inner
-def _put_row(buf, stride, out, ops, k, keys, source, i, first, values, epoch, diff):
+def put_row(buf, stride, out, ops, k, keys, source, i, first, values, epoch, diff):
     """Write an update: the key of ops' row k, the value in row i of `source` from column `first` on, an epoch and a diff."""
     for c in range(keys):
         store(buf, c * stride + out, value(ops, c, k))
@@ -99,7 +99,7 @@ def resolve(ops, keys, values, table):
             end = load(firsts, q + 1)
             # The value that the key has: `row` of the rows at `source`, from column `first` on; none if there is no source.
             source = 0
-            batch, row = _current_row(table, places, block, q, keys, data)
+            batch, row = current_row(table, places, block, q, keys, data)
             first = keys
             if batch >= 0:
                 source = table[batch]
@@ -115,11 +115,11 @@ def resolve(ops, keys, values, table):
                         same &= value(source, first + c, row) == value(ops, keys + 3 + c, j)
                 if not same:
                     if source != 0:
-                        _put_row(buf, stride, out, ops, i, keys, source, row, first, values, epoch, -1)
+                        put_row(buf, stride, out, ops, i, keys, source, row, first, values, epoch, -1)
                         out += 1
                         source = 0
                     if puts:
-                        _put_row(buf, stride, out, ops, i, keys, ops, j, keys + 3, values, epoch, 1)
+                        put_row(buf, stride, out, ops, i, keys, ops, j, keys + 3, values, epoch, 1)
                         out += 1
                         source = ops
                         row = j
@@ -134,7 +134,7 @@ def resolve(ops, keys, values, table):
 
 
 @inner
-def _count_held(table, starts, block, many, keys, data, found, held):
+def count_held(table, starts, block, many, keys, data, found, held):
     """Write to `held` how many rows the batches of a table have with each of `many` ascending keys. Batches whose keys all lie
     before or behind those of the block are skipped. `starts` has the row of each batch to seek from, and is moved on to where the
     last key was found.
@@ -152,48 +152,18 @@ def _count_held(table, starts, block, many, keys, data, found, held):
             continue
         seek_block(head, load(starts, b), block, many, keys, found)
         for j in range(many):
-            i = load(found, j)
-            while i < size and compare_key(head, i, block, j, keys) == 0:
-                store(held, j, load(held, j) + value(head, data + 1, i))
-                i += 1
+            k = load(found, j)
+            while k < size and compare_key(head, k, block, j, keys) == 0:
+                store(held, j, load(held, j) + value(head, data + 1, k))
+                k += 1
         store(starts, b, load(found, many - 1))
-
-
-@inner
-def _end_of_equal(batch, i, columns, distinct):
-    """The end of the rows that agree with row i in their first columns. All rows are known to differ if they are `distinct`."""
-    j = i + 1
-    if not distinct:
-        while j < count(batch) and compare_rows(batch, j, batch, i, columns) == 0:
-            j += 1
-    return j
-
-
-@inner
-def _add_key(block, many, batch, i, keys):
-    """Make the key of row i number `many` of a block."""
-    for c in range(keys):
-        store(block, c * BLOCK + many, value(batch, c, i))
-
-
-@inner
-def _lowest_total(batch, start, stop, data):
-    """The least multiplicity that rows start..stop, whose epochs ascend, together reach, and the row where they do."""
-    total = value(batch, data + 1, start)
-    lowest = total
-    row = start
-    for i in range(start + 1, stop):
-        total += value(batch, data + 1, i)
-        if total < lowest:
-            lowest = total
-            row = i
-    return lowest, row
 
 
 @kernel("int64(int64, int64, int64[::1])")
 def first_negative(batch, data, table):
-    """A row of a sorted, consolidated batch whose multiplicity, together with that in `table`, is negative at its epoch; -1 if
-    there is none. Only data with a negative diff is looked up, in blocks, so that the cache misses of searches overlap.
+    """A row of a sorted batch (epochs ascending within equal data) whose multiplicity, together with that in `table`, is
+    negative at its epoch; -1 if there is none. Only data with a negative diff is looked up, in blocks, so that the cache misses
+    of searches overlap.
     """
     n = count(batch)
     diffs = address(batch, data + 1)
@@ -206,23 +176,31 @@ def first_negative(batch, data, table):
     memory, (keys, found, rows, least, held, starts) = scratch((BLOCK * data, BLOCK, BLOCK, BLOCK, BLOCK, len(table)))
     for b in range(len(table)):
         store(starts, b, 0)
-    one_epoch = step_of(batch, data) == 0
     bad = -1
     i = 0
     while i < n and bad < 0:
         many = 0
         while i < n and many < BLOCK:
-            end = _end_of_equal(batch, i, data, one_epoch)
-            lowest, row = _lowest_total(batch, i, end, data)
+            j = i + 1
+            total = value(batch, data + 1, i)
+            lowest = total
+            at = i
+            while j < n and compare_rows(batch, j, batch, i, data) == 0:
+                total += value(batch, data + 1, j)
+                if total < lowest:
+                    lowest = total
+                    at = j
+                j += 1
             if lowest < 0:
-                _add_key(keys, many, batch, i, data)
-                store(rows, many, row)
+                for c in range(data):
+                    store(keys, c * BLOCK + many, value(batch, c, i))
+                store(rows, many, at)
                 store(least, many, lowest)
                 many += 1
-            i = end
+            i = j
         if many == 0:
             continue
-        _count_held(table, starts, keys, many, data, data, found, held)
+        count_held(table, starts, keys, many, data, data, found, held)
         for j in range(many):
             if bad < 0 and load(held, j) + load(least, j) < 0:
                 bad = load(rows, j)
@@ -231,7 +209,7 @@ def first_negative(batch, data, table):
 
 
 @inner
-def _highest_total(batch, start, stop, data):
+def highest_total(batch, start, stop, data):
     """The greatest multiplicity that rows start..stop together reach, epoch by epoch, from 0 on."""
     many = stop - start
     if many == 1:
@@ -264,18 +242,21 @@ def first_repeated(batch, keys, data, table):
     while i < n and bad < 0:
         many = 0
         while i < n and many < BLOCK and bad < 0:
-            end = _end_of_equal(batch, i, keys, False)
-            highest = _highest_total(batch, i, end, data)
+            j = i + 1
+            while j < n and compare_rows(batch, j, batch, i, keys) == 0:
+                j += 1
+            highest = highest_total(batch, i, j, data)
             if highest > 1:
                 bad = i
             elif highest == 1:
-                _add_key(block, many, batch, i, keys)
+                for c in range(keys):
+                    store(block, c * BLOCK + many, value(batch, c, i))
                 store(rows, many, i)
                 many += 1
-            i = end
+            i = j
         if many == 0 or bad >= 0:
             continue
-        _count_held(table, starts, block, many, keys, data, found, held)
+        count_held(table, starts, block, many, keys, data, found, held)
         for j in range(many):
             if bad < 0 and load(held, j) > 0:
                 bad = load(rows, j)
