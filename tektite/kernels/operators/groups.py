@@ -8,32 +8,20 @@ from __future__ import annotations
 
 import numpy as np
 
-from tektite.kernels.compile import inner, kernel
-from tektite.kernels.layout.memory import load, load4, read, store
+from tektite.kernels.compile import kernel
+from tektite.kernels.layout.memory import load, read, store
 from tektite.kernels.layout.pages import address_of
 from tektite.kernels.layout.rows import address, copy_column, count, set_stored, step_of, value
-from tektite.kernels.layout.scratch import keep, scratch
 from tektite.kernels.operators.accumulate import COUNT_PRESENT, accumulated_head, halves
-from tektite.kernels.seek.numbering import number_rows
-from tektite.kernels.seek.route import new_parts
+from tektite.kernels.seek.route import mix
 from tektite.values.words import NULL
 
 NOT_WORTH_IT = -2
 
+# After so many rows the attempt is abandoned if three quarters of them had a key of their own: enough to see thousands of groups.
+_SAMPLE = 4096
 # Limbs are below 2**32, so that this many of them, multiplicities counted, add up to less than 2**63.
 _SAFE = 2**31
-
-
-@inner
-def _sums_fit(rows, at, by):
-    """Whether sums of limbs times the multiplicities of so many rows, which are in the column at `at`, surely fit a word."""
-    most = np.int64(0)
-    for i in range(rows if by != 0 else min(rows, 1)):
-        m = read(at, by, i)
-        most = max(most, m if m >= 0 else -m)
-        if most > _SAFE:
-            return False
-    return most * rows < _SAFE
 
 
 @kernel("Tuple((int64[::1], int64[::1]))(int64, int64, int64, int64[::1])")
@@ -44,30 +32,87 @@ def accumulate_groups(source, data, times, spec):
     """
     rows = count(source)
     head, keys, pairs, diffs = accumulated_head(rows, times, spec)
-    m_at = address(source, data + times)
-    m_step = step_of(source, data + times)
-    if not _sums_fit(rows, m_at, m_step):
+    multiplicity = data + times
+    m_at = address(source, multiplicity)
+    m_step = step_of(source, multiplicity)
+    most = np.int64(0)
+    for i in range(rows if m_step != 0 else min(rows, 1)):
+        m = read(m_at, m_step, i)
+        most = max(most, m if m >= 0 else -m)
+        if most > _SAFE:
+            break
+    if most * rows >= _SAFE:
         head[0] = NOT_WORTH_IT
         return np.empty(0, np.int64), head
 
     # The columns that tell rows apart, and where they go.
-    memory, (columns, targets, firsts) = scratch((2 * (keys + times), keys + times, rows))
+    ats = np.empty(keys + times, np.int64)
+    steps = np.empty(keys + times, np.int64)
+    targets = np.empty(keys + times, np.int64)
     varying = 0
     for j in range(keys + times):
         column = spec[1 + j] if j < keys else data + j - keys
         copy_column(source, column, head, j)
         if step_of(source, column) != 0:
-            store(columns, 2 * varying, address(source, column))
-            store(columns, 2 * varying + 1, step_of(source, column))
-            store(targets, varying, j)
+            ats[varying] = address(source, column)
+            steps[varying] = step_of(source, column)
+            targets[varying] = j
             varying += 1
-    parts = new_parts(rows)
-    group = address_of(parts)
-    groups = number_rows(columns, varying, rows, group, firsts, True)
-    if groups < 0 or 2 * groups > rows:
+
+    group = np.empty(rows, np.int32)
+    firsts = np.empty(rows, np.int64)
+    size = np.int64(1024)
+    table = np.full(size, np.int32(-1), np.int32)
+    groups = np.int64(0)
+    last = np.int64(-1)
+    for i in range(rows):
+        if i == _SAMPLE and 4 * groups > 3 * i:
+            head[0] = NOT_WORTH_IT
+            return np.empty(0, np.int64), head
+        if last >= 0:
+            same = True
+            for k in range(varying):
+                if read(ats[k], steps[k], i) != read(ats[k], steps[k], firsts[last]):
+                    same = False
+                    break
+            if same:
+                group[i] = last
+                continue
+        hashed = np.uint64(0x9E3779B97F4A7C15)
+        for k in range(varying):
+            hashed = mix(hashed, read(ats[k], steps[k], i))
+        slot = np.int64(hashed & np.uint64(size - 1))
+        found = np.int64(table[slot])
+        while found >= 0:
+            same = True
+            for k in range(varying):
+                if read(ats[k], steps[k], i) != read(ats[k], steps[k], firsts[found]):
+                    same = False
+                    break
+            if same:
+                break
+            slot = (slot + 1) & (size - 1)
+            found = np.int64(table[slot])
+        if found < 0:
+            found = groups
+            table[slot] = found
+            firsts[found] = i
+            groups += 1
+            if 2 * groups > size:
+                size *= 4
+                table = np.full(size, np.int32(-1), np.int32)
+                for g in range(groups):
+                    hashed = np.uint64(0x9E3779B97F4A7C15)
+                    for k in range(varying):
+                        hashed = mix(hashed, read(ats[k], steps[k], firsts[g]))
+                    slot = np.int64(hashed & np.uint64(size - 1))
+                    while table[slot] >= 0:
+                        slot = (slot + 1) & (size - 1)
+                    table[slot] = g
+        group[i] = found
+        last = found
+    if 2 * groups > rows:
         head[0] = NOT_WORTH_IT
-        keep(parts)
-        keep(memory)
         return np.empty(0, np.int64), head
 
     head[0] = groups
@@ -75,11 +120,12 @@ def accumulate_groups(source, data, times, spec):
     at = address_of(buf)
     for k in range(varying):
         for g in range(groups):
-            store(at, g, read(load(columns, 2 * k), load(columns, 2 * k + 1), load(firsts, g)))
-        set_stored(head, load(targets, k), at)
+            store(at, g, read(ats[k], steps[k], firsts[g]))
+        set_stored(head, targets[k], at)
         at += 8 * groups
     for i in range(rows):
-        _add(at, load4(group, i), read(m_at, m_step, i))
+        g = np.int64(group[i])
+        store(at, g, load(at, g) + read(m_at, m_step, i))
     target = keys + times
     set_stored(head, target, at)
     counts = at
@@ -95,27 +141,20 @@ def accumulate_groups(source, data, times, spec):
                 set_stored(head, target, counts)
                 continue
             for i in range(rows):
+                g = np.int64(group[i])
                 m = read(m_at, m_step, i)
-                _add(at, load4(group, i), m if read(v_at, v_step, i) != NULL else 0)
+                store(at, g, load(at, g) + (m if read(v_at, v_step, i) != NULL else 0))
             set_stored(head, target, at)
         else:
             high = at + 8 * groups
             for i in range(rows):
+                g = np.int64(group[i])
                 m = read(m_at, m_step, i)
                 low, upper = halves(read(v_at, v_step, i))
-                g = load4(group, i)
-                _add(at, g, low * m)
-                _add(high, g, upper * m)
+                store(at, g, load(at, g) + low * m)
+                store(high, g, load(high, g) + upper * m)
             set_stored(head, target, at)
             set_stored(head, target + 1, high)
             at = high
             target += 1
-    keep(parts)
-    keep(memory)
     return buf, head
-
-
-@inner
-def _add(sums, g, word):
-    """Add a word to the sum of group g."""
-    store(sums, g, load(sums, g) + word)

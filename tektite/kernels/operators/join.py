@@ -9,13 +9,14 @@ data columns; `nt_a`, `nt_b` and `nt` are the numbers of time columns of the sid
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from tektite.kernels.compile import inlined, inner, kernel
 from tektite.kernels.layout.columns import all_same, copy_words, fill_words
 from tektite.kernels.layout.memory import load, read, store
+from tektite.kernels.layout.pages import address_of
 from tektite.kernels.layout.rows import address, new_head, place_columns, set_constant, set_stored, step_of
 from tektite.kernels.layout.scratch import keep, scratch
 from tektite.kernels.operators.pairs import write_maxima, write_products
@@ -43,6 +44,32 @@ __all__ = ["JOIN_STATE", "join"]
 _MATCH_NULLS = 1
 
 
+class FoundPairs(NamedTuple):
+    """Addresses of the rows objects of both sides, of `spec`, of the segments and the rectangles (see rectangles.py), and of a
+    word 0, which stands for a column that a side lacks. The numbers of `other`'s rows objects, of `spec`'s columns and of
+    segments. Functions take addresses: of arrays, Numba would count the references at every call.
+    """
+
+    delta: int
+    other: int
+    others: int
+    spec: int
+    outputs: int
+    segments: int
+    many: int
+    rectangles: int
+    zero: int
+
+
+@inner
+def _segment(found, s):
+    """Segment s: the rows objects of side a and of side b, its first rectangle, and the end of its rectangles."""
+    pair = load(found.segments, 2 * s)
+    a = load(found.delta, pair // found.others)
+    b = load(found.other, pair % found.others)
+    return a, b, load(found.segments, 2 * s + 1), load(found.segments, 2 * s + 3)
+
+
 @kernel(
     "Tuple((int64[::1], int64[::1]))(int64[::1], int64[::1], int64, int64, int64, int64, int64, int64,"
     " int64[::1], int64, int64, int64, int64[::1])"
@@ -68,8 +95,12 @@ def join(delta, other, kc, nd_a, nd_b, nt_a, nt_b, nt, spec, lo, limit, flags, s
         keep(memory)
         return np.empty(0, np.int64), head
     store(zero, 0, 0)
+    found = FoundPairs(
+        address_of(delta), address_of(other), len(other), address_of(spec), outputs, address_of(segments), n_segments,
+        address_of(rectangles), zero,
+    )  # fmt: skip
     for c in range(width):
-        constant, word, wrong = _one_word(delta, other, segments, n_segments, c, spec, shape, lo, zero)
+        constant, word, wrong = _one_word(found, c, shape, lo)
         if wrong:
             head[0] = -1
         if constant:
@@ -81,23 +112,26 @@ def join(delta, other, kc, nd_a, nd_b, nt_a, nt_b, nt, spec, lo, limit, flags, s
         if head[4 + 3 * c] == 0:
             continue
         out = head[3 + 3 * c]
-        wrong = _write_column(delta, other, segments, n_segments, rectangles, c, spec, shape, lo, zero, out)
+        wrong = _write_column(found, c, shape, lo, out)
         if wrong:
             head[0] = -1
         elif c >= outputs and all_same(out, rows):
             set_constant(head, c, load(out, 0))
     keep(memory)
+    keep(segments)
+    keep(rectangles)
     return buf, head
 
 
 @inner
-def _parts_of(c, spec, shape):
+def _parts_of(found, c, shape):
     """The columns of side a and of side b that make output column c; -1 where a side has no part in it."""
-    t = c - len(spec)
+    t = c - found.outputs
     if t < 0:
-        if spec[c] < shape.nd_a:
-            return spec[c], -1
-        return -1, spec[c] - shape.nd_a
+        column = load(found.spec, c)
+        if column < shape.nd_a:
+            return column, -1
+        return -1, column - shape.nd_a
     if t == shape.nt:
         return shape.nd_a + shape.nt_a, shape.nd_b + shape.nt_b
     return shape.nd_a + t if t < shape.nt_a else -1, shape.nd_b + t if t < shape.nt_b else -1
@@ -112,16 +146,17 @@ def _column_at(head, column, zero):
 
 
 @inlined
-def _one_word(delta, other, segments, n_segments, c, spec, shape, lo, zero):
+def _one_word(found, c, shape, lo):
     """Whether output column c must be one word, because its parts are constant in all segments, and the word; whether a product
     of diffs overflows.
     """
-    column_a, column_b = _parts_of(c, spec, shape)
-    outputs = len(spec)
+    column_a, column_b = _parts_of(found, c, shape)
+    outputs = found.outputs
     word = 0
-    for s in range(n_segments):
-        x, x_step = _column_at(delta[segments[2 * s] // len(other)], column_a, zero)
-        y, y_step = _column_at(other[segments[2 * s] % len(other)], column_b, zero)
+    for s in range(found.many):
+        a, b, _, _ = _segment(found, s)
+        x, x_step = _column_at(a, column_a, found.zero)
+        y, y_step = _column_at(b, column_b, found.zero)
         if x_step != 0 or y_step != 0:
             return False, 0, False
         x = load(x, 0)
@@ -141,25 +176,25 @@ def _one_word(delta, other, segments, n_segments, c, spec, shape, lo, zero):
 
 
 @inlined
-def _write_column(delta, other, segments, n_segments, rectangles, c, spec, shape, lo, zero, out):
+def _write_column(found, c, shape, lo, out):
     """Write output column c of all rectangles to the address `out`. Returns whether a product of diffs overflows."""
-    column_a, column_b = _parts_of(c, spec, shape)
-    outputs = len(spec)
+    column_a, column_b = _parts_of(found, c, shape)
+    outputs = found.outputs
+    rectangles = found.rectangles
     wrong = False
-    for s in range(n_segments):
-        first = segments[2 * s + 1]
-        last = segments[2 * s + 3]
-        a, a_step = _column_at(delta[segments[2 * s] // len(other)], column_a, zero)
-        b, b_step = _column_at(other[segments[2 * s] % len(other)], column_b, zero)
+    for s in range(found.many):
+        a, b, first, last = _segment(found, s)
+        x, x_step = _column_at(a, column_a, found.zero)
+        y, y_step = _column_at(b, column_b, found.zero)
         if c == outputs + shape.nt:
-            out, bad = _write_diffs(rectangles, first, last, a, a_step, b, b_step, NULL, out)
+            out, bad = _write_diffs(rectangles, first, last, x, x_step, y, y_step, NULL, out)
             wrong |= bad
         elif c >= outputs:
-            out, _ = _write_times(rectangles, first, last, a, a_step, b, b_step, lo if c == outputs else 0, out)
+            out, _ = _write_times(rectangles, first, last, x, x_step, y, y_step, lo if c == outputs else 0, out)
         elif column_a >= 0:
-            out = _copy_side(rectangles, first, last, SIDE_A, a, a_step, out)
+            out = _copy_side(rectangles, first, last, SIDE_A, x, x_step, out)
         else:
-            out = _copy_side(rectangles, first, last, SIDE_B, b, b_step, out)
+            out = _copy_side(rectangles, first, last, SIDE_B, y, y_step, out)
     return wrong
 
 
@@ -168,15 +203,15 @@ def _copy_side(rectangles, first, last, side, at, by, out):
     """Write one data column of `side` for rectangles first..last to the address `out`. Returns the address behind it."""
     for q in range(first, last):
         w = RECTANGLE * q
-        start = rectangles[w + INNER]
-        end = rectangles[w + INNER_END]
-        if rectangles[w + INNER_SIDE] == side and by != 0:
-            for _ in range(rectangles[w + OUTER], rectangles[w + OUTER_END]):
+        start = load(rectangles, w + INNER)
+        end = load(rectangles, w + INNER_END)
+        if load(rectangles, w + INNER_SIDE) == side and by != 0:
+            for _ in range(load(rectangles, w + OUTER), load(rectangles, w + OUTER_END)):
                 copy_words(at, by, start, end, out, 8)
                 out += 8 * (end - start)
         else:
-            turn = by if rectangles[w + INNER_SIDE] != side else 0
-            for r in range(rectangles[w + OUTER], rectangles[w + OUTER_END]):
+            turn = by if load(rectangles, w + INNER_SIDE) != side else 0
+            for r in range(load(rectangles, w + OUTER), load(rectangles, w + OUTER_END)):
                 fill_words(out, 8, 0, end - start, read(at, turn, r))
                 out += 8 * (end - start)
     return out
@@ -194,11 +229,11 @@ def _rectangle_writer_of(write_pairs: Any) -> Any:
         for q in range(first, last):
             w = RECTANGLE * q
             outer, outer_step, run, run_step = b, b_step, a, a_step
-            if rectangles[w + INNER_SIDE] == SIDE_B:
+            if load(rectangles, w + INNER_SIDE) == SIDE_B:
                 outer, outer_step, run, run_step = a, a_step, b, b_step
-            start = rectangles[w + INNER]
-            size = rectangles[w + INNER_END] - start
-            for r in range(rectangles[w + OUTER], rectangles[w + OUTER_END]):
+            start = load(rectangles, w + INNER)
+            size = load(rectangles, w + INNER_END) - start
+            for r in range(load(rectangles, w + OUTER), load(rectangles, w + OUTER_END)):
                 word = max(read(outer, outer_step, r), floor)
                 wrong |= write_pairs(word, run, run_step, start, size, out)
                 out += 8 * size
