@@ -73,6 +73,7 @@ $(STAMP): $(wildcard requirements/*.txt) pyproject.toml setup.py
 	@if [ -x $(RUN) ] && [ "$$($(RUN) -c 'import sys; print("%d.%d" % sys.version_info[:2])')" != "$(VERSION)" ]; \
 	  then $(PYTHON) -m venv --clear .venv; else $(PYTHON) -m venv .venv; fi
 	$(RUN) -m pip install --disable-pip-version-check --no-deps -r requirements/dev.txt
+	@command -v $${CC:-cc} > /dev/null || $(RUN) -m pip install --disable-pip-version-check --no-deps -r requirements/compiler.txt
 	$(RUN) -m pip install --disable-pip-version-check --no-deps --no-build-isolation -e .
 	$(RUN) -m pip check
 	@touch $@

@@ -17,7 +17,7 @@ from typing import Any
 
 import tektite as tk
 from tektite import errors
-from tektite.engine.reading import ReadableCollection
+from tektite.engine.readable_collection import ReadableCollection
 from tektite.engine.system.relations import SYSTEM
 from tektite.query.former_names import without_former
 
@@ -58,7 +58,7 @@ INTERNAL = frozenset({
     "Expr.args", "Expr.op", "Expr.params", "Expr.fingerprint", "Expr.columns", "Expr.walk", "Expr.substitute", "Expr.replaced",
     "Schema.decode_rows", "Schema.encode_ints", "Schema.int_columns", "Schema.decode", "Schema.encode",
     "Storage.of", "Storage.open", "Subscription.lock", "Listener.lock",
-    "Transaction.lock", "Transaction.write", "Transaction.forget", "Transaction.seen",
+    "Transaction.lock", "Transaction.reads", "Transaction.write", "Transaction.forget", "Transaction.seen",
 })  # fmt: skip
 """Members without an underscore that languages, loads and executors use, and programs do not."""
 
@@ -120,7 +120,8 @@ def class_section(name: str, kind: type) -> Iterator[str]:
     """A class, then its methods and properties: its own, and those of bases that have no page."""
     documented = {*tk.__all__, "ReadableCollection"}
     bases = [base.__name__ for base in kind.__mro__[1:] if base.__name__ in documented]
-    parts = [kind, *(base for base in kind.__mro__[1:] if _is_part(base, documented))]
+    elsewhere = {part for base in kind.__mro__[1:] if base.__name__ in documented for part in base.__mro__}
+    parts = [kind, *(base for base in kind.__mro__[1:] if _is_part(base, documented) and base not in elsewhere)]
     own = dict.fromkeys(each for part in parts for each in vars(part) if is_public(name, each))
     yield entry(
         f"## `tk.{name}", kind, f"Also has what {' and '.join(f'`{base}`' for base in bases)} has." if bases else ""

@@ -47,6 +47,19 @@ def warm() -> None:
     typer.echo("all kernels are compiled")
 
 
+@app.command()
+def advise(
+    url: Annotated[str, typer.Argument(help="The server to ask, such as tektite://user:password@host:5434.")],
+) -> None:
+    """Say what a running server could do better: indexes that nobody reads, work that is done twice, views that lag or fail."""
+    with tektite.connect(url) as session:
+        rows = session.sql("SELECT kind, about, message FROM system.advice ORDER BY bytes DESC, kind, about").rows()
+    for kind, about, message in rows:
+        typer.echo(f"{kind}: {about}\n  {message}")
+    if not rows:
+        typer.echo("nothing to improve")
+
+
 app.command("datalog")(datalog)
 
 
@@ -100,9 +113,7 @@ def serve(
         str | None, typer.Option(help="Where to listen. Without users that is this machine alone.")
     ] = None,
     port: Annotated[int | None, typer.Option(min=0, max=65535, help="The port for PostgreSQL's clients.")] = None,
-    http_port: Annotated[
-        int | None, typer.Option(min=0, max=65535, help="The port for /live, /ready and /status.")
-    ] = None,
+    http_port: Annotated[int | None, typer.Option(min=0, max=65535, help="The port for HTTP and WebSocket.")] = None,
     storage: Annotated[
         Path | None, typer.Option(help="Keep the tables in this folder, and begin with what is there.")
     ] = None,
@@ -119,7 +130,7 @@ def serve(
     log: Annotated[str, typer.Option(help="How events are written to standard error: text or json.")] = "text",
     check: Annotated[bool, typer.Option("--check", help="Read and check the description, and serve nothing.")] = False,
 ) -> None:
-    """Serve an engine to PostgreSQL's clients, until SIGTERM or Ctrl-C."""
+    """Serve an engine over PostgreSQL's protocol, HTTP and WebSocket, until SIGTERM or Ctrl-C."""
     from tektite.server.command import serve_file
 
     if log not in ("text", "json"):

@@ -1,4 +1,4 @@
-"""EngineCore: what an engine is made of, and what languages, loads and executors do with it.
+"""EngineCore: the internals of an engine, which languages, loads and executors use.
 
 It holds the inputs, the views, the catalog of what they share, the storage, and the clock; it closes epochs (`epochs`), and
 installs and drops dataflows. Every method may be called from any thread: those that change something take the lock.
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import pyarrow as pa
 
 from tektite.dataflow.graph import Outbox
+from tektite.dataflow.interrupts import decided_change
 from tektite.engine.catalog import Catalog, Entry, fingerprint
 from tektite.engine.collect import collect
 from tektite.engine.constraints import check_time
@@ -294,19 +295,20 @@ class EngineCore:
             raise
         notices = self.notices
         try:
-            self.lock.decide(prepared)
-            changed = [each.source for each in prepared.inputs]
-            del prepared  # what the traces merge away need not stay
-            for source in changed:
-                source.settle()
-            if self.coordinator.run():
-                self._trimmer.trim_if_due()
+            with decided_change():
+                self.lock.decide(prepared)
+                changed = [each.source for each in prepared.inputs]
+                del prepared  # what the traces merge away need not stay
+                for source in changed:
+                    source.settle()
+                if self.coordinator.run():
+                    self._trimmer.trim_if_due()
         finally:  # an epoch that was interrupted may be closed
             if ending is not None:
                 notices.woken.extend(ending.feeds)
                 for view in self.views.values():
                     notices.woken.extend(view.feeds)
-            if notices.woken or notices.at_each_epoch:
+            if notices.is_due:
                 notices.give(self.coordinator)
         if self.dictionary.is_due or self.texts.is_active:
             self.texts.take_turn()
@@ -479,12 +481,12 @@ class EngineCore:
 
     # ------------------------------------------------------------------ shared arrangements
 
-    def entry_of(self, source: InputCore | ViewCore, kind: str) -> Entry:
+    def entry_of(self, source: InputCore | ViewCore, kind: str, verb: str = "drop") -> Entry:
         """What the catalog has of an input or a view that is to go. Refused if somebody reads it."""
         entry = next(e for e in self.catalog.all_of(source.operator.fingerprint, failed=True) if e.source is source)
         if entry.readers:
             raise ConflictError(
-                f"cannot drop {kind} {source.name!r}: {', '.join(repr(r.name) for r in entry.readers)} read it"
+                f"cannot {verb} {kind} {source.name!r}: {', '.join(repr(r.name) for r in entry.readers)} read it"
             )
         return entry
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from tektite.expr import RowProgram
     from tektite.plan.render import Renderer
 
-Key = tuple[int, ...]
+Lead = tuple[int, ...]
 """The leading columns that a result was asked to have."""
 
 
@@ -43,9 +43,9 @@ class GraphCache:
 
     def __init__(self, catalog: Catalog) -> None:
         self._catalog = catalog
-        self._known: weakref.WeakKeyDictionary[Operator, dict[Key, CachedGraph]] = weakref.WeakKeyDictionary()
+        self._known: weakref.WeakKeyDictionary[Operator, dict[Lead, CachedGraph]] = weakref.WeakKeyDictionary()
 
-    def begin(self, operator: Operator, key: Key, name: str) -> CachedGraph | None:
+    def begin(self, operator: Operator, key: Lead, name: str) -> CachedGraph | None:
         """A dataflow of this name with the graph that an earlier one of the same plan had, if it still serves."""
         found = self._known.get(operator, {}).get(key)
         if found is None or not found.idle:
@@ -68,7 +68,7 @@ class GraphCache:
         return found
 
     def add(
-        self, operator: Operator, key: Key, renderer: Renderer, arranged: Arranged, recording: RecordingCatalog
+        self, operator: Operator, key: Lead, renderer: Renderer, arranged: Arranged, recording: RecordingCatalog
     ) -> None:
         """Remember a graph, for when its dataflow is dropped."""
         known = self._known.setdefault(operator, {})
@@ -79,6 +79,8 @@ class GraphCache:
             )
             of = weakref.ref(operator)
             for entry in recording.used:
+                if entry.graphs is None:
+                    entry.graphs = weakref.WeakKeyDictionary()
                 entry.graphs[made] = of, key
 
     def release(self, operator: Operator, flow: Dataflow) -> None:
@@ -92,11 +94,11 @@ class GraphCache:
 
     def forget(self, entry: Entry) -> None:
         """Let go of what read an arrangement that is dropped."""
-        for of, key in entry.graphs.values():
+        for of, key in (entry.graphs or {}).values():
             operator = of()
             if operator is not None:
                 self._known.get(operator, {}).pop(key, None)
-        entry.graphs.clear()
+        entry.graphs = None
 
     def _stands(self, graph: CachedGraph) -> bool:
         """Whether there is what there was when the graph was made."""

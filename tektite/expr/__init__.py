@@ -10,11 +10,13 @@ failures           the rows that a program fails on, found exactly
 fold               computes the constant parts of expressions
 free_functions     functions of expressions that are not methods
 functions          typing of casts and of functions of text, dates, timestamps and bits
+guards             a necessary condition of a filter, as intervals of one column
 like               patterns for kernels: LIKE, starts with, ends with, contains
 literals           the type and the word of a Python value
 namespaces         `.str` and `.dt`
 number_functions   functions of numbers, in terms of others: rounding, and both divisions
 other_names        what other libraries call the methods of expressions
+plain              expressions as plain values and back, for stored declarations
 predicates         conjunctions and their parts
 printing           prints expressions in a form that Python can read
 program            compiles expressions for the kernel, and runs them over rows

@@ -24,6 +24,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TextIO
 
@@ -65,9 +66,11 @@ def folder_to_build_in() -> Path:
 
 
 def _run_compiler(arguments: Sequence[str], processor: str = "") -> None:
-    """Run the C compiler that CC names, or the usual one for a processor."""
+    """Run the C compiler that CC names, or the usual one for a processor, or that of the package ziglang, if that is there."""
     ours = processor in ("", *content.PROCESSORS.get(platform.machine(), ()))
     command = shlex.split(os.environ.get("CC", "")) or ["cc" if ours else _CROSS[processor]]
+    if ours and shutil.which(command[0]) is None and find_spec("ziglang") is not None:
+        command = [sys.executable, "-m", "ziglang", "cc"]
     try:
         done = subprocess.run(
             [*command, *arguments],
@@ -79,7 +82,8 @@ def _run_compiler(arguments: Sequence[str], processor: str = "") -> None:
     except OSError as error:
         raise BuildError(
             f"{command[0]} cannot be run ({error.strerror}): a checkout of Tektite needs a C compiler and Python's headers "
-            "(on Debian: build-essential and python3-dev). A wheel needs neither: build one with `make wheel`"
+            "(on Debian: build-essential and python3-dev; or pip install ziglang for the compiler). A wheel needs neither: build "
+            "one with `make wheel`"
         ) from error
     if done.returncode:
         raise BuildError(f"{shlex.join(command)} failed:\n{done.stdout.strip()}")

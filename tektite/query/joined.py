@@ -8,18 +8,19 @@ from tektite.errors import IncorrectError
 from tektite.expr import Expr
 from tektite.expr import type_of as expression_type
 from tektite.query import joins
-from tektite.query.collection import Collection, derived
+from tektite.query.collection import Collection
 from tektite.query.condition_joins import join
+from tektite.query.derived import derived
 from tektite.values import types
 
 
 def joined(
     left: Collection,
     right: Collection,
-    on: joins.Key | Expr | None,
+    on: joins.JoinKey | Expr | None,
     how: joins.JoinKind,
-    left_on: joins.Key | None,
-    right_on: joins.Key | None,
+    left_on: joins.JoinKey | None,
+    right_on: joins.JoinKey | None,
     suffix: str,
 ) -> Collection:
     """Pairs of rows, or rows by whether they have a partner; see `Collection.join`."""

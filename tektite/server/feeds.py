@@ -16,6 +16,7 @@ from collections import deque
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
+from weakref import WeakSet
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -33,11 +34,14 @@ if TYPE_CHECKING:
     from tektite.engine.holds import Held
     from tektite.engine.table import Table
     from tektite.engine.view import View
+    from tektite.engine.view_core import ViewCore
     from tektite.server.server import Server
 
 Form = Literal["json", "arrow"]
 """How a client wants tables."""
 
+SHARE = 4
+"""How much of the event loop's time is left to others for each part that feeds take."""
 SHORT = 500
 """Rows up to which changes are encoded in the event loop: that takes about as long as a worker's turn."""
 
@@ -120,11 +124,16 @@ class SharedFeed:
         self._past: deque[tuple[float, int]] = deque()
         """When which time was told: what the hold moves by."""
         self._hold(self.told)
+        self._is_closed = False
         self._is_woken = False
         self._is_collecting = False
         self._is_due_again = False
         self._heartbeat: asyncio.TimerHandle | None = None
         self._later: asyncio.TimerHandle | None = None
+        self.cost = 0.0
+        """Seconds that telling all subscribers took lately."""
+        self._rested = 0.0
+        """When all subscribers had been told."""
         self._begun = self._done = 0
         """How often something was collected, and told."""
         self._refreshing: list[asyncio.Future[None]] = []
@@ -145,8 +154,8 @@ class SharedFeed:
 
     def _wake(self) -> None:
         if self._later is None and not self._is_collecting:
-            delay = self._granularity.seconds
-            if delay:
+            delay = max(self._granularity.seconds, self._rested + self._server.feeds.pause - time.monotonic())
+            if delay > 0:
                 self._later = self._loop.call_later(delay, self._collect)
             else:
                 self._collect()
@@ -232,8 +241,12 @@ class SharedFeed:
         self.told = max(changes.told, self.told)
         if changes.end is not None:
             self.end = changes.end
+        began = time.monotonic()
         for subscriber in list(self.subscribers):
             subscriber.deliver(changes)
+        self._rested = time.monotonic()
+        if changes.table.num_rows:
+            self._set_cost(0.8 * self.cost + 0.2 * (time.monotonic() - began))
         self._done += 1
         told, self._refreshing = self._refreshing, []
         for future in told:
@@ -242,6 +255,10 @@ class SharedFeed:
         if self._is_due_again and self.end is None:
             self._is_due_again = False
             self._wake()
+
+    def _set_cost(self, seconds: float) -> None:
+        self._server.feeds.cost += seconds - self.cost
+        self.cost = seconds
 
     # ------------------------------------------------------------------ subscribers
 
@@ -315,8 +332,12 @@ class SharedFeed:
             self._collect()
 
     def close(self) -> None:
-        """End it, and what was installed for it."""
+        """End it, and what was installed for it. Closing twice is harmless."""
+        if self._is_closed:
+            return
+        self._is_closed = True
         self.end = self.end or True
+        self._set_cost(0.0)
         for timer in (self._heartbeat, self._later):
             if timer is not None:
                 timer.cancel()
@@ -362,6 +383,12 @@ class SharedFeed:
                 before.release()
 
 
+def _close_made(making: asyncio.Future[SharedFeed]) -> None:
+    """Close a feed that nobody waits for any more, if one was made."""
+    if not making.cancelled() and making.exception() is None:
+        making.result().close()
+
+
 class Feeds:
     """The feeds of a server, by what they tell of. Called in the event loop."""
 
@@ -370,6 +397,17 @@ class Feeds:
         self._feeds: dict[Hashable, SharedFeed] = {}
         self._leaving: dict[Hashable, asyncio.TimerHandle] = {}
         self._making: dict[Hashable, asyncio.Future[None]] = {}
+        self.installed: WeakSet[ViewCore] = WeakSet()
+        """Views that are there because somebody is interested in a predicate."""
+        self.cost = 0.0
+        """Seconds that it takes all feeds to tell their subscribers."""
+
+    @property
+    def pause(self) -> float:
+        """Seconds that a feed rests behind telling its subscribers: as long as all of them are told by one part in SHARE of the
+        event loop's time. What changes meanwhile goes into one message, with its times.
+        """
+        return SHARE * self.cost
 
     def __len__(self) -> int:
         return len(self._feeds)
@@ -379,23 +417,33 @@ class Feeds:
         while key in self._making:
             await asyncio.wait([self._making[key]])
         found = self._feeds.get(key)
-        if found is not None and found.end is None:
+        if found is not None and found.end is None and not core_of(found.source.relation).dropped:
             self._stay(key)
             return found
         done = self._making[key] = asyncio.get_running_loop().create_future()
+        making = make()
         try:
-            made = await make()
-            if found is not None:
-                self._close(key, found)
+            made = await asyncio.shield(making)
+            self._stay(key)
             self._feeds[key] = made
+            if found is not None and not found.subscribers:
+                found.close()
             return made
+        except asyncio.CancelledError:  # whoever asked has gone: what is made meanwhile goes, too
+            making.add_done_callback(_close_made)
+            raise
         finally:
             del self._making[key]
             done.set_result(None)
 
     def left(self, key: Hashable, feed: SharedFeed) -> None:
         """Somebody has left a feed. Without anybody else it goes, when the lease is over."""
-        if feed.subscribers or self._feeds.get(key) is not feed or key in self._leaving:
+        if feed.subscribers:
+            return
+        if self._feeds.get(key) is not feed:
+            feed.close()  # there is another one in its place
+            return
+        if key in self._leaving:
             return
         seconds = 0.0 if feed.end is not None else self._server.plan.limits.lease_seconds
         self._leaving[key] = asyncio.get_running_loop().call_later(seconds, self._go, key, feed)

@@ -15,6 +15,9 @@
 #include <Python.h>
 #include <numpy/arrayobject.h>
 
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
 #include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
@@ -250,17 +253,27 @@ static PyObject *bind(PyObject *module, PyObject *given) {
     Py_RETURN_NONE;
 }
 
+#if defined(__x86_64__)
+/* Asks the processor itself: what compilers offer for that lies in libraries that not all of them link into shared code. */
+static const char *x86_level(void) {
+    enum { SSSE3 = 1 << 9, FMA = 1 << 12, SSE4_2 = 1 << 20, MOVBE = 1 << 22, POPCNT = 1 << 23, OSXSAVE = 1 << 27, F16C = 1 << 29 };
+    enum { BMI1 = 1 << 3, AVX2 = 1 << 5, BMI2 = 1 << 8, LZCNT = 1 << 5, SAVES_AVX = 6 };
+    const unsigned v2 = SSSE3 | SSE4_2 | POPCNT, v3 = FMA | MOVBE | F16C | OSXSAVE, v3_more = BMI1 | AVX2 | BMI2;
+    unsigned eax, ebx, ecx, edx, basic;
+    if (!__get_cpuid(1, &eax, &ebx, &basic, &edx) || (basic & v2) != v2)
+        return "";
+    if ((basic & v3) != v3 || !__get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) || (ebx & v3_more) != v3_more
+        || !__get_cpuid(0x80000001, &eax, &ebx, &ecx, &edx) || !(ecx & LZCNT))
+        return "x86-64-v2";
+    __asm__("xgetbv" : "=a"(eax), "=d"(edx) : "c"(0)); /* whether the system saves the registers of AVX */
+    return (eax & SAVES_AVX) == SAVES_AVX ? "x86-64-v3" : "x86-64-v2";
+}
+#endif
+
 PyDoc_STRVAR(processor_doc, "processor(): the best of the processors that kernels are compiled for that this one is; '' if none.");
 static PyObject *processor(PyObject *module, PyObject *nothing) {
 #if defined(__x86_64__)
-    __builtin_cpu_init();
-    if (!__builtin_cpu_supports("popcnt") || !__builtin_cpu_supports("sse4.2") || !__builtin_cpu_supports("ssse3"))
-        return PyUnicode_FromString("");
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2")
-        && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c") && __builtin_cpu_supports("lzcnt")
-        && __builtin_cpu_supports("movbe"))
-        return PyUnicode_FromString("x86-64-v3");
-    return PyUnicode_FromString("x86-64-v2");
+    return PyUnicode_FromString(x86_level());
 #elif defined(__aarch64__)
     return PyUnicode_FromString("aarch64");
 #else

@@ -1,4 +1,4 @@
-"""What queries read by name: tables, views, definitions, and rows that are given to one statement alone."""
+"""Relations by name: tables, views, definitions, and rows given to one statement."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ if TYPE_CHECKING:
 Given: TypeAlias = Mapping[str, "pa.Table | Table"]
 """Tables, and rows that are there for one statement alone, by the names under which it reads them."""
 HIDDEN = HIDDEN_PREFIX
-"""What the names of inputs and views begin with that are not the user's."""
+"""The prefix of internal inputs and views."""
 
 
 @dataclass
 class Definition:
-    """A view that is only a definition: its query and what its columns are called."""
+    """A view that is only a definition: its query and the names of its columns."""
 
     name: str
     tree: exp.Expr
@@ -59,7 +59,7 @@ class Reads:
 
     @property
     def reads_system(self) -> bool:
-        """Whether the statement depends on what there is in the engine, and so has to be planned anew each time."""
+        """Whether the statement reads the system catalogs, so that it must be planned again each time."""
         return self._contents is not None
 
     def contents(self) -> CatalogContents:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from difflib import get_close_matches
 
 from sqlglot import exp
 from sqlglot.errors import ParseError, TokenError
@@ -17,7 +18,7 @@ from tektite.sql.parse.dialect import Dialect
 from tektite.sql.parse.places import StatementText
 from tektite.sql.parse.postgres_spelling import arrays_spelt, spelt
 from tektite.sql.parse.read_arguments import noting
-from tektite.sql.parse.tokens import checked, tokenized, unclosed
+from tektite.sql.parse.tokens import as_query, checked, tokenized, unclosed
 
 
 @dataclass(frozen=True)
@@ -101,12 +102,24 @@ class Savepoint(Named):
 
 
 @dataclass(frozen=True)
+class Refresh(Named):
+    """REFRESH MATERIALIZED VIEW name: it is up to date as it is."""
+
+
+@dataclass(frozen=True)
 class Nothing(Statement):
     """A statement about what there is not."""
 
     what: str
 
 
+BEGINNINGS = (
+    "SELECT", "WITH", "VALUES", "FROM", "TABLE", "INSERT", "UPDATE", "DELETE", "CREATE", "DROP", "ALTER", "COPY",
+    "EXPLAIN", "PREPARE", "EXECUTE", "DEALLOCATE", "SUBSCRIBE", "SHOW", "DESCRIBE", "SET", "RESET", "BEGIN", "START",
+    "COMMIT", "ROLLBACK", "END", "ABORT", "SAVEPOINT", "RELEASE", "TRUNCATE", "MERGE", "DECLARE", "FETCH", "CLOSE",
+    "DISCARD", "REFRESH", "COMMENT", "ADVANCE",
+)  # fmt: skip
+"""Words that statements begin with, for errors."""
 SHOWN = ("tables", "views", "indexes", "arrangements", "schemas", "columns")
 
 
@@ -145,7 +158,7 @@ class StatementParser:
             "EXPLAIN": self.explain, "PREPARE": self.prepare, "EXECUTE": self.execute, "DEALLOCATE": self.deallocate,
             "SUBSCRIBE": self.subscribe, "SHOW": self.show, "DESCRIBE": self.describe, "SET": self.set, "RESET": self.reset,
             "CLOSE": self.nothing_open, "UNLISTEN": self.nothing_open, "DISCARD": self.discard,
-            "SAVEPOINT": self.savepoint, "RELEASE": self.savepoint,
+            "SAVEPOINT": self.savepoint, "RELEASE": self.savepoint, "REFRESH": self.refresh,
         }  # fmt: skip
         reader = readers.get(self.tokens[0].text.upper())
         if reader is None or self.tokens[0].token_type == TokenType.STRING:
@@ -160,7 +173,7 @@ class StatementParser:
         if not tokens:
             raise self.source.error("syntax error: the statement ends here", len(self.source.text))
         try:
-            written = spelt(checked(self.source, tokens, self.dialect), self.source.text)
+            written = spelt(checked(self.source, as_query(tokens), self.dialect), self.source.text)
             trees = self.dialect.parser().parse(written, self.source.text)
         except ParseError as error:
             raise self._syntax_error(error) from None
@@ -172,10 +185,17 @@ class StatementParser:
         (found,) = trees
         if found is None or isinstance(found, exp.Command):
             words = [token.text.upper() for token in tokens[:2] if token.text.isidentifier()]
-            raise self.source.error(f"{' '.join(words)} is not supported", tokens[0].start, UnsupportedError)
+            instead = ": write one ALTER TABLE for each action" if words == ["ALTER", "TABLE"] else ""
+            said = "this form of ALTER TABLE" if instead else " ".join(words)
+            raise self.source.error(f"{said} is not supported{instead}", tokens[0].start, UnsupportedError)
         return noting(arrays_spelt(found))
 
     def _syntax_error(self, error: ParseError) -> Exception:
+        first = self.tokens[0]
+        if first.token_type == TokenType.VAR and first.text.upper() not in BEGINNINGS:
+            near = get_close_matches(first.text.upper(), BEGINNINGS, 1)
+            meant = f"; did you mean {near[0]}?" if near else ", but with SELECT, INSERT, CREATE or another verb"
+            return self.source.error(f"syntax error: no statement begins with {first.text!r}{meant}", first.start)
         if not error.errors:
             return self.source.error(f"syntax error: {error}", self.tokens[0].start)
         found = error.errors[0]
@@ -346,6 +366,15 @@ class StatementParser:
         place, name = self._next(), self.word("the name of a savepoint")
         self.end()
         return Savepoint(self.source, start, place, name, what)
+
+    def refresh(self, start: int) -> Statement:
+        """REFRESH MATERIALIZED VIEW [CONCURRENTLY] name."""
+        if not (self.skip("MATERIALIZED") and self.skip("VIEW")):
+            raise self.source.error("REFRESH takes MATERIALIZED VIEW and a name", self._next(), UnsupportedError)
+        self.skip("CONCURRENTLY")
+        place, name = self._next(), self.qualified("the name of a materialized view")
+        self.end()
+        return Refresh(self.source, start, place, name)
 
     def reset(self, start: int) -> Statement:
         """RESET name | ALL."""

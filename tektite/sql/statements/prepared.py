@@ -20,7 +20,7 @@ from tektite.errors import ConflictError, NotFoundError, TektiteError, Unsupport
 from tektite.expr import Expr, col, lit
 from tektite.plan.equal_columns import common_type
 from tektite.query.builders import project
-from tektite.query.row_order import ordered
+from tektite.query.row_order import sorted_rows
 from tektite.query.window_calls import Ordering
 from tektite.sql.bind.bound import Bound
 from tektite.sql.bind.clause import ClauseContext
@@ -173,7 +173,7 @@ def execute(runner: StatementRunner, statement: Execute, parameters: Mapping[str
         found.bindings[row] = found.numbers
         found.arguments.commit({BINDING: [(found.numbers, *row)]}, 1, "bind")
     mine = core_of(found.view).lookup(found.bindings[row])
-    return Result("EXECUTE", ordered(mine, found.order).select(found.titles), view=found.view)
+    return Result("EXECUTE", sorted_rows(mine, found.order).select(found.titles), view=found.view)
 
 
 def fitting(found: Prepared, given: list[tuple[Any, Type]], statement: Execute) -> tuple[Type, ...]:

@@ -47,6 +47,8 @@ class Result(ArrowReadable):
     subscription: Subscription | None = None
     is_temporary: bool = False
     """Whether the view was installed for this subscription alone: it is dropped by whoever ends that."""
+    notice: str = ""
+    """What there is to say beside that, for whoever reads it."""
 
     def __iter__(self) -> Iterator[Any]:
         if self.subscription is not None:
@@ -85,7 +87,7 @@ class Result(ArrowReadable):
 
     def __str__(self) -> str:
         if self.table is None:
-            return self.message
+            return f"{self.message}: {self.notice}" if self.notice else self.message
         if self.message == "EXPLAIN":
             return "\n".join(row[0] for row in self.rows())
         return show_table(self.table)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -25,6 +26,18 @@ def a_key_is_there_once() -> None:
         engine.sql("CREATE TABLE t (x int PRIMARY KEY, y int); INSERT INTO t VALUES (1, 1)")
         with pytest.raises(tk.ConflictError):
             engine.sql("INSERT INTO t VALUES (1, 2)")
+
+
+def a_unique_value_is_there_once() -> None:
+    with tk.Engine() as engine:
+        engine.sql("CREATE TABLE t (x int, y int UNIQUE); INSERT INTO t VALUES (1, 1)")
+        with pytest.raises(tk.ConflictError):
+            engine.sql("INSERT INTO t VALUES (2, 1)")
+
+
+def a_check_is_never_false() -> None:
+    with tk.Engine() as engine, pytest.raises(tk.ConflictError):
+        engine.sql("CREATE TABLE t (x int CHECK (x > 0)); INSERT INTO t VALUES (0)")
 
 
 def what_is_not_there_cannot_be_removed() -> None:
@@ -209,6 +222,21 @@ def texts_go_with_their_rows() -> None:
         assert core_of(engine).dictionary.texts == 0
 
 
+def serializable_transactions_agree_with_an_order() -> None:
+    with tk.Engine() as engine:
+        engine.sql("CREATE TABLE on_call (name varchar PRIMARY KEY); INSERT INTO on_call VALUES ('ann'), ('bob')")
+        one, other = engine.session(), engine.session()
+        one.serializable = other.serializable = True
+        for session, name in ((one, "ann"), (other, "bob")):
+            session.sql("BEGIN")
+            if session.sql("SELECT count(*) FROM on_call").rows() == [(2,)]:
+                session.sql(f"DELETE FROM on_call WHERE name = '{name}'")
+        one.sql("COMMIT")
+        with suppress(tk.TransactionConflict):
+            other.sql("COMMIT")
+        assert engine.sql("SELECT count(*) FROM on_call").rows() == [(1,)]
+
+
 def twice(there: Any) -> Any:
     """What was told is told again, the first time that it is asked for."""
 
@@ -227,6 +255,9 @@ FAULTS = [
     Fault("rows may lack what they need", f"{ENGINE}.constraints Rules.check_rows", nothing, a_required_column_holds_no_null),
     Fault("batches are not looked at", f"{ENGINE}.constraints Rules.check_batch", nothing, a_key_is_there_once),
     Fault("batches are not looked at", f"{ENGINE}.constraints Rules.check_batch", nothing, what_is_not_there_cannot_be_removed),
+    Fault("unique columns are compared with nothing", f"{ENGINE}.unique_keys held_batches", returning([]),
+          a_unique_value_is_there_once),
+    Fault("conditions are not looked at", f"{ENGINE}.constraints RowChecks.check_rows", nothing, a_check_is_never_false),
     Fault("operations do not see what is held", f"{ENGINE}.pending_updates net_changes",
           misled(lambda operations, keys, values, held, memory: (operations, keys, values, Version(()), memory)),
           an_upsert_replaces),
@@ -246,6 +277,10 @@ FAULTS = [
           lambda there: lambda *given: there(*given)[:1], the_first_rows_are_all_there),
     Fault("a rollback forgets nothing", f"{ENGINE}.write_set WriteSet.forget", nothing,
           pending_rows_are_forgotten_by_a_rollback),
+    Fault("what was read is not looked at", f"{ENGINE}.read_set ReadSet.changed", returning(None),
+          serializable_transactions_agree_with_an_order),
+    Fault("answers are not compared", f"{ENGINE}.read_set same_rows", returning(True),
+          serializable_transactions_agree_with_an_order),
     Fault("texts of versions are not looked for", "tektite.trace.trace Trace.held_batches", returning([]),
           texts_stay_while_somebody_has_them),
     Fault("results of text functions are not forgotten", "tektite.expr.text forget_results", nothing,
