@@ -10,7 +10,8 @@ that was seen.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import subprocess
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -52,3 +53,30 @@ def comparisons(record: Mapping[str, Any]) -> list[str]:
         if texts:
             lines.append(f"{system}: {', '.join(texts)}")
     return lines
+
+
+def run_anchor(anchor: str, *arguments: str | int) -> list[dict[str, Any]]:
+    """The records of differential-dataflow in this very run: of the program `anchor`, which `cargo build --release` makes of
+    benchmarks/anchor. None where there is no program.
+    """
+    if not anchor:
+        return []
+    shown = subprocess.check_output([anchor, *map(str, arguments)], text=True)
+    return [json.loads(line) for line in shown.splitlines()]
+
+
+def with_anchor(record: Mapping[str, Any], found: Sequence[Mapping[str, Any]], *same: str) -> dict[str, Any]:
+    """A record, with the figures of the anchor's record that has the same of some names, and ours as multiples of them.
+
+    >>> ours = {"phase": "epochs", "B": 1, "p50_us": 30.0}
+    >>> with_anchor(ours, [{"phase": "epochs", "B": 1, "p50_us": 20.0}], "phase", "B")
+    {'phase': 'epochs', 'B': 1, 'p50_us': 30.0, 'anchor_p50_us': 20.0, 'p50_us_ratio': 1.5}
+    """
+    more: dict[str, Any] = {}
+    for other in found:
+        if all([record.get(name) == other.get(name) for name in same]):
+            for name in ("seconds", "p50_us", "p99_us"):
+                if name in record and other.get(name):
+                    more[f"anchor_{name}"] = other[name]
+                    more[f"{name}_ratio"] = round(record[name] / other[name], 2)
+    return {**record, **more}

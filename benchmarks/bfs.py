@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from benchmarks.anchors import beside
+from benchmarks.anchors import beside, run_anchor, with_anchor
 from benchmarks.maintained import Distances, closed_loop, edge_array
 from benchmarks.measure import Laps, Others, ccdf, memory, reset_peak
 from benchmarks.plots import ANCHOR, Record, draw_bars, draw_ccdf, figure, plural, short
@@ -23,8 +23,12 @@ def run(
     duration: float = 8.0,
     merging: str = "default",
     check: bool = True,
+    anchor: str = "",
 ) -> Iterator[dict[str, Any]]:
-    """A record for the process before it has data (`base_mib`), one for the first answer, one for each size."""
+    """A record for the process before it has data (`base_mib`), one for the first answer, one for each size. With `anchor`, the
+    program of benchmarks/anchor, differential-dataflow does the same first.
+    """
+    other = run_anchor(anchor, "bfs", n, m, round(duration), *S)
     laps = Laps()
     with laps.lap():
         start_up()
@@ -36,7 +40,7 @@ def run(
     with laps.lap():
         computation.load(edges)
     del edges
-    yield {"phase": "first"} | laps.total() | memory() | others.figures()
+    yield with_anchor({"phase": "first"} | laps.total() | memory() | others.figures(), other, "phase")
     for swaps in S:
         reset_peak()
         others, laps = Others(), Laps()
@@ -45,7 +49,7 @@ def run(
                 computation.update(*work)
         figures = laps.figures(2 * swaps * len(laps.seconds))
         record = {"phase": "epochs", "S": swaps, "epochs": len(laps.seconds)} | figures | memory() | others.figures()
-        yield record | {"ccdf": ccdf(laps.seconds)}
+        yield with_anchor(record | {"ccdf": ccdf(laps.seconds)}, other, "phase", "S")
     if check:
         computation.check()
     computation.close()

@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from benchmarks.anchors import beside
+from benchmarks.anchors import beside, run_anchor, with_anchor
 from benchmarks.maintained import Counts, all_count_keys, closed_loop
 from benchmarks.measure import Laps, Others, ccdf, memory, reset_peak
 from benchmarks.plots import ANCHOR, Record, draw_bars, draw_ccdf, figure, short
@@ -24,12 +24,15 @@ def run(
     merging: str = "default",
     keep: bool = False,
     check: bool = True,
+    anchor: str = "",
 ) -> Iterator[dict[str, Any]]:
     """A record for the process before it has data (`base_mib`), one for the load, one for each size of epochs.
 
     Without `keep` the counts come out as changes and removals are trusted, as in the anchor; with it the result is kept
-    for snapshots too, removals are checked, and the answer is compared with a recount at the end.
+    for snapshots too, removals are checked, and the answer is compared with a recount at the end. With `anchor`, the program of
+    benchmarks/anchor, differential-dataflow does the same first.
     """
+    other = run_anchor(anchor, "count", K, N, round(duration), *B)
     laps = Laps()
     with laps.lap():
         start_up()
@@ -41,7 +44,7 @@ def run(
     with laps.lap():
         computation.load(keys)
     del keys
-    yield {"phase": "load"} | laps.total(N) | memory() | others.figures()
+    yield with_anchor({"phase": "load"} | laps.total(N) | memory() | others.figures(), other, "phase")
     for size in B:
         reset_peak()
         others, laps = Others(), Laps()
@@ -50,7 +53,7 @@ def run(
                 computation.update(*work)
         figures = laps.figures(size * len(laps.seconds))
         record = {"phase": "epochs", "B": size, "epochs": len(laps.seconds)} | figures | memory() | others.figures()
-        yield record | {"ccdf": ccdf(laps.seconds)}
+        yield with_anchor(record | {"ccdf": ccdf(laps.seconds)}, other, "phase", "B")
     if check and keep:
         computation.check()
     computation.close()

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.anchors import beside
+from benchmarks.anchors import beside, run_anchor, with_anchor
 from benchmarks.maintained import Joined
 from benchmarks.measure import Laps, Others, ccdf, memory, percentile, reset_peak
 from benchmarks.plots import ANCHOR, Record, draw_ccdf, figure, plural, short
@@ -22,15 +22,20 @@ def run(
     Q: Sequence[int] = (1, 10, 1_000, 100_000),
     repetitions: int = 101,
     check: bool = True,
+    anchor: str = "",
 ) -> Iterator[dict[str, Any]]:
-    """A record for each size of the arrangement and number of keys."""
+    """A record for each size of the arrangement and number of keys. With `anchor`, the program of benchmarks/anchor,
+    differential-dataflow installs the queries of one key first.
+    """
     for rows in K:
+        other = run_anchor(anchor, "join", rows, repetitions)
         reset_peak()
         computation = Joined(rows)
         yield {"K": rows, "phase": "load"} | memory()
         for size in Q:
             reset_peak()
-            yield {"K": rows, "phase": "install", "Q": size} | installs(computation, size, repetitions, check)
+            record = {"K": rows, "phase": "install", "Q": size} | installs(computation, size, repetitions, check)
+            yield with_anchor(record, other, "phase", "K", "Q")
         computation.close()
         del computation
 

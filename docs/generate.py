@@ -45,7 +45,8 @@ PAGES: dict[str, tuple[str, tuple[str, ...]]] = {
     "types-and-errors": (
         "Types and errors",
         (
-            "Schema", "Type", "Int", "Int64", "Float", "Float64", "Bool", "Date", "Timestamp", "String", "Decimal",
+            "Schema", "Type", "Int", "Int64", "Float", "Float64", "Bool", "Date", "Time", "Timestamp", "TimestampTz",
+            "Interval", "String", "Decimal", "List", "Struct", "Json", "Uuid", "Blob",
             "TektiteError", "IncorrectError", "NotFoundError", "ConflictError", "TransactionConflict", "UnsupportedError",
             "FaultError", "FunctionError",
         ),
@@ -57,7 +58,7 @@ PAGES: dict[str, tuple[str, tuple[str, ...]]] = {
 INTERNAL = frozenset({
     "Expr.args", "Expr.op", "Expr.params", "Expr.fingerprint", "Expr.columns", "Expr.walk", "Expr.substitute", "Expr.replaced",
     "Schema.decode_rows", "Schema.encode_ints", "Schema.int_columns", "Schema.decode", "Schema.encode",
-    "Storage.of", "Storage.open", "Subscription.lock", "Listener.lock",
+    "Type.interned", "Type.has_keys", "Storage.of", "Storage.open", "Subscription.lock", "Listener.lock",
     "Transaction.lock", "Transaction.reads", "Transaction.write", "Transaction.forget", "Transaction.seen",
 })  # fmt: skip
 """Members without an underscore that languages, loads and executors use, and programs do not."""

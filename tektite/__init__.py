@@ -51,12 +51,31 @@ if TYPE_CHECKING:
     from tektite.query.windows import cume_dist, dense_rank, lag, lead, ntile, percent_rank, rank, row_number
     from tektite.storage.options import Storage
     from tektite.values.schema import Schema
-    from tektite.values.types import Bool, Date, Decimal, Float, Float64, Int, Int64, String, Timestamp, Type
+    from tektite.values.type_names import List, Struct
+    from tektite.values.types import (
+        Blob,
+        Bool,
+        Date,
+        Decimal,
+        Float,
+        Float64,
+        Int,
+        Int64,
+        Interval,
+        Json,
+        String,
+        Time,
+        Timestamp,
+        TimestampTz,
+        Type,
+        Uuid,
+    )
 
 __version__ = "0.1.0"
 
 __all__ = [
     "ArgumentQuery",
+    "Blob",
     "Bool",
     "Change",
     "Collection",
@@ -77,6 +96,9 @@ __all__ = [
     "IndexInfo",
     "Int",
     "Int64",
+    "Interval",
+    "Json",
+    "List",
     "Listener",
     "Loop",
     "LoopVariable",
@@ -87,14 +109,18 @@ __all__ = [
     "Session",
     "Storage",
     "String",
+    "Struct",
     "Subscription",
     "Table",
     "TektiteError",
+    "Time",
     "Timestamp",
+    "TimestampTz",
     "Transaction",
     "TransactionConflict",
     "Type",
     "UnsupportedError",
+    "Uuid",
     "View",
     "all",
     "any",
@@ -159,7 +185,8 @@ _HOMES = {
     "query.windows": "cume_dist dense_rank lag lead ntile percent_rank rank row_number",
     "storage.options": "Storage",
     "values.schema": "Schema",
-    "values.types": "Bool Date Decimal Float Float64 Int Int64 String Timestamp Type",
+    "values.type_names": "List Struct",
+    "values.types": "Blob Bool Date Decimal Float Float64 Int Int64 Interval Json String Time Timestamp TimestampTz Type Uuid",
 }
 _FORMER = {"Input": "Table", "ArrangementInfo": "IndexInfo"}
 _OTHERS = {

@@ -116,6 +116,10 @@ def linear(kinds: Sequence[tuple[Any, ...]]) -> Operation:
     return Operation(reduce_kernel.LINEAR, np.array(params, np.int64), len(kinds))
 
 
+NO_ROUNDS: Words = np.empty(0, np.int64)
+"""The moment outside of all loops."""
+
+
 class ReduceNode(Node):
     """What all reductions share: the input, the output arrangement, and deferred keys."""
 
@@ -142,6 +146,8 @@ class ReduceNode(Node):
         """Groups that fail, where their history is needed."""
         self._hold_output()
         self.todo = DeferredKeys(self, key)
+        self._width = np.array([source.trace.data], np.int64)
+        """The width of a single batch of changes, which most steps have."""
 
     def _hold_output(self) -> None:
         if self.own_history:
@@ -207,7 +213,10 @@ class ReduceNode(Node):
     ) -> None:
         """Evaluate the keys of some changes and of deferred keys."""
         work = addresses([*delta, *todo])
-        widths = np.array([self.reader.trace.data] * len(delta) + [self.key] * len(todo), np.int64)
+        if len(work) == 1 and not todo:
+            widths = self._width
+        else:
+            widths = np.array([self.reader.trace.data] * len(delta) + [self.key] * len(todo), np.int64)
         result = self._evaluate(shard, work, widths, old, new, moment, outbox)
         if result.n:
             if self.flow.memory is not None and result.n > FEW_ROWS:
@@ -260,14 +269,15 @@ class BuiltinReduce(ReduceNode):
     ) -> Chunk:
         past = self.output.trace.version(shard) if self.own_history else old
         flow = self.flow
-        at = np.array(moment, np.int64)
+        at = np.array(moment, np.int64) if moment else NO_ROUNDS
         buf, head, todo_buf, todo_head, status = reduce_kernel.reduce(
             work, widths, new.table, past.table, self.shape, self.operation.params, at, flow.low, flow.high
         )
-        failed = status[0] == reduce_kernel.TOO_LARGE and self.errors is not None
+        wrong = int(status[0])
+        failed = wrong == reduce_kernel.TOO_LARGE and self.errors is not None
         if failed or (self.failures is not None and len(self.failures.version(shard).table)):
             self._send_overflows(shard, work, widths, old, new, at, outbox)
-        if status[0] and not failed:
+        if wrong and not failed:
             raise IncorrectError(
                 f"{self.name}: a sum does not fit into 64 bits, in the group with the key words {status[1:].tolist()}"
             )

@@ -1,30 +1,37 @@
 """Expressions over columns, and their compilation to programs that a kernel runs over rows.
 
-aggregate_methods  methods of expressions that make aggregates and window functions
-ast                expressions as users write them: immutable trees without types
-cases              choices: `when(condition).then(value)`
-comparisons        how comparisons are written, mirrored and negated
-date_functions     functions of dates and timestamps, in terms of others
-expansions         functions that mean different steps for different types
-failures           the rows that a program fails on, found exactly
-fold               computes the constant parts of expressions
-free_functions     functions of expressions that are not methods
-functions          typing of casts and of functions of text, dates, timestamps and bits
-guards             a necessary condition of a filter, as intervals of one column
-like               patterns for kernels: LIKE, starts with, ends with, contains
-literals           the type and the word of a Python value
-namespaces         `.str` and `.dt`
-number_functions   functions of numbers, in terms of others: rounding, and both divisions
-other_names        what other libraries call the methods of expressions
-plain              expressions as plain values and back, for stored declarations
-predicates         conjunctions and their parts
-printing           prints expressions in a form that Python can read
-program            compiles expressions for the kernel, and runs them over rows
-record_text        records and tagged values as texts, whole powers, Python functions
-steps              the instructions of a typed expression
-text               functions of text, evaluated once for each distinct argument
-typing             types an expression against a schema; the result is a tree of steps
-value_methods      methods of expressions that are functions of texts, dates and bits
+aggregate_methods   methods of expressions that make aggregates and window functions
+ast                 expressions as users write them: immutable trees without types
+cases               choices: `when(condition).then(value)`
+comparisons         how comparisons are written, mirrored and negated
+date_functions      functions of dates and timestamps, in terms of others
+expansions          functions that mean different steps for different types
+failures            the rows that a program fails on, found exactly
+fold                computes the constant parts of expressions
+free_functions      functions of expressions that are not methods
+functions           typing of casts and of functions of text, dates, timestamps and bits
+guards              a necessary condition of a filter, as intervals of one column
+interned_functions  typing of functions of intervals, lists, structs, JSON, moments and wide decimals
+interned_texts      functions of interned values, for many values at once
+interval_text       intervals and bytes as people write them
+json_texts          functions of JSON
+like                patterns for kernels: LIKE, starts with, ends with, contains
+literals            the type and the word of a Python value
+namespaces          `.str` and `.dt`
+nested_namespaces   the functions of `.list`, `.struct` and `.json`
+number_functions    functions of numbers, in terms of others: rounding, and both divisions
+other_names         what other libraries call the methods of expressions
+plain               expressions as plain values and back, for stored declarations
+predicates          conjunctions and their parts
+printing            prints expressions in a form that Python can read
+program             compiles expressions for the kernel, and runs them over rows
+record_text         records and tagged values as texts, whole powers, Python functions
+steps               the instructions of a typed expression
+text                functions of text, evaluated once for each distinct argument
+typing              types an expression against a schema; the result is a tree of steps
+value_methods       methods of expressions that are functions of texts, dates and bits
+written_lists       lists and structs as people write them
+zones               moments, and the clocks of time zones
 """
 
 from tektite.expr.ast import Expr, Scalar, col, concat, lift, lit

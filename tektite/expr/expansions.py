@@ -13,8 +13,9 @@ from tektite.errors import IncorrectError
 from tektite.expr import date_functions, number_functions
 from tektite.expr.ast import Expr
 from tektite.expr.literals import Untyped
-from tektite.expr.steps import Step, number
-from tektite.values.types import Date, Int, Timestamp, Type
+from tektite.expr.steps import Step, number, word
+from tektite.kernels.expr import steps as ops
+from tektite.values.types import Date, Int, Time, Timestamp, TimestampTz, Type
 
 if TYPE_CHECKING:
     from tektite.expr.typing import Resolver
@@ -54,14 +55,25 @@ def division(resolver: Resolver, expr: Expr, left: Step, right: Step) -> Step:
 
 def of_moment(resolver: Resolver, expr: Expr, value: Step) -> Step:
     """A function of a date or a timestamp."""
-    if value.type not in (Date, Timestamp, Untyped):
+    if value.type not in (Date, Timestamp, TimestampTz, Time, Untyped):
         wanted = "adding a timedelta" if expr.op == "move" else expr.op
         raise resolver.wrong(expr, f"{wanted} needs a date or a timestamp", value)
     if expr.op == "move" and value.type == Date and expr.params[0] % date_functions.DAY:
         raise resolver.wrong(expr, "a date moves by whole days; cast it to Timestamp first", value)
+    if value.type == Time:
+        return _of_time(resolver, expr, value)
     kind = Timestamp if value.type == Untyped else value.type
     given = expr.args[0].cast(Timestamp) if value.type == Untyped else expr.args[0]
     return resolver.step(MOMENTS[expr.op](given, kind, *expr.params))
+
+
+def _of_time(resolver: Resolver, expr: Expr, value: Step) -> Step:
+    """A function of a time of day, which is the same of that time on the first day; moving goes round the clock."""
+    if expr.op == "date_part" and expr.params[0] in date_functions.FIELDS:
+        raise resolver.wrong(expr, f"a time has no {expr.params[0]}", value)
+    moment = Expr("reinterpret", expr.args, (Timestamp,))
+    found = resolver.step(MOMENTS[expr.op](moment, Timestamp, *expr.params))
+    return Step(ops.MOD, Time, (found, word(date_functions.DAY)), 0, expr) if expr.op == "move" else found
 
 
 def of_alias(resolver: Resolver, expr: Expr, value: Step) -> Step:

@@ -9,9 +9,10 @@ from tektite.expr.ast import Expr, lit
 from tektite.expr.predicates import FALSE, TRUE
 from tektite.expr.program import Assembler, evaluate_constant
 from tektite.expr.typing import Columns, resolve
-from tektite.values import types
+from tektite.values.columns import decode_list
 from tektite.values.dictionary import Dictionary
-from tektite.values.words import NULL, decode_list
+from tektite.values.types import String
+from tektite.values.words import NULL
 
 MOST_TEXTS = 1 << 12
 """Texts of constants that are kept: those of some hundred queries."""
@@ -84,12 +85,13 @@ def computed(expression: Expr) -> Expr:
     """The value of a scalar over constants; the scalar itself if computing it fails, or gives text."""
     try:
         step = resolve(expression, {})
-        if step.type == types.String:
+        if step.type == String:
             return expression
-        word = evaluate_constant(step, _folding())
+        texts = _folding()
+        word = evaluate_constant(step, texts)
         if word == NULL:
             return lit(None, step.type)
-        (value,) = decode_list(np.array([word], np.int64), step.type, "constant", None)
+        (value,) = decode_list(np.array([word], np.int64), step.type, "constant", texts)
         return lit(value, step.type)
     except (TektiteError, ValueError, OverflowError):
         return expression
@@ -99,6 +101,7 @@ def can_fail(expression: Expr, columns: Columns) -> bool:
     """Whether an expression may fail on a row: a cast of a text, an overflow.
 
     >>> from tektite.expr import col
+    >>> from tektite.values import types
     >>> columns = {"x": (0, types.Int)}
     >>> can_fail(col("x") + 1, columns), can_fail(col("x") > lit(1) + 1, columns)
     (True, False)
@@ -120,6 +123,7 @@ def never_true(part: Expr) -> bool:
     """Whether a predicate is FALSE or NULL for every row, as far as constants show.
 
     >>> from tektite.expr import col
+    >>> from tektite.values import types
     >>> never_true((col("x") > lit(None, types.Int)) & col("y")), never_true(col("x").is_null())
     (True, False)
     """

@@ -6,12 +6,25 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from tektite.errors import IncorrectError
+from tektite.expr import interned_functions
 from tektite.expr.ast import Expr
 from tektite.expr.like import PATTERNS
 from tektite.expr.literals import DAY, MAX_DAYS, MAX_INT, Untyped, literal_word, show_word
 from tektite.expr.steps import CONSTANT, Step, limit_of, number, word
 from tektite.kernels.expr import steps as ops
-from tektite.values.types import Bool, Date, DecimalType, Float, Int, String, Timestamp, Type
+from tektite.values.types import (
+    Bool,
+    Date,
+    DecimalType,
+    Float,
+    Int,
+    Interval,
+    String,
+    Time,
+    Timestamp,
+    TimestampTz,
+    Type,
+)
 from tektite.values.words import NULL
 
 if TYPE_CHECKING:
@@ -59,24 +72,42 @@ def cast(resolver: Resolver, expr: Expr, value: Step) -> Step:
         return value
     if source == Untyped:
         return word(NULL, target)
+    if source.kind in ("json", "list", "struct") or target.kind in ("json", "list", "struct"):
+        special = interned_functions.cast(resolver, expr, value)
+        if special is not None:
+            return special
     if target == String:
-        if value.op == CONSTANT:
+        if value.op == CONSTANT and not source.interned:
             return Step(CONSTANT, String, (), NULL if value.extra == NULL else show_word(value.extra, source), expr)
         return resolver.text("show", expr, String, (value,), (source,))
     if source == String:
         parsed = resolver.text("parse", expr, target, (value,), (target,))
         return parsed if expr.op == "try_cast" else Step(ops.CHECK_PARSED, target, (parsed, value), 0, expr)
-    if {source, target} == {Date, Timestamp}:
-        if target == Timestamp:
-            return Step(ops.MUL, Timestamp, (value, word(DAY)), MAX_INT, expr)
+    if source in (Timestamp, TimestampTz) and target in (Timestamp, TimestampTz):
+        return retyped(value, target)
+    if source in (Timestamp, TimestampTz) and target == Time:
+        return Step(ops.MOD, Time, (value, word(DAY)), 0, expr)
+    if source in (Date, Timestamp, TimestampTz) and target in (Date, Timestamp, TimestampTz):
+        if source == Date:
+            return Step(ops.MUL, target, (value, word(DAY)), MAX_INT, expr)
         return Step(ops.FLOORDIV, Date, (value, word(DAY)), 0, expr)
     if source == Bool and number(target):
         return cast(resolver, expr, Step(value.op, Int, value.args, value.extra, value.source))
     if number(source) and target == Bool:
         return Step(ops.NE, Bool, (resolver.key(value), word(0)), 0, expr)
     if number(source) and number(target):
+        if source.interned or target.interned:
+            return interned_functions.cast_decimal(resolver, expr, value)
         return _cast_number(resolver, expr, value, target)
+    special = interned_functions.cast(resolver, expr, value)
+    if special is not None:
+        return special
     raise resolver.wrong(expr, f"there is no cast to {target}", value)
+
+
+def retyped(value: Step, type: Type) -> Step:
+    """The same words, read as another type."""
+    return Step(value.op, type, value.args, value.extra, value.source)
 
 
 def _cast_number(resolver: Resolver, expr: Expr, value: Step, target: Type) -> Step:
@@ -128,6 +159,11 @@ def concat(resolver: Resolver, expr: Expr, *args: Step) -> Step:
     parts = []
     for source, arg in zip(expr.args, args, strict=True):
         parts.append(arg if arg.type == String else cast(resolver, Expr("cast", (source,), (String,)), arg))
+    return joined(resolver, expr, parts)
+
+
+def joined(resolver: Resolver, expr: Expr, parts: list[Step]) -> Step:
+    """Texts one after the other."""
     # a memo takes three arguments besides constants: longer chains become a tree, so that few intermediate texts are made
     while True:
         free = [i for i, part in enumerate(parts) if part.op != CONSTANT]
@@ -144,7 +180,7 @@ def _days(resolver: Resolver, expr: Expr, value: Step) -> Step:
     """The day number of a date or a timestamp."""
     if value.type == Untyped:
         return word(NULL, Date)
-    if value.type not in (Date, Timestamp):
+    if value.type not in (Date, Timestamp, TimestampTz):
         raise resolver.wrong(expr, f"{expr.op} needs a date or a timestamp", value)
     return value if value.type == Date else Step(ops.FLOORDIV, Date, (value, word(DAY)), 0, expr)
 
@@ -160,8 +196,8 @@ def date_field(resolver: Resolver, expr: Expr, value: Step) -> Step:
 
 def time_field(resolver: Resolver, expr: Expr, value: Step) -> Step:
     """hour, minute, second."""
-    if value.type not in (Timestamp, Untyped):
-        raise resolver.wrong(expr, f"{expr.op} needs a timestamp", value)
+    if value.type not in (Timestamp, TimestampTz, Time, Untyped):
+        raise resolver.wrong(expr, f"{expr.op} needs a timestamp or a time", value)
     within = {"hour": DAY, "minute": 3_600_000_000, "second": 60_000_000}[expr.op]
     unit = {"hour": 3_600_000_000, "minute": 60_000_000, "second": 1_000_000}[expr.op]
     return Step(ops.FLOORDIV, Int, (Step(ops.MOD, Int, (value, word(within)), 0, expr), word(unit)), 0, expr)
@@ -172,7 +208,7 @@ def add_days(resolver: Resolver, expr: Expr, value: Step, days: Step) -> Step:
     _days(resolver, expr, value)
     if days.type not in (Int, Untyped):
         raise resolver.wrong(expr, "add_days needs an Int", value, days)
-    if value.type == Timestamp:
+    if value.type in (Timestamp, TimestampTz):
         days = Step(ops.MUL, Int, (days, word(DAY)), MAX_INT, expr)
     return Step(ops.ADD, Date if value.type == Untyped else value.type, (value, days), limit_of(value.type), expr)
 
@@ -182,7 +218,7 @@ def add_months(resolver: Resolver, expr: Expr, value: Step, months: Step) -> Ste
     if months.type not in (Int, Untyped):
         raise resolver.wrong(expr, "add_months needs an Int", value, months)
     days = Step(ops.ADD_MONTHS, Date, (_days(resolver, expr, value), months), MAX_DAYS, expr)
-    return days if value.type != Timestamp else _at_clock(resolver, expr, days, value)
+    return days if value.type not in (Timestamp, TimestampTz) else _at_clock(resolver, expr, days, value)
 
 
 def _at_clock(resolver: Resolver, expr: Expr, days: Step, value: Step | None) -> Step:
@@ -191,11 +227,13 @@ def _at_clock(resolver: Resolver, expr: Expr, days: Step, value: Step | None) ->
     if value is None:
         return midnight
     clock = Step(ops.MOD, Int, (value, word(DAY)), 0, expr)
-    return Step(ops.ADD, Timestamp, (midnight, clock), MAX_INT, expr)
+    return Step(ops.ADD, value.type, (midnight, clock), MAX_INT, expr)
 
 
 def truncate(resolver: Resolver, expr: Expr, value: Step) -> Step:
     """The start of a unit of time."""
+    if value.type == TimestampTz:
+        return retyped(truncate(resolver, expr, retyped(value, Timestamp)), TimestampTz)
     unit = expr.params[0]
     short = {"day": DAY, "hour": 3_600_000_000, "minute": 60_000_000, "second": 1_000_000}
     long = {"year": ops.YEAR, "quarter": ops.QUARTER, "month": ops.MONTH, "week": ops.WEEK}
@@ -243,7 +281,9 @@ def key(resolver: Resolver, expr: Expr, value: Step) -> Step:
 
 def rank(resolver: Resolver, expr: Expr, value: Step) -> Step:
     """The word of a value, which orders like the value; or its negative, which always fits because NULL stays NULL."""
-    if value.type == String:
+    if value.type == Interval and not expr.params[0]:  # equal where the values are; they have no order
+        return Step(ops.COPY, Int, (resolver.key(value),), 0, expr)
+    if value.type.interned:
         raise resolver.wrong(expr, "the words of texts do not order as the texts do", value)
     if expr.params[0]:
         return Step(ops.SUB, Int, (word(0), resolver.key(value)), MAX_INT, expr)
@@ -252,14 +292,14 @@ def rank(resolver: Resolver, expr: Expr, value: Step) -> Step:
 
 def text_word(resolver: Resolver, expr: Expr, value: Step) -> Step:
     """Seven bytes of a text."""
-    if value.type != String:
+    if not value.type.interned:
         raise resolver.wrong(expr, "only a text has bytes", value)
     return Step(ops.TEXT_WORD, Int, (value,), expr.params, expr)
 
 
 def at_scale(resolver: Resolver, expr: Expr, value: Step) -> Step:
     """A decimal with fewer or more places, for comparisons."""
-    if value.type.kind != "decimal":
+    if value.type.kind != "decimal" or value.type.interned:
         raise resolver.wrong(expr, "only a decimal has places", value)
     return resolver.at_scale(value, *expr.params)
 

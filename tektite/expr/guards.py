@@ -14,8 +14,8 @@ from tektite.expr.steps import CONSTANT, INPUT, Step
 from tektite.kernels.expr import steps as ops
 from tektite.values.words import NULL
 
-Interval = tuple[int, int]
-Guard = tuple[int, tuple[Interval, ...]]
+WordRange = tuple[int, int]
+Guard = tuple[int, tuple[WordRange, ...]]
 """A column, and the intervals (first word, last word) that its words lie in, in order. They neither overlap nor touch."""
 
 MOST = 2**63 - 1
@@ -101,7 +101,7 @@ def _compared(step: Step, word_of: Callable[[Any], int]) -> Guard | None:
     return None if word == NULL else _on_column(other, [interval])
 
 
-def _on_column(step: Step, intervals: Iterable[Interval]) -> Guard | None:
+def _on_column(step: Step, intervals: Iterable[WordRange]) -> Guard | None:
     """The guard of a column whose words lie in some intervals, or of one whose -0.0 has been made 0.0."""
     if step.op == ops.FLOAT_KEY and step.args[0].op == INPUT:
         wanted = list(intervals)
@@ -115,7 +115,7 @@ def _on_column(step: Step, intervals: Iterable[Interval]) -> Guard | None:
 
 def _narrower(parts: list[Step], word_of: Callable[[Any], int]) -> Guard | None:
     """Of the guards of a conjunction's parts, that of the column with the fewest words; those of one column are intersected."""
-    guards: dict[int, tuple[Interval, ...]] = {}
+    guards: dict[int, tuple[WordRange, ...]] = {}
     for part in parts:
         found = _guard(part, word_of)
         if found is not None:
@@ -124,14 +124,14 @@ def _narrower(parts: list[Step], word_of: Callable[[Any], int]) -> Guard | None:
     return min(guards.items(), key=lambda guard: sum([last - first for first, last in guard[1]]), default=None)
 
 
-def _both(one: tuple[Interval, ...], other: tuple[Interval, ...]) -> tuple[Interval, ...]:
+def _both(one: tuple[WordRange, ...], other: tuple[WordRange, ...]) -> tuple[WordRange, ...]:
     """The words that are in intervals of both."""
     return _joined([(max(a, c), min(b, d)) for a, b in one for c, d in other])
 
 
-def _joined(intervals: Iterable[Interval]) -> tuple[Interval, ...]:
+def _joined(intervals: Iterable[WordRange]) -> tuple[WordRange, ...]:
     """Intervals in order. Empty ones are left out; those that overlap or touch are one."""
-    joined: list[Interval] = []
+    joined: list[WordRange] = []
     for first, last in sorted([interval for interval in intervals if interval[0] <= interval[1]]):
         if joined and first <= joined[-1][1] + 1:
             joined[-1] = (joined[-1][0], max(joined[-1][1], last))

@@ -10,16 +10,39 @@ import decimal
 import math
 import re
 import struct
-from typing import Any
+import uuid
+from typing import Any, NamedTuple
+
+import pyarrow as pa
 
 from tektite.errors import IncorrectError
-from tektite.values.types import Bool, Date, Decimal, DecimalType, Float, Int, String, Timestamp, Type
+from tektite.values.python_values import interval_value
+from tektite.values.types import (
+    MOST_DIGITS,
+    WORD_DIGITS,
+    Blob,
+    Bool,
+    Date,
+    Decimal,
+    DecimalType,
+    Float,
+    Int,
+    Interval,
+    ListType,
+    String,
+    StructType,
+    Time,
+    Timestamp,
+    TimestampTz,
+    Type,
+    Uuid,
+)
 from tektite.values.words import NULL
 
 Untyped = Type("null")  # the type of a bare None: it fits any other
 
 MAX_INT = 2**63 - 1
-MAX_DIGITS = 18
+MAX_DIGITS = WORD_DIGITS
 MAX_DAYS = 2_932_896  # 9999-12-31, the last Python date
 DAY = 86_400_000_000  # microseconds
 
@@ -28,9 +51,18 @@ _EPOCH = datetime.datetime(1970, 1, 1)
 _TRUTH = {"true": True, "t": True, "1": True, "false": False, "f": False, "0": False}
 _EXACT = decimal.Context(prec=60)
 _DAY = re.compile(r"(\d{4})-(\d{1,2})-(\d{1,2})")
+_CLOCK = re.compile(r"(\d{1,2}):(\d{1,2})(?::(\d{1,2})(?:\.(\d{1,9}))?)?")
 _MOMENT = re.compile(
     _DAY.pattern + r"(?:[ T](\d{1,2}):(\d{1,2})(?::(\d{1,2})(?:\.(\d{1,9}))?)?\s*([Zz]|[+-]\d\d(?::?\d\d)?)?)?"
 )
+
+
+class IntervalLiteral(NamedTuple):
+    """An interval in an expression. Expressions go to other processes, and Arrow's intervals do not."""
+
+    months: int
+    days: int
+    nanoseconds: int
 
 
 def literal_type(value: Any) -> Type:
@@ -48,13 +80,35 @@ def literal_type(value: Any) -> Type:
     if isinstance(value, decimal.Decimal):
         return _decimal_type(value)
     if isinstance(value, datetime.datetime):
-        return Timestamp
+        return Timestamp if value.tzinfo is None else TimestampTz
     if isinstance(value, datetime.date):
         return Date
+    if isinstance(value, datetime.time):
+        return Time
+    if isinstance(value, datetime.timedelta | pa.MonthDayNano | IntervalLiteral):
+        return Interval
+    if isinstance(value, uuid.UUID):
+        return Uuid
+    if isinstance(value, bytes):
+        return Blob
+    if isinstance(value, list):
+        return ListType("list", _common_type([literal_type(element) for element in value]))
+    if isinstance(value, dict) and value and all(isinstance(name, str) for name in value):
+        return StructType("struct", tuple((name, literal_type(part)) for name, part in value.items()))
     raise IncorrectError(
         f"cannot use {value!r} of type {type(value).__name__} in an expression: a literal is an int, float, bool, str, "
-        "Decimal, date, datetime or None"
+        "Decimal, date, datetime, time, timedelta, UUID, bytes, list, dict or None"
     )
+
+
+def _common_type(found: list[Type]) -> Type:
+    """The one type of the elements of a list."""
+    different = [kind for at, kind in enumerate(found) if kind != Untyped and kind not in found[:at]]
+    if len(different) > 1:
+        if set(different) == {Int, Float}:
+            return Float
+        raise IncorrectError(f"a list has elements of one type, found {', '.join(map(str, different))}")
+    return different[0] if different else Untyped
 
 
 def _decimal_type(value: decimal.Decimal) -> DecimalType:
@@ -64,8 +118,8 @@ def _decimal_type(value: decimal.Decimal) -> DecimalType:
     assert isinstance(exponent, int)
     scale = max(0, -exponent)
     precision = max(len(digits) + max(0, exponent), scale, 1)
-    if precision > MAX_DIGITS:
-        raise IncorrectError(f"decimal literal {value} has {precision} digits; at most {MAX_DIGITS} fit")
+    if precision > MOST_DIGITS:
+        raise IncorrectError(f"decimal literal {value} has {precision} digits; at most {MOST_DIGITS} fit")
     return Decimal(precision, scale)
 
 
@@ -74,21 +128,42 @@ def literal_value(value: Any, type: Type) -> Any:
     if value is None:
         return None
     found = literal_type(value)
-    if found == Int and abs(value) > MAX_INT:
-        raise IncorrectError(f"integer literal {value} is outside -(2**63 - 1) .. 2**63 - 1")
+    if found == Int and abs(value) > MAX_INT and not isinstance(type, DecimalType):
+        raise IncorrectError(
+            f"integer literal {value} is outside -(2**63 - 1) .. 2**63 - 1: give decimal.Decimal({value}), of up to 38 digits"
+        )
     if found == String:
         try:
             value.encode()
         except UnicodeEncodeError:
             raise IncorrectError(f"string literal {value!r} is not valid Unicode") from None
+    if found == type == Interval:
+        return IntervalLiteral(*interval_value(value))
     if found == type:
-        if type == Timestamp and value.tzinfo is not None:
-            raise IncorrectError(
-                f"literal {value.isoformat()} has a time zone, and timestamps have none: decide which clock they show, such as "
-                "UTC, and convert before, as in moment.astimezone(datetime.UTC).replace(tzinfo=None)"
-            )
         return value
-    if found == String and type.kind in ("date", "timestamp", "decimal"):
+    if type == Timestamp and found == TimestampTz:
+        raise IncorrectError(
+            f"literal {value.isoformat()} has a time zone, and timestamps have none: decide which clock they show, such as "
+            "UTC, and convert before, as in moment.astimezone(datetime.UTC).replace(tzinfo=None)"
+        )
+    if (
+        type.interned
+        and type != String
+        and (found != String or type.kind in ("json", "uuid"))
+        and found.kind != "decimal"
+    ):
+        from tektite.values.columns import text_of
+
+        text_of(value, type)  # what does not fit is refused
+        return value
+    if found == String and type.kind in ("interval", "list", "struct", "blob"):
+        from tektite.expr.interned_texts import parse_interned
+
+        try:
+            return literal_value(parse_interned(value, type), type)
+        except ValueError:
+            raise IncorrectError(f"literal {value!r} is not a valid {type}") from None
+    if found == String and type.kind in ("date", "timestamp", "timestamptz", "time", "decimal"):
         try:
             return literal_value(parse(value, type), type)
         except ValueError:
@@ -129,12 +204,16 @@ def parse(text: str, type: Type) -> Any:
         return datetime.date(*map(int, day.groups()))
     if type == Timestamp:
         return _timestamp(text)
+    if type == TimestampTz:
+        return _timestamp(text).replace(tzinfo=datetime.UTC)
+    if type == Time:
+        return _time(text)
     assert isinstance(type, DecimalType)
     try:
         exact = decimal.Decimal(text)
     except decimal.InvalidOperation:
         raise ValueError(text) from None
-    if not exact.is_finite() or exact.adjusted() > MAX_DIGITS:
+    if not exact.is_finite() or exact.adjusted() > MOST_DIGITS:
         raise ValueError(text)
     rounded = exact.quantize(decimal.Decimal(1).scaleb(-type.scale), decimal.ROUND_HALF_UP, context=_EXACT)
     if abs(rounded.scaleb(type.scale, context=_EXACT)) >= 10**type.precision:
@@ -159,6 +238,15 @@ def _timestamp(text: str) -> datetime.datetime:
     return stamp + away if zone[0] == "-" else stamp - away
 
 
+def _time(text: str) -> datetime.time:
+    """A time of day, perhaps behind a day."""
+    found = _CLOCK.fullmatch(text)
+    if found is None:
+        return _timestamp(text).time()
+    hour, minute, second, fraction = found.groups()
+    return datetime.time(int(hour), int(minute), int(second or 0), int((fraction or "0")[:6].ljust(6, "0")))
+
+
 def float_word(value: float) -> int:
     """A float's order-preserving bits; there is one NaN."""
     if math.isnan(value):
@@ -174,15 +262,17 @@ def float_of_word(word: int) -> float:
 
 
 def literal_word(value: Any, type: Type) -> int:
-    """The word of a value of any type but String."""
+    """The word of a value of a type that is not interned."""
     if value is None:
         return NULL
     if type == Float:
         return float_word(value)
     if type == Date:
         return int(value.toordinal() - _EPOCH_DAY)
-    if type == Timestamp:
-        span = value - _EPOCH
+    if type == Time:
+        return int(((value.hour * 60 + value.minute) * 60 + value.second) * 1_000_000 + value.microsecond)
+    if type in (Timestamp, TimestampTz):
+        span = (value if value.tzinfo is None else value.astimezone(datetime.UTC).replace(tzinfo=None)) - _EPOCH
         return int((span.days * 86_400 + span.seconds) * 1_000_000 + span.microseconds)
     if isinstance(type, DecimalType):
         return int(decimal.Decimal(value).scaleb(type.scale, context=_EXACT))
@@ -201,12 +291,19 @@ def show_word(word: int, type: Type) -> str:
         return f"{decimal.Decimal(word).scaleb(-type.scale, context=_EXACT):f}"
     if type == Date:
         return _show_day(word)
-    if type == Timestamp:
+    if type == Time:
+        return show_clock(word)
+    if type in (Timestamp, TimestampTz):
         days, rest = divmod(word, DAY)
-        seconds, micros = divmod(rest, 1_000_000)
-        clock = f"{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}"
-        return f"{_show_day(days)} {clock}" + (f".{micros:06}".rstrip("0") if micros else "")
+        return f"{_show_day(days)} {show_clock(rest)}" + ("+00" if type == TimestampTz else "")
     return str(word)
+
+
+def show_clock(micros: int) -> str:
+    """A time of day; what lies behind the second is shown if there is something."""
+    seconds, rest = divmod(micros, 1_000_000)
+    clock = f"{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}"
+    return clock + (f".{rest:06}".rstrip("0") if rest else "")
 
 
 def _show_day(days: int) -> str:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from tektite.errors import IncorrectError
 from tektite.expr import other_names
+from tektite.expr.nested_namespaces import JsonMethods, ListMethods, StructMethods
 from tektite.values import types
 
 if TYPE_CHECKING:
@@ -39,6 +40,36 @@ class Namespaces:
         <Expr at.year()>
         """
         return DateMethods(self)
+
+    @property
+    def list(self) -> ListMethods:
+        """Functions of lists.
+
+        >>> import tektite as tk
+        >>> tk.col("tags").list.len()
+        <Expr tags.list.len()>
+        """
+        return ListMethods(self)
+
+    @property
+    def struct(self) -> StructMethods:
+        """Functions of structs.
+
+        >>> import tektite as tk
+        >>> tk.col("point").struct.field("x")
+        <Expr point.struct.field('x')>
+        """
+        return StructMethods(self)
+
+    @property
+    def json(self) -> JsonMethods:
+        """Functions of JSON.
+
+        >>> import tektite as tk
+        >>> tk.col("event").json.text("$.user")
+        <Expr event.json.text('$.user')>
+        """
+        return JsonMethods(self)
 
 
 class TextMethods:
@@ -300,6 +331,20 @@ class DateMethods:
     def add_months(self, months: Expr | int) -> Expr:
         """Some months later; the month's last day if it has no such day."""
         return self._value.add_months(months)
+
+    def in_zone(self, zone: str) -> Expr:
+        """What the clocks of a time zone show at a moment (`tk.TimestampTz`), as a timestamp."""
+        from tektite.expr.ast import Expr
+        from tektite.expr.zones import zone_named
+
+        return Expr("in_zone", (self._value,), (zone_named(zone),))
+
+    def from_zone(self, zone: str) -> Expr:
+        """The moment at which the clocks of a time zone show a timestamp."""
+        from tektite.expr.ast import Expr
+        from tektite.expr.zones import zone_named
+
+        return Expr("from_zone", (self._value,), (zone_named(zone),))
 
     def strftime(self, shape: str) -> Expr:
         """As a text: `%Y-%m-%d`. The letters are those of SQL's `strftime`."""

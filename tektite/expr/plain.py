@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import datetime
 import decimal
+import uuid
 from collections.abc import Callable
 from typing import Any
 
@@ -59,6 +60,12 @@ def _to_plain(value: Any) -> Any:
         return {"timestamp": value.isoformat()}
     if isinstance(value, datetime.date):
         return {"date": value.isoformat()}
+    if isinstance(value, datetime.time):
+        return {"time": value.isoformat()}
+    if isinstance(value, bytes):
+        return {"bytes": value.hex()}
+    if isinstance(value, uuid.UUID):
+        return {"uuid": str(value)}
     if isinstance(value, Type):
         return {"type": str(value)}
     if isinstance(value, tuple | list):
@@ -74,6 +81,7 @@ def _from_plain(plain: Any, read_type: ReadType) -> Any:
         return tuple(_from_plain(part, read_type) for part in value)
     readers: dict[str, Callable[[str], Any]] = {
         "float": float.fromhex, "decimal": decimal.Decimal, "timestamp": datetime.datetime.fromisoformat,
-        "date": datetime.date.fromisoformat, "type": read_type,
+        "date": datetime.date.fromisoformat, "type": read_type, "time": datetime.time.fromisoformat,
+        "bytes": bytes.fromhex, "uuid": uuid.UUID,
     }  # fmt: skip
     return readers[kind](value)

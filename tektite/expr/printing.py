@@ -17,7 +17,10 @@ INFIX = {
 PREFIX = {"neg": "-", "not": "~"}
 TIGHTEST = 6
 FREE = frozenset({"coalesce", "least", "greatest", "hash64", "concat", "truncdiv", "truncmod"})  # printed as functions
-NAMESPACED = {"date_part": "dt.part", "strftime": "dt.strftime"}
+NAMESPACED = {"date_part": "dt.part", "strftime": "dt.strftime", "in_zone": "dt.in_zone", "from_zone": "dt.from_zone",
+    "list_length": "list.len", "list_contains": "list.contains", "list_concat": "list.concat", "list_join": "list.join",
+    "struct_field": "struct.field", "json_extract": "json.get", "json_extract_text": "json.text",
+}  # fmt: skip
 RANKING = frozenset({"row_number", "rank", "dense_rank", "percent_rank", "cume_dist", "ntile"})
 
 

@@ -30,6 +30,7 @@ from tektite.kernels.expr import steps as ops
 from tektite.kernels.expr.interpreter import FAILED, OWNS, SHARES, run_program
 from tektite.kernels.expr.program import COLUMN, REGISTER, STEP, WORD
 from tektite.kernels.layout.rows import copy_out, head_of_array
+from tektite.values import composites
 from tektite.values.types import Bool, String, Type
 from tektite.values.words import NULL
 
@@ -116,8 +117,9 @@ class RowProgram:
 
     def show(self, word: int, type: Type) -> str:
         """A word as text, for errors."""
-        if type == String and word != NULL:
-            return repr(self._dictionary.lookup(np.array([word], np.int64))[0].as_py())
+        if type.interned and word != NULL:
+            text = self._dictionary.lookup(np.array([word], np.int64))
+            return repr(text[0].as_py() if type == String else composites.values_of(text, type)[0].as_py())
         return "NULL" if word == NULL else show_word(word, type)
 
     def _as_checked(self) -> CheckedProgram:
@@ -362,7 +364,7 @@ class Assembler:
                 word = evaluate_constant(step, self.dictionary)
             except IncorrectError:
                 return step
-            if step.type == String:
+            if step.type.interned:
                 self.texts.add(word)
             return Step(CONSTANT, step.type, (), word, step.source)
         return step

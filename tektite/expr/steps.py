@@ -8,7 +8,7 @@ from typing import Any
 from tektite.expr.ast import Expr
 from tektite.expr.literals import DAY, MAX_DAYS, MAX_INT
 from tektite.kernels.expr import steps as ops
-from tektite.values.types import Date, DecimalType, Int, Timestamp, Type
+from tektite.values.types import Date, DecimalType, Int, Time, Timestamp, TimestampTz, Type
 
 CONSTANT, INPUT = -1, -2  # steps that are leaves
 
@@ -74,4 +74,6 @@ def limit_of(type: Type) -> int:
     """The greatest size of a result of this type."""
     if isinstance(type, DecimalType):
         return int(10**type.precision) - 1
-    return MAX_DAYS if type == Date else (MAX_DAYS + 1) * DAY - 1 if type == Timestamp else MAX_INT
+    if type == Time:
+        return DAY
+    return MAX_DAYS if type == Date else (MAX_DAYS + 1) * DAY - 1 if type in (Timestamp, TimestampTz) else MAX_INT

@@ -32,12 +32,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tektite.errors import IncorrectError
-from tektite.expr import record_text
+from tektite.expr import interned_texts, record_text
 from tektite.expr.literals import literal_word, parse, show_word
 from tektite.expr.steps import TextFunction
 from tektite.kernels.expr.memo import HEADER, memo_insert
 from tektite.values.text_space import TextTable
-from tektite.values.types import String, Timestamp, Type
+from tektite.values.types import Timestamp, Type
 from tektite.values.words import NULL, float_words, word_floats
 
 Words = npt.NDArray[np.int64]
@@ -187,7 +187,7 @@ def evaluate(function: TextFunction, arguments: Words, dictionary: TextDictionar
     """The result words for each column of argument words."""
     given: list[Any] = []
     for row, type in zip(arguments, function.arguments, strict=True):
-        if type == String:
+        if type.interned:
             texts = dictionary.lookup(np.ascontiguousarray(row))
             given.append(texts.combine_chunks() if isinstance(texts, pa.ChunkedArray) else texts)
         else:
@@ -197,7 +197,7 @@ def evaluate(function: TextFunction, arguments: Words, dictionary: TextDictionar
     result = FUNCTIONS[function.name](*filled)
     if isinstance(result, np.ndarray):
         return result.astype(np.int64)
-    if function.result == String:
+    if function.result.interned:
         words = np.full(len(result), NULL, np.int64)
         there = np.asarray(result.is_valid())
         if there.any():
@@ -402,11 +402,15 @@ def _concat(*parts: Any) -> Texts:
     return pc.binary_join_element_wise(*wide, pa.scalar("", kind))
 
 
-def _show(words: Words, type: Type) -> Texts:
+def _show(words: Any, type: Type) -> Texts:
+    if not isinstance(words, np.ndarray):
+        return interned_texts.shown(words, type)
     return pa.array([show_word(word, type) for word in words.tolist()], pa.string())
 
 
-def _parse(texts: Texts, type: Type) -> Words:
+def _parse(texts: Texts, type: Type) -> Any:
+    if type.interned:
+        return interned_texts.parsed(texts, type)
     words = np.full(len(texts), NULL, np.int64)
     for i, text in enumerate(texts.to_pylist()):
         try:
@@ -463,4 +467,5 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "substring": _substrings,
     "upper": pc.utf8_upper,
     **record_text.FUNCTIONS,
+    **interned_texts.FUNCTIONS,
 }

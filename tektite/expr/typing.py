@@ -11,8 +11,10 @@ The rules are DuckDB's, unless a rule says otherwise:
 * Numbers of different types compare by value: Int and Decimal with each other exactly, Int and Float exactly, Decimal
   and Float as floats. NaN equals NaN and is greater than every other number; -0.0 equals 0.0.
 * Date - Date is an Int of days, Timestamp - Timestamp an Int of microseconds; Date and Timestamp plus or minus an Int
-  move by days and by microseconds. Next to a Timestamp, a Date means its midnight. Next to a
-  Date or a Timestamp, a text literal is read as one.
+  move by days and by microseconds. Next to a Timestamp, a Date means its midnight. Next to a date, a time, a timestamp or
+  another value that is written as a text, a text literal is read as one.
+* A TimestampTz is a moment. Its fields are those of clocks in UTC; `dt.in_zone` gives those of others. It does not mix with a
+  Timestamp.
 * Text compares by its code points, which is the order of its UTF-8 bytes.
 * Casts from Float round to even, casts between Decimals (and to Int) round halves away from zero.
 """
@@ -24,12 +26,29 @@ from functools import reduce
 from typing import Any
 
 from tektite.errors import IncorrectError, NotFoundError
-from tektite.expr import expansions, functions, record_text
+from tektite.expr import expansions, functions, interned_functions, record_text
 from tektite.expr.ast import Expr
 from tektite.expr.literals import DAY, MAX_DIGITS, MAX_INT, Untyped, literal_value, literal_word
 from tektite.expr.steps import CONSTANT, INPUT, Step, TextFunction, limit_of, number, word
 from tektite.kernels.expr import steps as ops
-from tektite.values.types import Bool, Date, Decimal, DecimalType, Float, Int, String, Timestamp, Type
+from tektite.values.columns import text_of
+from tektite.values.types import (
+    MOST_DIGITS,
+    Bool,
+    Date,
+    Decimal,
+    DecimalType,
+    Float,
+    Int,
+    Interval,
+    ListType,
+    String,
+    StructType,
+    Time,
+    Timestamp,
+    TimestampTz,
+    Type,
+)
 from tektite.values.words import NULL
 
 Columns = Mapping[str, tuple[int, Type]]
@@ -43,7 +62,19 @@ def type_of(expr: Expr, columns: Columns) -> Type:
 def resolve(expr: Expr, columns: Columns) -> Step:
     """The steps that compute an expression. An untyped NULL becomes an Int."""
     step = Resolver(columns).step(expr)
-    return step if step.type != Untyped else Step(step.op, Int, step.args, step.extra, step.source)
+    type = settled(step.type)
+    return step if step.type == type else Step(step.op, type, step.args, step.extra, step.source)
+
+
+def settled(type: Type) -> Type:
+    """A type in which what is not known to be of any type is an Int."""
+    if type == Untyped:
+        return Int
+    if isinstance(type, ListType):
+        return ListType("list", settled(type.element))
+    if isinstance(type, StructType):
+        return StructType("struct", tuple((name, settled(kind)) for name, kind in type.fields))
+    return type
 
 
 class Resolver:
@@ -79,8 +110,9 @@ class Resolver:
     def _literal(self, expr: Expr) -> Step:
         """A constant: its word, or its text."""
         type, value = expr.params
-        text = type == String and value is not None
-        return Step(CONSTANT, type, (), value if text else literal_word(value, type), expr)
+        if type.interned and value is not None:
+            return Step(CONSTANT, type, (), value if type == String else text_of(value, type), expr)
+        return Step(CONSTANT, type, (), literal_word(value, type), expr)
 
     # -- conversions -----------------------------------------------------------------------------------------------
 
@@ -90,6 +122,8 @@ class Resolver:
             return step
         if step.type == Untyped:
             return word(NULL, Float)
+        if step.type.interned:
+            return self.text("decimal_cast", step.source, Float, (step,), (step.type, Float))
         divisor = 10**step.type.scale if isinstance(step.type, DecimalType) else 1
         return Step(ops.INT_TO_FLOAT, Float, (step,), divisor, step.source)
 
@@ -126,6 +160,8 @@ class Resolver:
             return step
         if step.type == Untyped:
             return word(NULL, type)
+        if number(type) and number(step.type) and (type.interned or step.type.interned) and type != Float:
+            return functions.cast(self, Expr("cast", (expr,), (type,)), step)
         if type == Float and number(step.type):
             return self.floats(step)
         if isinstance(type, DecimalType) and step.type.kind in ("int", "decimal"):
@@ -137,8 +173,15 @@ class Resolver:
             return self.scaled(step, type, by)
         if type == Timestamp and step.type == Date:
             return Step(ops.MUL, Timestamp, (step, word(DAY)), MAX_INT, step.source)
-        if type in (Date, Timestamp) and step.op == CONSTANT and step.type == String:
-            return word(literal_word(literal_value(step.extra, type), type), type)
+        if type.kind in WRITTEN and step.op == CONSTANT and step.type == String:
+            return self._literal(Expr("lit", (), (type, literal_value(step.extra, type))))
+        if (
+            {step.type.kind, type.kind} <= {"list", "struct", "null"}
+            or type.interned
+            and number(type)
+            and number(step.type)
+        ):
+            return functions.cast(self, Expr("cast", (expr,), (type,)), step)
         raise self.wrong(expr, f"{step.type} and {type} have no common type")
 
     def common(self, expr: Expr, steps: Sequence[Step]) -> list[Step]:
@@ -153,19 +196,28 @@ class Resolver:
                 if Float in (one, other):
                     return Float
                 one, other = (t if isinstance(t, DecimalType) else Decimal(MAX_DIGITS) for t in (one, other))
+                most = MOST_DIGITS if one.interned or other.interned else MAX_DIGITS
                 assert isinstance(one, DecimalType) and isinstance(other, DecimalType)
                 scale = max(one.scale, other.scale)
                 whole = max(one.precision - one.scale, other.precision - other.scale)
-                return Decimal(min(MAX_DIGITS, whole + scale), scale)
+                return Decimal(min(most, whole + scale), scale)
             if {one, other} == {Date, Timestamp}:
                 return Timestamp
+            if isinstance(one, ListType) and isinstance(other, ListType):
+                return ListType("list", meet(one.element, other.element))
+            if isinstance(one, StructType) and isinstance(other, StructType):
+                if _unnamed(one):
+                    one, other = other, one
+                if len(one.fields) == len(other.fields) and (_unnamed(other) or one.names == other.names):
+                    met = [meet(a, b) for (_, a), (_, b) in zip(one.fields, other.fields, strict=True)]
+                    return StructType("struct", tuple((n, t) for (n, _), t in zip(one.fields, met, strict=True)))
             raise self.wrong(expr, f"{one} and {other} have no common type", *steps)
 
         # a text literal next to dates becomes a date, so it does not count; an Int constant has few digits
         kinds = {step.type for step in steps}
         types = []
         for step in steps:
-            if step.op == CONSTANT and step.type == String and kinds & {Date, Timestamp}:
+            if step.op == CONSTANT and step.type == String and any(kind.kind in WRITTEN for kind in kinds):
                 continue
             if step.op == CONSTANT and step.type == Int and any(isinstance(kind, DecimalType) for kind in kinds):
                 step = self.decimals(step)
@@ -178,16 +230,18 @@ class Resolver:
     def arithmetic(self, expr: Expr, left: Step, right: Step) -> Step:
         """+ - * / // % of numbers, and where they exist, of dates and timestamps."""
         op = expr.op
-        moved = self._moved(expr, left, right)
+        moved = interned_functions.arithmetic(self, expr, left, right)
+        if moved is None:
+            moved = self._moved(expr, left, right)
         if moved is not None:
             return moved
         if op == "add" and String in (left.type, right.type) and {left.type, right.type} <= {String, Untyped}:
             return functions.concat(self, expr, left, right)
-        left, right = self._typed_nulls(left, right)
+        left, right = self.typed_nulls(left, right)
         if not (number(left.type) and number(right.type)):
             raise self.wrong(expr, f"{op} needs two numbers", left, right)
         if op == "div" or Float in (left.type, right.type):
-            return Step(FLOAT_OPS[op], Float, (self.floats(left), self.floats(right)), 0, expr)
+            return self.float_operation(expr, self.floats(left), self.floats(right))
         if left.type == Int and right.type == Int:
             return Step(INT_OPS[op], Int, (left, right), MAX_INT if op in CHECKED else 0, expr)
         if op == "mul":
@@ -207,7 +261,11 @@ class Resolver:
             return Step(INT_OPS[op], type, (left, right), limit_of(type), expr)
         return Step(INT_OPS[op], Int if op == "floordiv" else right.type, (left, right), 0, expr)
 
-    def _typed_nulls(self, left: Step, right: Step) -> tuple[Step, Step]:
+    def float_operation(self, expr: Expr, left: Step, right: Step) -> Step:
+        """+ - * / // % of floats."""
+        return Step(FLOAT_OPS[expr.op], Float, (left, right), 0, expr)
+
+    def typed_nulls(self, left: Step, right: Step) -> tuple[Step, Step]:
         """A bare NULL operand takes the type of the other operand, or Int."""
         if left.type == Untyped:
             left = word(NULL, Int if right.type == Untyped else right.type)
@@ -217,7 +275,7 @@ class Resolver:
 
     def _moved(self, expr: Expr, left: Step, right: Step) -> Step | None:
         """Arithmetic on dates and timestamps; None if it is something else."""
-        times = (Date, Timestamp)
+        times = (Date, Timestamp, TimestampTz, Time)
         if left.type not in times and right.type not in times:
             return None
         if expr.op == "sub" and right.type in times and left.type in (*times, String):
@@ -225,7 +283,7 @@ class Resolver:
             return Step(ops.SUB, Int, (left, right), MAX_INT, expr)
         if expr.op == "add" and right.type in times:
             left, right = right, left
-        if expr.op in ("add", "sub") and left.type in times and right.type in (Int, Untyped):
+        if expr.op in ("add", "sub") and left.type in times and left.type != Time and right.type in (Int, Untyped):
             return Step(INT_OPS[expr.op], left.type, (left, right), limit_of(left.type), expr)
         if expr.op == "sub" and left.type in times and right.op == CONSTANT and right.type == String:
             left, right = self.common(expr, (left, right))
@@ -234,6 +292,8 @@ class Resolver:
 
     def negative(self, expr: Expr, value: Step) -> Step:
         """Unary minus."""
+        if value.type == Interval or number(value.type) and value.type.interned:
+            return interned_functions.negated(self, expr, value)
         if not number(value.type) and value.type != Untyped:
             raise self.wrong(expr, "unary minus needs a number", value)
         if value.type == Float:
@@ -244,6 +304,8 @@ class Resolver:
         """abs and sign."""
         if not number(value.type) and value.type != Untyped:
             raise self.wrong(expr, f"{expr.op} needs a number", value)
+        if value.type.interned:
+            return interned_functions.magnitude(self, expr, value)
         if expr.op == "abs":
             return Step(ops.FABS if value.type == Float else ops.ABS, value.type, (value,), 0, expr)
         return Step(ops.SIGN, Int, (self.key(value),), 0, expr)
@@ -251,7 +313,8 @@ class Resolver:
     def extreme(self, expr: Expr, *values: Step) -> Step:
         """least and greatest."""
         steps = self.common(expr, values)
-        if steps[0].type != String:
+        kind = steps[0].type
+        if not kind.interned:
             op = ops.LEAST if expr.op == "least" else ops.GREATEST
             return reduce(lambda a, b: Step(op, a.type, (a, b), 0, expr), steps)
 
@@ -259,8 +322,8 @@ class Resolver:
             order = self._text_order(expr, one, other)
             better = (order, word(0)) if expr.op == "least" else (word(0), order)
             # if one of the two is NULL, so is the comparison, and the other is chosen
-            chosen = Step(ops.SELECT, String, (Step(ops.LE, Bool, better), one, other), 0, expr)
-            return Step(ops.COALESCE, String, (chosen, one), 0, expr)
+            chosen = Step(ops.SELECT, kind, (Step(ops.LE, Bool, better), one, other), 0, expr)
+            return Step(ops.COALESCE, kind, (chosen, one), 0, expr)
 
         return reduce(pick, steps)
 
@@ -268,6 +331,8 @@ class Resolver:
 
     def key(self, step: Step) -> Step:
         """Words that are equal where the values are equal."""
+        if step.type == Interval:
+            return self.text("interval_key", step.source, Interval, (step,))
         return Step(ops.FLOAT_KEY, Float, (step,), 0, step.source) if step.type == Float else step
 
     def comparison(self, expr: Expr, left: Step, right: Step) -> Step:
@@ -282,7 +347,8 @@ class Resolver:
         if kinds == ("float", "int"):
             order = Step(ops.COMPARE_INT_FLOAT, Int, (right, left), 0, expr)
             return Step(COMPARISONS[op], Bool, (word(0), order), 0, expr)
-        if "decimal" in kinds and set(kinds) <= {"int", "decimal"}:
+        wide = left.type.interned or right.type.interned
+        if "decimal" in kinds and set(kinds) <= {"int", "decimal"} and not wide:
             scales = [t.scale if isinstance(t, DecimalType) else 0 for t in (left.type, right.type)]
             if op in ("lt", "le"):  # a product is compared in full, though its word may not fit
                 if wide_product(left) and scales[0] > scales[1]:
@@ -295,7 +361,7 @@ class Resolver:
             left, right = self.common(expr, (left, right))
         except IncorrectError:
             raise self.wrong(expr, "these two cannot be compared", *map(self.step, expr.args)) from None
-        if left.type == String and op in ("lt", "le"):
+        if left.type.interned and op in ("lt", "le"):
             return Step(COMPARISONS[op], Bool, (self._text_order(expr, left, right), word(0)), 0, expr)
         return Step(COMPARISONS[op], Bool, (self.key(left), self.key(right)), 0, expr)
 
@@ -318,7 +384,7 @@ class Resolver:
 
     def _text_order(self, expr: Expr, left: Step, right: Step) -> Step:
         """-1, 0 or 1 if one text is before, equal to or after another."""
-        return self.text("compare", expr, Int, (left, right))
+        return self.text("compare", expr, Int, (self.key(left), self.key(right)))
 
     def logic(self, expr: Expr, *values: Step) -> Step:
         """& | ~."""
@@ -342,7 +408,11 @@ class Resolver:
 
     def isin(self, expr: Expr, value: Step, *items: Step) -> Step:
         """Membership: of constants by a set, of anything else by comparisons."""
-        if items and all(item.op == CONSTANT and item.type in (value.type, Untyped) for item in items):
+        if (
+            items
+            and value.type != Interval
+            and all(i.op == CONSTANT and i.type in (value.type, Untyped) for i in items)
+        ):
             words = tuple(item.extra for item in items if item.extra != NULL)
             if value.type == Float:
                 words = tuple(0 if w == -1 else w for w in words)
@@ -382,7 +452,9 @@ class Resolver:
 
     # -- text ------------------------------------------------------------------------------------------------------
 
-    def text(self, name: str, expr: Expr, result: Type, args: Sequence[Step], constants: Sequence[Any] = ()) -> Step:
+    def text(
+        self, name: str, expr: Expr | None, result: Type, args: Sequence[Step], constants: Sequence[Any] = ()
+    ) -> Step:
         """A function of text: constant arguments become part of it, the others go through its memo."""
         if any(arg.op == CONSTANT and arg.extra == NULL for arg in args):
             return word(NULL, result)
@@ -396,6 +468,11 @@ class Resolver:
         return Step((ops.MAP1, ops.MAP2, ops.MAP3)[len(free) - 1], result, tuple(free), function, expr)
 
 
+def _unnamed(type: StructType) -> bool:
+    """Whether the fields of a struct have the names that ROW gives."""
+    return type.names == tuple(f"f{at}" for at in range(1, len(type.fields) + 1))
+
+
 def precision(step: Step) -> int:
     """The greatest number of digits of a step's words."""
     return step.type.precision if isinstance(step.type, DecimalType) else MAX_DIGITS
@@ -407,6 +484,8 @@ def wide_product(step: Step) -> bool:
     return decimals and sum(map(precision, step.args)) > MAX_DIGITS
 
 
+WRITTEN = frozenset({"date", "timestamp", "timestamptz", "time", "interval", "uuid", "blob", "json", "list", "struct"})
+"""Types whose values a text literal beside them says."""
 INT_OPS = {"add": ops.ADD, "sub": ops.SUB, "mul": ops.MUL, "floordiv": ops.FLOORDIV, "mod": ops.MOD}
 FLOAT_OPS = {
     "add": ops.FADD, "sub": ops.FSUB, "mul": ops.FMUL, "div": ops.FDIV, "floordiv": ops.FFLOORDIV, "mod": ops.FMOD,
@@ -447,4 +526,5 @@ RULES: dict[str, Callable[..., Step]] = {
     "text_word": functions.text_word,
     "at_scale": functions.at_scale,
     **dict.fromkeys(record_text.FUNCTIONS, record_text.typed),
+    **interned_functions.RULES,
 }

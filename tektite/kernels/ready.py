@@ -21,7 +21,7 @@ _loaded: set[str] = set()
 @cache
 def processor() -> str:
     """What this machine runs kernels for. TEKTITE_PROCESSOR chooses another one that it can run."""
-    found = os.environ.get("TEKTITE_PROCESSOR") or _calls().processor()
+    found = os.environ.get("TEKTITE_PROCESSOR") or calls().processor()
     if not found:
         raise ImportError(
             "Tektite needs a 64-bit x86 processor with SSE 4.2 and POPCNT (x86-64-v2), or a 64-bit ARM one"
@@ -30,7 +30,7 @@ def processor() -> str:
 
 
 @cache
-def _calls() -> Any:
+def calls() -> Any:
     """The extension module that calls kernels."""
     path = content.built(content.calls_file())
     if path is None:
@@ -47,7 +47,7 @@ def _calls() -> Any:
 
 def define(module: str, name: str, arguments: str, results: str, several: bool) -> Any:
     """The function that calls a kernel. Its machine code is looked up when it is first called."""
-    return _calls().define(f"{module}.{name}", arguments, results, several, _resolve)
+    return calls().define(f"{module}.{name}", arguments, results, several, _resolve)
 
 
 def _resolve(name: str) -> None:
@@ -67,10 +67,10 @@ def _load(modules: list[str]) -> None:
         build_libraries(missing, processor(), folder_to_build_in(), os.cpu_count() or 1, print_progress)
         paths |= {module: folder_to_build_in() / files[module] for module in missing}
     for module in modules:
-        library = _calls().load(str(paths[module]))
+        library = calls().load(str(paths[module]))
         for kernel in KERNELS:
             if kernel.module == module:
-                _calls().bind(kernel.function, library, kernel.symbol)
+                calls().bind(kernel.function, library, kernel.symbol)
         _loaded.add(module)
 
 

@@ -55,4 +55,4 @@ def key_of(expression: Expr, wanted: Type, found: Type) -> Expr:
     decimals = isinstance(found, types.DecimalType) and isinstance(wanted, types.DecimalType)
     same = found == wanted or (decimals and found.scale == wanted.scale)  # type: ignore[attr-defined]
     value = expression if same else expression.cast(wanted)
-    return rank(value) if wanted == types.Float else value
+    return rank(value) if wanted.has_keys else value

@@ -229,7 +229,7 @@ def result_type(aggregate: ColumnAggregate, schema: Schema) -> types.Type:
             schema.index(aggregate.column)
         return types.Int
     found = schema.types[schema.index(aggregate.column)]
-    if aggregate.kind in ("sum", "avg") and found.kind not in SUMMABLE:
+    if aggregate.kind in ("sum", "avg") and (found.interned or found.kind not in SUMMABLE):
         raise IncorrectError(f"{aggregate.kind}({aggregate.column!r}): the column is {found}, not a number")
     if aggregate.kind in ("any", "all") and found != types.Bool:
         raise IncorrectError(f"{aggregate.kind}({aggregate.column!r}): the column is {found}, not bool")

@@ -70,7 +70,7 @@ def other_aggregate(source: Collection, keys: list[str], aggregate: ColumnAggreg
 def extreme(values: Collection, keys: list[str], name: str, last: bool) -> Collection:
     """The least or greatest value of each group. A group of NULLs alone has NULL."""
     kind = values.schema.types[values.schema.index(name)]
-    if kind == types.String:
+    if kind.interned:
         return derived(top(values.operator, 1, name, keys, last), values)
     # NULL comes behind every value, whichever end is asked for
     absent = col(name).is_not_null() if last else col(name).is_null()

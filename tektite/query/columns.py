@@ -12,7 +12,6 @@ from tektite.expr import Expr, col, key
 from tektite.expr import type_of as expression_type
 from tektite.plan import algebra as plan
 from tektite.plan.algebra import ColumnNumbers
-from tektite.values import types
 from tektite.values.schema import Schema
 
 ColumnNames = str | Sequence[str]
@@ -66,9 +65,9 @@ def with_columns(operator: plan.Operator, new: Mapping[str, Expr]) -> plan.Proje
 
 
 def with_float_keys(operator: plan.Operator, columns: Iterable[int]) -> plan.Operator:
-    """The same rows with 0.0 in place of -0.0 in some columns, so that grouping by them finds both equal."""
+    """The same rows with one word for equal values in some columns (0.0 for -0.0), so that grouping by them finds these equal."""
     schema = operator.schema
-    floats = [c for c in columns if schema.types[c] == types.Float]
+    floats = [c for c in columns if schema.types[c].has_keys]
     if not floats:
         return operator
     return with_columns(operator, {schema.names[c]: key(col(schema.names[c])) for c in floats})

@@ -21,7 +21,6 @@ from tektite.plan import algebra as plan
 from tektite.plan.equal_columns import common_type, key_of
 from tektite.query.builders import derived, filtered, project
 from tektite.query.collection import Collection
-from tektite.values import types
 from tektite.values.schema import Schema
 from tektite.values.types import Type
 
@@ -161,4 +160,4 @@ def half(left: Collection, right: Collection, kind: str, parts: list[Expr], stra
 
 def normal(expression: Expr, kind: Type) -> Expr:
     """A scalar that is to be made distinct: -0.0 is 0.0."""
-    return Expr("key", (expression,)) if kind == types.Float else expression
+    return Expr("key", (expression,)) if kind.has_keys else expression

@@ -6,6 +6,7 @@ from tektite.errors import IncorrectError
 from tektite.expr import Expr, col, greatest, lit
 from tektite.expr import type_of as expression_type
 from tektite.plan.names import free_name
+from tektite.query import interned_aggregates
 from tektite.query.aggregate_calls import AggregateCall
 from tektite.values import types
 from tektite.values.schema import Schema
@@ -74,6 +75,15 @@ class Extraction:
                 last = kind == "last"
                 order = tuple((by, down != last, last) for by, down in zip(node.args[1:], constants[0], strict=True))
                 return self._named(AggregateCall("first", value, False, order))
+            case "list":
+                order = tuple((by, down, False) for by, down in zip(node.args[1:], constants[0], strict=True))
+                kind_of = expression_type(value, self.schema.positions)
+                return interned_aggregates.listed(value, kind_of, order, False, self._named)
+        if kind in ("sum", "mean"):
+            kind_of = expression_type(value, self.schema.positions)
+            if interned_aggregates.is_summable(kind_of):
+                make = interned_aggregates.total if kind == "sum" else interned_aggregates.average
+                return make(value, kind_of, self._named)
         return self._named(AggregateCall(PLAIN[kind], value))
 
     def _named(self, call: AggregateCall) -> Expr:
@@ -107,7 +117,8 @@ def check(node: Expr, value: Expr | None, schema: Schema) -> None:
     if value is None:
         return
     found = expression_type(value, schema.positions)
-    if kind in NUMERIC and found.kind not in ("int", "float", "decimal"):
+    summed = kind in ("sum", "mean") and interned_aggregates.is_summable(found)
+    if kind in NUMERIC and not summed and (found.interned or found.kind not in ("int", "float", "decimal")):
         raise IncorrectError(f"{node}: {value} is {found}, not a number")
     if kind in ("any", "all") and found != types.Bool:
         raise IncorrectError(f"{node}: {value} is {found}, not bool")

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from tektite.dataflow.reduce import GroupResults, Groups
 from tektite.errors import IncorrectError
 from tektite.plan.algebra import Narrowed
-from tektite.values import types
+from tektite.values import composites, types
 from tektite.values.dictionary import Dictionary
 from tektite.values.types import Type
 from tektite.values.words import NULL, Words
@@ -28,16 +28,25 @@ def ranks(words: Words, type: Type, dictionary: Dictionary) -> Words:
     """Integers in the same order as the values of a column. NULL stays NULL."""
     if type == types.Float:
         return np.where(words == -1, 0, words)  # -0.0 is 0.0
-    return text_ranks(words, dictionary) if type == types.String else words
+    if type.interned:
+        return text_ranks(words, dictionary, type == types.Interval)
+    return words
 
 
-def text_ranks(words: Words, dictionary: Dictionary) -> Words:
-    """The rank of each text among the distinct texts of a column."""
+def text_ranks(words: Words, dictionary: Dictionary, are_intervals: bool = False) -> Words:
+    """The rank of each text among the distinct texts of a column; intervals of one length have one rank."""
     ids, places = np.unique(words, return_inverse=True)
     nulls = int(ids[0] == NULL)
-    order = pc.array_sort_indices(dictionary.lookup(ids[nulls:])).to_numpy()
+    texts = dictionary.lookup(ids[nulls:])
+    if are_intervals:
+        texts = composites.interval_keys(texts)
+    order = pc.array_sort_indices(texts).to_numpy()
     found = np.full(len(ids), NULL)
     found[nulls:][order] = np.arange(len(order))
+    if are_intervals and len(order) > 1:
+        in_order = texts.take(order)
+        new = np.concatenate(([0], np.asarray(pc.not_equal(in_order[1:], in_order[:-1]))))
+        found[nulls:][order] = np.cumsum(new)
     return found[places]
 
 

@@ -156,7 +156,7 @@ def _by_keys(
     left: plan.Operator, right: plan.Operator, mine: ColumnNumbers, theirs: ColumnNumbers, how: str, suffix: str
 ) -> plan.Operator:
     """An inner, semi or anti join, in which floats are compared as numbers."""
-    floats = any(left.schema.types[c] == types.Float for c in mine)
+    floats = any(left.schema.types[c].has_keys for c in mine)
     names: list[str] = []
     if floats:
         old = right.schema.names
@@ -180,9 +180,7 @@ def _with_keys(
     def with_keys(operator: plan.Operator, columns: ColumnNumbers) -> plan.Operator:
         schema = operator.schema
         found = [(col(schema.names[c]), schema.types[c]) for c in columns]
-        return with_columns(
-            operator, {n: rank(c) if t == types.Float else c for n, (c, t) in zip(names, found, strict=True)}
-        )
+        return with_columns(operator, {n: rank(c) if t.has_keys else c for n, (c, t) in zip(names, found, strict=True)})
 
     return with_keys(left, mine), with_keys(right, theirs), names
 
@@ -199,12 +197,12 @@ def filter_by_bound(
     if value in mine:
         raise IncorrectError(f"filter_by_bound: column {column!r} is constant in a group by it; join instead")
     found = (schema.types[value], limits.types[limit])
-    if types.String in found:
-        text = column if found[0] == types.String else bound
+    if found[0].interned or found[1].interned:
+        text = column if found[0].interned else bound
         raise IncorrectError(f"filter_by_bound: column {text!r} is text; compare numbers, dates or times")
     if not same_order(*found):
         raise IncorrectError(f"filter_by_bound: {column!r} is {found[0]} and {bound!r} is {found[1]}; cast one of them")
-    if any(schema.types[c] == types.Float for c in mine):
+    if any(schema.types[c].has_keys for c in mine):
         left, right, names = _with_keys(rows, bounds, mine, theirs)
         return select(filter_by_bound(left, column, op, right, bound, names), schema.names)
     return plan.RangeFilter(schema, rows, bounds, mine, theirs, value, op, limit)

@@ -240,7 +240,7 @@ def _companions(positive: Sequence[plan.Clause], negative: Sequence[plan.Clause]
     """For each float that several clauses share, the name of the integer variable that is compared in its place."""
     clauses = (*positive, *negative)
     places = [v for clause in clauses for v in clause.variables]
-    floats = [v for v, type in _types(positive).items() if type == types.Float and places.count(v) > 1]
+    floats = [v for v, type in _types(positive).items() if type.has_keys and places.count(v) > 1]
     found: dict[str, str] = {}
     for variable in floats:
         name = f"{variable} as a key"
@@ -260,7 +260,7 @@ def _plain(clause: plan.Clause, companions: dict[str, str], valued: set[str] | N
     keys: dict[str, Expr] = {}
     for column, (name, type) in enumerate(zip(schema.names, schema.types, strict=True)):
         term = terms[column]
-        if type != types.Float or term is None:
+        if not type.has_keys or term is None:
             continue
         if isinstance(term, Expr):
             equal.append(rank(col(name)) == rank(term))

@@ -1,6 +1,7 @@
 """Reductions of an operator's groups: distinct rows, extremes, top rows, and functions of groups.
 
-A group is the rows that agree on the key columns. -0.0 and 0.0 are one key. The result begins with the key columns.
+A group is the rows that agree on the key columns. Equal values are one key, as -0.0 and 0.0 are. The result begins with the key
+columns.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ def extreme(operator: plan.Operator, column: str, by: ColumnNames, last: bool) -
         raise IncorrectError(f"column {column!r} is constant in a group by {keys}")
     chosen = select(with_float_keys(operator, numbers), [*keys, column])
     values = project(chosen, [(name, col(name)) for name in chosen.schema.names], col(column).is_not_null())
-    if schema.types[schema.index(column)] == types.String:
+    if schema.types[schema.index(column)].interned:
         return top(values, 1, column, keys, last)
     return plan.First(values.schema, values, len(keys), 1, last)
 
@@ -56,7 +57,7 @@ def top(
     ties = 0
     for i, (name, down) in enumerate(zip(ordering, downs, strict=True)):
         ranks.append((f"__null_{i}", col(name).is_null()))
-        if schema.types[schema.index(name)] == types.String:
+        if schema.types[schema.index(name)].interned:
             ranks += [(f"__rank_{i}_{at}", rank(text_word(col(name), at), down)) for at in range(TEXT_WORDS)]
             ties = len(ranks)
             break

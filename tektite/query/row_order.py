@@ -9,6 +9,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tektite.query.window_calls import Ordering
+from tektite.values import composites
+from tektite.values.types import Interval
+from tektite.values.words import type_from_arrow
+
+
+def order_keys(column: Any) -> Any:
+    """Texts that order as lists, structs or intervals do."""
+    type = type_from_arrow(column.type)
+    texts = composites.texts_of(column, type)
+    return composites.interval_keys(texts) if type == Interval else texts
 
 
 def sorted_rows(table: pa.Table, order: Sequence[tuple[str, Ordering]]) -> pa.Table:
@@ -26,6 +36,8 @@ def sorted_rows(table: pa.Table, order: Sequence[tuple[str, Ordering]]) -> pa.Ta
             keys.append((f"nan{at}", "descending" if ordering.descending else "ascending"))
         if pa.types.is_boolean(column.type):
             column = column.cast(pa.int8())
+        if pa.types.is_nested(column.type) or pa.types.is_interval(column.type):
+            column = order_keys(column)
         if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
             column = column.cast(pa.large_binary())
         arrays[f"value{at}"] = column

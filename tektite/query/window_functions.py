@@ -29,6 +29,7 @@ from tektite.query.window_calls import (
     of_frame,
 )  # fmt: skip
 from tektite.values import types
+from tektite.values.columns import text_of
 from tektite.values.types import DecimalType, Type
 from tektite.values.words import NULL, Words, encode
 
@@ -295,8 +296,8 @@ def constant(value: Any, kind: Type, rows: Groups) -> int:
     """The word of a constant."""
     if value is None:
         return NULL
-    if kind == types.String:
-        return int(rows.dictionary.add(pa.array([value]))[0])
+    if kind.interned:
+        return int(rows.dictionary.add(pa.array([text_of(value, kind)]))[0])
     return int(literal_word(literal_value(value, kind), kind))
 
 

@@ -230,7 +230,7 @@ class WindowColumns:
         if value is None or kind == "count":
             return types.Float if kind in FLOATS else types.Int
         found = expression_type(value, self._schema.positions)
-        if kind in ("sum", "avg") and found.kind not in ("int", "float", "decimal"):
+        if kind in ("sum", "avg") and (found.interned or found.kind not in ("int", "float", "decimal")):
             raise IncorrectError(f"{call}: {value} is {found}, not a number")
         if kind == "avg":
             return types.Float

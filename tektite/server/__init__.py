@@ -4,6 +4,7 @@ command          the commands `tektite serve` and `tektite password`
 connections      who is connected, and how many may be
 durable_catalog  what clients have created, for the next start
 epochs           who closes epochs, and when a write is durable
+feed_registry    the feeds of a server, by what they tell of
 feeds            the changes of a table or a view for all its subscribers
 granularity      how often a subscriber is told
 health           liveness, readiness and status

@@ -19,7 +19,7 @@ from tektite.errors import ConflictError, FaultError, IncorrectError, TektiteErr
 from tektite.server.connections import Connections
 from tektite.server.durable_catalog import DurableCatalog
 from tektite.server.epochs import Epochs
-from tektite.server.feeds import Feeds
+from tektite.server.feed_registry import Feeds
 from tektite.server.logs import Log
 from tektite.server.plan import ServerPlan
 from tektite.server.postgres.connection import PostgresConnection

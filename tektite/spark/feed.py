@@ -22,7 +22,7 @@ from tektite.values import columns, words
 from tektite.values.dictionary import Dictionary
 from tektite.values.schema import Schema
 from tektite.values.text_space import START
-from tektite.values.types import Int, String
+from tektite.values.types import Int, String, TimestampTz
 from tektite.values.words import NULL, Words
 
 PUT, REMOVE, REPLACE, FORGET, AFTER = 1, -1, 2, -2, 3
@@ -178,9 +178,10 @@ class Feed:
                 f"unknown column {extra[0]!r}: the input's columns are {', '.join(self.schema.names)}; drop it, declare "
                 "it as a column of the input, or say extra='ignore'"
             )
-        # A timestamp of Spark is a moment. It is stored as what a clock in UTC shows.
+        # A timestamp of Spark is a moment. In a column of timestamps it is stored as what a clock in UTC shows.
+        moments = {name for name, type in zip(self.schema.names, self.schema.types, strict=True) if type == TimestampTz}
         for at, field in enumerate(table.schema):
-            if pa.types.is_timestamp(field.type) and field.type.tz is not None:
+            if pa.types.is_timestamp(field.type) and field.type.tz is not None and field.name not in moments:
                 plain = pa.timestamp(field.type.unit)
                 table = table.set_column(at, field.name, table.column(at).cast(plain))
         return table
@@ -195,7 +196,7 @@ class Feed:
             return None
         values = table.column(table.schema.names.index(name))
         type = words.type_from_arrow(values.type)
-        if type.kind not in ("int", "date", "timestamp", "decimal"):
+        if type.kind not in ("int", "date", "timestamp", "timestamptz", "decimal") or type.interned:
             raise IncorrectError(f"{what} column {name!r}: expected whole numbers or moments, found {values.type}")
         found = words.encode(values, type, name)
         if values.null_count:

@@ -216,4 +216,4 @@ def position_word(source: Table, frame: DataFrame, column: str, value: Any) -> i
         raise IncorrectError(
             f"table {source.name!r}: upto={value!r} is no {arrow} as column {column!r} holds: {error}"
         ) from None
-    return int(encode(values, type_from_arrow(arrow), column)[0])
+    return int(encode(values, type_from_arrow(values.type), column)[0])

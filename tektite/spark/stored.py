@@ -24,7 +24,6 @@ from tektite.storage.store import Store, open_store
 from tektite.trace.chunk import Chunk, column_spec
 from tektite.values.dictionary import Dictionary
 from tektite.values.schema import Schema
-from tektite.values.types import String
 from tektite.values.words import Words
 
 ROWS_AT_ONCE = 1 << 16
@@ -111,9 +110,7 @@ class StorageReader:
                 floor = epoch if removed or not after else 0
                 words = summed([*self._chunks(state, added, collection), *negative], collection, floor)
                 if words.shape[1]:
-                    if (
-                        String in collection.schema.types
-                    ):  # what is gone by the last version has its texts in earlier ones
+                    if interns(collection.schema):  # what is gone by the last version has its texts in earlier ones
                         self.dictionary(state)
                         if removed:
                             self.dictionary(before)
@@ -142,7 +139,7 @@ class StorageReader:
         self, collection: StoredCollection, words: Words, state: ManifestState, beside: dict[str, Words]
     ) -> pa.Table:
         """Words as a table; the columns `beside` them are integers."""
-        texts = self.dictionary(state) if String in collection.schema.types else None
+        texts = self.dictionary(state) if interns(collection.schema) else None
         table = collection.schema.decode(words, texts)
         for name, column in beside.items():
             table = table.append_column(name, pa.array(column))
@@ -222,3 +219,8 @@ def open_stored(path: str) -> StorageReader:
 def batches_of(table: pa.Table, arrow: pa.Schema) -> Iterator[pa.RecordBatch]:
     """A table as record batches of a schema, none of them large."""
     yield from table.cast(arrow).combine_chunks().to_batches(max_chunksize=ROWS_AT_ONCE)
+
+
+def interns(schema: Schema) -> bool:
+    """Whether words of a table are ids of texts."""
+    return any(type.interned for type in schema.types)

@@ -6,32 +6,27 @@ read published views by their description.
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field
 from typing import Any
 
 from tektite.errors import UnsupportedError
 from tektite.expr import Expr
 from tektite.expr.plain import from_plain, to_plain
+from tektite.values import type_names
 from tektite.values.schema import Schema
-from tektite.values.types import Bool, Date, Decimal, Float, Int, String, Timestamp, Type
-
-_TYPES = {str(type): type for type in (Int, Float, Bool, Date, Timestamp, String)}
-_DECIMAL = re.compile(r"decimal\((\d+), (\d+)\)")
+from tektite.values.types import Type
 
 
 def type_from_text(text: str) -> Type:
     """The type that `str` prints as `text`.
 
-    >>> type_from_text("decimal(12, 2)") == Decimal(12, 2)
-    True
+    >>> type_from_text("list(decimal(12, 2))")
+    list(decimal(12, 2))
     """
-    if text in _TYPES:
-        return _TYPES[text]
-    decimal = _DECIMAL.fullmatch(text)
-    if decimal is None:
+    found = type_names.type_from_text(text)
+    if found is None:
         raise UnsupportedError(f"a stored column has the type {text!r}, which this version of Tektite does not know")
-    return Decimal(int(decimal[1]), int(decimal[2]))
+    return found
 
 
 @dataclass(frozen=True)
@@ -82,6 +77,7 @@ class InputDescription:
     """The declaration of an input. With `unique`, no two rows have the same key. Columns in `required` have no NULL. With
     `append`, rows are never removed. All rows pass `checks`, and no two share the columns of one of `uniques`.
 
+    >>> from tektite.values.types import Int, String
     >>> description = InputDescription(Schema(id=Int, name=String), ("id",), "upsert")
     >>> print(description)
     Schema(id=int, name=string), key (id), upsert
@@ -188,6 +184,7 @@ class InputDescription:
 class ViewDescription:
     """A published view: its columns, which of them each stored column is, and how many stored columns decide a row's shard.
 
+    >>> from tektite.values.types import Int, String
     >>> description = ViewDescription(Schema(shop=String, total=Int), (1, 0), 1)
     >>> ViewDescription.from_json(description.to_json()) == description
     True

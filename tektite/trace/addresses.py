@@ -1,13 +1,21 @@
-"""Addresses of rows in memory, as kernels take them."""
+"""Addresses of rows in memory, as kernels take them.
+
+`addresses(rows)` is an array of the addresses of some rows' heads. It keeps the rows in memory, so it may outlive every other
+reference to them. It is C, because every step of a dataflow makes some.
+
+>>> import numpy as np
+>>> from tektite.trace.chunk import Chunk
+>>> table = addresses([Chunk.of_array(np.array([[1, 2], [0, 0], [1, 1]]))])
+>>> len(table)
+1
+"""
 
 from __future__ import annotations
 
-from array import array
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
-import numpy as np
-
+from tektite.kernels.ready import calls
 from tektite.values.words import Words
 
 
@@ -18,20 +26,4 @@ class Located(Protocol):
     def at(self) -> int: ...
 
 
-class _Table(array):  # type: ignore[type-arg]
-    __slots__ = ("rows",)
-    rows: tuple[Located, ...]
-
-
-def addresses(rows: Sequence[Located]) -> Words:
-    """The addresses of some rows' heads. The result keeps the rows in memory, so it may outlive every other reference to them.
-
-    >>> import numpy as np
-    >>> from tektite.trace.chunk import Chunk
-    >>> table = addresses([Chunk.of_array(np.array([[1, 2], [0, 0], [1, 1]]))])
-    >>> len(table)
-    1
-    """
-    table = _Table("q", [row.at for row in rows])
-    table.rows = tuple(rows)
-    return np.frombuffer(table, np.int64)
+addresses: Callable[[Sequence[Located]], Words] = calls().addresses

@@ -6,10 +6,13 @@ correct for readers that ask about times in advance of `since`; earlier times ma
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tektite.trace.times import Frontier
 from tektite.values.words import Words
+
+if TYPE_CHECKING:
+    from tektite.trace.chunk import Chunk
 
 LATEST = 2**63 - 1
 
@@ -26,10 +29,23 @@ class Batch:
     lower: Frontier
     upper: Frontier
 
-    def __init__(self, head: Words, memory: Any, lower: Frontier, upper: Frontier, since: Frontier | Words) -> None:
+    def __init__(
+        self,
+        head: Words,
+        memory: Any,
+        lower: Frontier,
+        upper: Frontier,
+        since: Frontier | Words,
+        *,
+        rows: Chunk | None = None,
+    ) -> None:
+        """`rows` are the same, if the caller has them: they know what would be read from the head."""
         self.head = head
         self.memory = memory
-        self.n, self.at = head[:2].tolist()
+        if rows is None:
+            self.n, self.at = head[:2].tolist()
+        else:
+            self.n, self.at = rows.n, rows.at
         self.lower = lower
         self.upper = upper
         self._since: Frontier | Words = since

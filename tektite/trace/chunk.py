@@ -16,8 +16,7 @@ class Chunk:
     def __init__(self, head: Words, memory: object) -> None:
         self.head = head
         self.memory = memory
-        self.n = int(head[0])
-        self.at = int(head[1])
+        self.n, self.at = head[:2].tolist()
 
     @staticmethod
     def of_array(columns: Words) -> Chunk:

@@ -54,7 +54,7 @@ class Routes:
         if found is not None:
             found.remove(handle)
             if not found.places:
-                del self._columns[column]
+                self._columns.pop(column, None)
 
     def __bool__(self) -> bool:
         return bool(self._columns)
@@ -64,10 +64,35 @@ class Routes:
         return [found for routes in self._columns.values() for found in routes.wanted(batch)]
 
 
-class ColumnRoutes:
-    """The readers that are guarded by one column. Their intervals are sorted by first word. Each has the number of its reader."""
+class SortedIntervals:
+    """Intervals sorted by first word, each with the number of its reader. Immutable, so that a change is one assignment, which
+    no interrupt divides.
+    """
 
-    __slots__ = ("_first", "_free", "_last", "_owners", "_readers", "_tree", "column", "places")
+    __slots__ = ("_tree", "first", "last", "owners")
+
+    def __init__(self, first: Words, last: Words, owners: Words) -> None:
+        self.first = first
+        self.last = last
+        self.owners = owners
+        self._tree: Words | None = None
+
+    @property
+    def tree(self) -> Words:
+        """The tree over the last words, made when it is first needed."""
+        found = self._tree
+        if found is None:
+            found = self._tree = greatest_tree(self.last)
+        return found
+
+
+NONE = SortedIntervals(*np.empty((3, 0), np.int64))
+
+
+class ColumnRoutes:
+    """The readers that are guarded by one column."""
+
+    __slots__ = ("_free", "_intervals", "_readers", "column", "places")
 
     def __init__(self, column: int) -> None:
         self.column = column
@@ -75,35 +100,35 @@ class ColumnRoutes:
         """The number of each reader."""
         self._readers: list[Handle | None] = []
         self._free: list[int] = []
-        self._first: Words = np.empty(0, np.int64)
-        self._last: Words = np.empty(0, np.int64)
-        self._owners: Words = np.empty(0, np.int64)
-        self._tree: Words | None = None
+        self._intervals = NONE
 
     def add(self, handle: Handle, intervals: Intervals) -> None:
-        """Add a reader."""
-        number = self._free.pop() if self._free else len(self._readers)
-        first, last = np.array(intervals, np.int64).reshape(-1, 2).T
-        at = np.searchsorted(self._first, first)
-        self._first = np.insert(self._first, at, first)
-        self._last = np.insert(self._last, at, last)
-        self._owners = np.insert(self._owners, at, number)
-        self._tree = None
-        if number == len(self._readers):
-            self._readers.append(handle)
+        """Add a reader. What an interrupt leaves of it is removed as a whole one is."""
+        if self._free:
+            number = self._free.pop()
         else:
-            self._readers[number] = handle
+            number = len(self._readers)
+            self._readers.append(None)
         self.places[handle] = number
+        self._readers[number] = handle
+        first, last = np.array(intervals, np.int64).reshape(-1, 2).T
+        there = self._intervals
+        at = np.searchsorted(there.first, first)
+        self._intervals = SortedIntervals(
+            np.insert(there.first, at, first), np.insert(there.last, at, last), np.insert(there.owners, at, number)
+        )
 
     def remove(self, handle: Handle) -> None:
-        """Remove a reader. May be repeated."""
-        number = self.places.pop(handle, None)
-        if number is not None:
-            others = self._owners != number
-            self._first, self._last, self._owners = self._first[others], self._last[others], self._owners[others]
-            self._tree = None
-            self._readers[number] = None
-            self._free.append(number)
+        """Remove a reader. May be repeated, also after an interrupt."""
+        number = self.places.get(handle)
+        if number is None:
+            return
+        there = self._intervals
+        others = there.owners != number
+        self._intervals = SortedIntervals(there.first[others], there.last[others], there.owners[others])
+        self._readers[number] = None
+        del self.places[handle]
+        self._free.append(number)  # last: a number that is free has no reader
 
     def wanted(self, batch: Batch) -> Iterator[tuple[Handle, Batch]]:
         """Who gets a batch, and what of it."""
@@ -112,14 +137,12 @@ class ColumnRoutes:
         if not small and len(self.places) < FEW_READERS:
             yield from [(handle, batch) for handle in self.places]
             return
-        first, last, owners = self._first, self._last, self._owners
-        tree = self._tree
-        if tree is None:
-            tree = self._tree = greatest_tree(last)
-        pairs, owner, row = owners_of_rows(batch.at, self.column, first, tree, owners, COPIES * max(batch.n, WHOLE))
+        there = self._intervals
+        most = COPIES * max(batch.n, WHOLE)
+        pairs, owner, row = owners_of_rows(batch.at, self.column, there.first, there.tree, there.owners, most)
         if small or pairs < 0:
             if pairs < 0:
-                owner = owners_touched(batch.at, self.column, first, last, owners, len(readers))
+                owner = owners_touched(batch.at, self.column, there.first, there.last, there.owners, len(readers))
             else:
                 owner = owner[:pairs]
             for number in dict.fromkeys(owner.tolist()):

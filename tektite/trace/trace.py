@@ -101,7 +101,7 @@ class Trace:
         for chunk in chunks:
             if self.memory is not None and chunk.n >= FEW_ROWS:
                 chunk = self.memory.placed(chunk)
-            batches.append(Batch(chunk.head, chunk.memory, lower, upper, lower))
+            batches.append(Batch(chunk.head, chunk.memory, lower, upper, lower, rows=chunk))
             lower = upper
         routed: dict[Handle, list[Batch]] = {}
         if self.routes:
@@ -150,6 +150,10 @@ class Trace:
     def frontier(self) -> Words:
         """The times that some reader may still distinguish, as the rows of an array. Merges compact to them."""
         times = self.since()
+        if len(times) == self.times == 1:
+            found = np.empty((1, 1), np.int64)  # of which NumPy would make three arrays
+            found[0, 0] = times[0][0]
+            return found
         return np.array(times, np.int64).reshape(len(times), self.times)
 
     def since(self) -> Frontier:

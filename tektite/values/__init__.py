@@ -1,10 +1,12 @@
 """Column types, values as 64-bit words, schemas, and the dictionary of texts.
 
 columns        converts rows, dicts, NumPy arrays, Arrow tables and pandas frames to columns
+composites     lists, structs, intervals and other values that no word holds, as texts
 computed_once  a property that is computed when it is first read
 dictionary     maps the id of a text back to the text
 frames         tables for pandas, Polars and Arrow, of whatever has one
 html           tables as HTML, for notebooks
+python_values  Python's values of types that Arrow would guess, as Arrow arrays
 schema         named and typed columns; converts whole tables to words and back
 text_space     the memory of a dictionary
 type_names     types by the names that Python, Arrow and SQL have for them

@@ -18,9 +18,9 @@ import numpy as np
 import pyarrow as pa
 
 from tektite.errors import IncorrectError, UnsupportedError
-from tektite.values import words
-from tektite.values.types import Type
-from tektite.values.words import NULL, Words
+from tektite.values import composites, python_values, words
+from tektite.values.types import String, Type
+from tektite.values.words import NULL, TextLookup, Words
 
 _INT64: Final = np.dtype(np.int64)
 _FLOAT64: Final = np.dtype(np.float64)
@@ -76,7 +76,7 @@ def encode_column(values: Any, type: Type, column: str) -> Words:
             return numbers
         if type.kind == "float" and set(map(_class, values)) == {float}:
             return words.float_words(np.fromiter(values, np.float64, len(values)))
-    arrow = _arrow_column(values, type, column)
+    arrow = arrow_column(values, type, column)
     try:
         return words.encode(arrow, type, column)
     except IncorrectError as error:
@@ -84,13 +84,36 @@ def encode_column(values: Any, type: Type, column: str) -> Words:
 
 
 def text_column(values: Any, type: Type, column: str) -> Any:
-    """A column of strings as an Arrow array."""
-    arrow = _arrow_column(values, type, column)
+    """The texts of a column of an interned type, as an Arrow array."""
+    arrow = arrow_column(values, type, column)
     try:
-        words.check_texts(arrow, column)
+        if type == String:
+            words.check_texts(arrow, column)
+            return arrow
+        return composites.texts_of(arrow, type, column)
     except IncorrectError as error:
         raise _misfit(values, type, column, error) from None
-    return arrow
+
+
+def text_of(value: Any, type: Type) -> str:
+    """The text of one value of an interned type."""
+    found: str = text_column([value], type, "constant")[0].as_py()
+    return found
+
+
+def decode_column(encoded: Words, type: Type, column: str, dictionary: TextLookup | None) -> Any:
+    """The values of a column of words, as an Arrow array. It may share the memory of `encoded`."""
+    if not type.interned or type == String:
+        return words.decode(encoded, type, column, dictionary)
+    texts = words.decode(encoded, String, column, dictionary)
+    return composites.values_of(texts, type, column)
+
+
+def decode_list(encoded: Words, type: Type, column: str, dictionary: TextLookup | None) -> list[Any]:
+    """The values of a column of words as Python values, None for NULL."""
+    if not type.interned or type == String:
+        return words.decode_list(encoded, type, column, dictionary)
+    return list(decode_column(encoded, type, column, dictionary).to_pylist())
 
 
 def hint(name: Any, names: Collection[str], kind: str = "columns") -> str:
@@ -202,7 +225,7 @@ def _common_length(columns: list[Any], names: Sequence[str]) -> int:
     return rows or 0
 
 
-def _arrow_column(values: Any, type: Type, column: str) -> Any:
+def arrow_column(values: Any, type: Type, column: str) -> Any:
     """An Arrow array of values of any form, with whatever Arrow type they have."""
     if isinstance(values, (pa.Array, pa.ChunkedArray)):
         return values
@@ -255,6 +278,11 @@ def _coarse_moments(values: np.ndarray[Any, Any], unit: str, column: str) -> np.
 
 def _arrow_from_list(values: list[Any], type: Type, column: str, nan_is_null: bool = False) -> Any:
     known = None  # the Arrow type, unless the values must be inspected one by one
+    if type.kind in python_values.KINDS or (type.interned and type != String):
+        try:
+            return python_values.arrow_values(_without_missing(values), type, column, _arrow_from_list)
+        except (pa.ArrowException, TypeError, ValueError, OverflowError, AttributeError) as error:
+            raise _misfit(values, type, column, error) from None
     if type.kind in ("date", "timestamp"):
         # Arrow gets these wrong in silence: it cuts the time off a datetime in a list that begins with a date, cuts the
         # nanoseconds off pandas' timestamps, and takes pandas' NaT for a moment.
@@ -307,6 +335,7 @@ _CLASSES: Final[dict[str, tuple[type, ...]]] = {
     "timestamp": (datetime.date, np.datetime64),
     "decimal": (decimal.Decimal, int, np.integer),
     "string": (str,),
+    **python_values.CLASSES,
 }
 
 
@@ -319,7 +348,9 @@ def _misfit(values: Any, type: Type, column: str, error: Exception | None = None
         found = f"column {column!r}: expected {type}, found {_shown(value)} ({value.__class__.__name__}) in row {row}"
         if value is None or _is_pandas_missing(value):
             continue
-        if not isinstance(value, _CLASSES[type.kind]) or (isinstance(value, bool) and type.kind != "bool"):
+        if not isinstance(value, _CLASSES[type.kind]) or (
+            isinstance(value, bool) and type.kind not in ("bool", "json")
+        ):
             return IncorrectError(f"{found}: {words.advice(type)}")
         if type.kind == "int" and not _is_word(value):
             return IncorrectError(f"{found}, which does not fit in 64 bits: use a decimal, a float or a string")
@@ -329,6 +360,10 @@ def _misfit(values: Any, type: Type, column: str, error: Exception | None = None
             return IncorrectError(f"{found}, which has no UTF-8 form (a surrogate without its other half)")
     if isinstance(error, IncorrectError):
         return error
+    if type.kind in ("uuid", "json"):
+        return IncorrectError(
+            f"column {column!r}: expected {type}, found {_shown(values)}, of which one is none: {error}"
+        )
     return IncorrectError(f"column {column!r}: expected {type}, found values of different kinds ({error})")
 
 

@@ -84,7 +84,7 @@ class Schema:
         """
         if self._arrow is None:
             self._arrow = pa.schema(
-                [(name, words.arrow_type(type)) for name, type in zip(self.names, self.types, strict=True)]
+                [words.arrow_field(name, type) for name, type in zip(self.names, self.types, strict=True)]
             )
         return self._arrow
 
@@ -154,14 +154,16 @@ class Schema:
         encoded = np.empty((len(self.names) + room, rows), np.int64)
         texts = {}
         for at, (name, type) in enumerate(zip(self.names, self.types, strict=True)):
-            if type.kind == "string":
+            if type.interned:
                 texts[at] = columns.text_column(values[at], type, name)
             else:
                 encoded[at] = columns.encode_column(values[at], type, name)
         if texts:
             if dictionary is None:
                 name = self.names[next(iter(texts))]
-                raise IncorrectError(f"column {name!r} holds strings: give the dictionary that their texts go to")
+                raise IncorrectError(
+                    f"column {name!r} holds {self.types[self.index(name)]}s: give the dictionary that their texts go to"
+                )
             # Last, when nothing else can fail, and all together: a failure adds no text.
             try:
                 columns_of_ids = dictionary.add_all(list(texts.values()))
@@ -199,7 +201,7 @@ class Schema:
                 self._empty = self.arrow.empty_table()
             return self._empty
         arrays = [
-            words.decode(column, type, name, dictionary)
+            columns.decode_column(column, type, name, dictionary)
             for column, type, name in zip(encoded, self.types, self.names, strict=True)
         ]
         return pa.Table.from_arrays(arrays, schema=self.arrow)
@@ -210,7 +212,7 @@ class Schema:
         if not self.names:
             return [()] * encoded.shape[1]
         lists = [
-            words.decode_list(column, type, name, dictionary)
+            columns.decode_list(column, type, name, dictionary)
             for column, type, name in zip(encoded, self.types, self.names, strict=True)
         ]
         return list(zip(*lists, strict=True))
@@ -239,6 +241,6 @@ class Schema:
 
 def _type_of_field(field: pa.Field[Any]) -> Type:
     try:
-        return words.type_from_arrow(field.type)
+        return words.type_of_field(field)
     except UnsupportedError as error:
         raise UnsupportedError(f"column {field.name!r}: {error}") from None

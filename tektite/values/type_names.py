@@ -5,12 +5,31 @@ from __future__ import annotations
 import datetime
 import decimal
 import re
+import uuid
+from collections.abc import Mapping
 from typing import Any, Final
 
 import pyarrow as pa
 
 from tektite.errors import IncorrectError
-from tektite.values.types import Bool, Date, Decimal, Float, Int, String, Timestamp, Type
+from tektite.values.types import (
+    Blob,
+    Bool,
+    Date,
+    Decimal,
+    Float,
+    Int,
+    Interval,
+    Json,
+    ListType,
+    String,
+    StructType,
+    Time,
+    Timestamp,
+    TimestampTz,
+    Type,
+    Uuid,
+)
 from tektite.values.words import type_from_arrow
 
 _CLASSES: Final[dict[object, Type]] = {
@@ -20,6 +39,10 @@ _CLASSES: Final[dict[object, Type]] = {
     str: String,
     datetime.date: Date,
     datetime.datetime: Timestamp,
+    datetime.time: Time,
+    datetime.timedelta: Interval,
+    uuid.UUID: Uuid,
+    bytes: Blob,
 }
 _WORDS: Final = {
     "int": Int, "int64": Int, "integer": Int, "bigint": Int, "long": Int,
@@ -28,10 +51,83 @@ _WORDS: Final = {
     "str": String, "string": String, "text": String, "varchar": String, "utf8": String,
     "date": Date,
     "timestamp": Timestamp, "datetime": Timestamp,
+    "time": Time,
+    "timestamptz": TimestampTz, "timestamp with time zone": TimestampTz,
+    "interval": Interval,
+    "json": Json, "jsonb": Json,
+    "uuid": Uuid,
+    "blob": Blob, "bytea": Blob, "binary": Blob, "bytes": Blob,
 }  # fmt: skip
 _DECIMAL = re.compile(r"(?:decimal|numeric)\s*\(\s*(\d+)\s*(?:,\s*(\d+)\s*)?\)")
 
+_WORD = re.compile(r"[a-z]+")
+_FIELD = re.compile(r',\s*"((?:[^"]|"")*)"\s+')
+_PRINTED: Final = {str(type): type for type in _WORDS.values()}
+
 KNOWN: Final = "tk.Int, int, 'bigint' or pyarrow.int64()"
+
+
+def List(element: Any) -> ListType:
+    """The type of lists of values of a type.
+
+    >>> List(Int), List(List("varchar"))
+    (list(int), list(list(string)))
+    """
+    return ListType("list", as_type(element, "the elements of a list: "))
+
+
+def Struct(fields: Mapping[str, Any] | None = None, /, **named: Any) -> StructType:
+    """The type of values with named fields.
+
+    >>> Struct(x=Int, label=str)
+    struct("x" int, "label" string)
+    """
+    pairs = {**(fields or {}), **named}
+    if not pairs:
+        raise IncorrectError("a struct needs a field: tk.Struct(x=tk.Int)")
+    return StructType("struct", tuple((name, as_type(kind, f"field {name!r}: ")) for name, kind in pairs.items()))
+
+
+def type_from_text(text: str) -> Type | None:
+    """The type that `str` prints as `text`; None if there is none.
+
+    >>> type_from_text('list(struct("x" decimal(12, 2), "y" int))')
+    list(struct("x" decimal(12, 2), "y" int))
+    """
+    try:
+        type, rest = _read_type(text)
+    except ValueError:
+        return None
+    return None if rest else type
+
+
+def _read_type(text: str) -> tuple[Type, str]:
+    """The type at the beginning of a text, and the rest."""
+    word = _WORD.match(text)
+    if word is None:
+        raise ValueError
+    name, rest = word[0], text[word.end() :]
+    if name == "list" and rest.startswith("("):
+        element, rest = _read_type(rest[1:])
+        if not rest.startswith(")"):
+            raise ValueError
+        return ListType("list", element), rest[1:]
+    if name == "struct" and rest.startswith("("):
+        fields = []
+        rest = "," + rest[1:]
+        while not rest.startswith(")"):
+            field = _FIELD.match(rest)
+            if field is None:
+                raise ValueError
+            kind, rest = _read_type(rest[field.end() :])
+            fields.append((field[1].replace('""', '"'), kind))
+        return StructType("struct", tuple(fields)), rest[1:]
+    digits = _DECIMAL.match(text)
+    if digits is not None:
+        return Decimal(int(digits[1]), int(digits[2] or 0)), text[digits.end() :]
+    if name not in _PRINTED:
+        raise ValueError
+    return _PRINTED[name], rest
 
 
 def as_type(given: Any, where: str = "") -> Type:

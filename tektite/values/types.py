@@ -1,10 +1,21 @@
-"""Column types. A type says how to read the 64-bit words of a column; words themselves are untyped."""
+"""Column types. A type says how to read the 64-bit words of a column; words themselves are untyped.
+
+The word of a value of an *interned* type is the id of a text in the dictionary. The text is the value itself (`String`), or a
+form of it whose order is the order of the values (`tektite.values.composites`).
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 from tektite.errors import IncorrectError
+
+WORD_DIGITS: Final = 18
+"""Digits of a decimal that one word holds. More digits are interned."""
+MOST_DIGITS: Final = 38
+_KEYED: Final = frozenset({"float", "interval"})
+_INTERNED: Final = frozenset({"string", "interval", "list", "struct", "json", "uuid", "blob"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +29,16 @@ class Type:
 
     kind: str
 
+    @property
+    def interned(self) -> bool:
+        """Whether the words are ids of texts in the dictionary."""
+        return self.kind in _INTERNED
+
+    @property
+    def has_keys(self) -> bool:
+        """Whether values with different words may be equal: 0.0 and -0.0, 1 month and 30 days. `expr.key` gives one word."""
+        return self.kind in _KEYED
+
     def __str__(self) -> str:
         return self.kind
 
@@ -26,13 +47,55 @@ class Type:
 
 @dataclass(frozen=True, slots=True)
 class DecimalType(Type):
-    """A decimal of at most 18 digits, `scale` of them after the point, stored as an integer scaled by 10**scale."""
+    """A decimal of at most 38 digits, `scale` of them after the point, stored as an integer scaled by 10**scale."""
 
     precision: int = 18
     scale: int = 0
 
+    @property
+    def interned(self) -> bool:
+        """Whether it has more digits than a word holds."""
+        return self.precision > WORD_DIGITS
+
     def __str__(self) -> str:
         return f"decimal({self.precision}, {self.scale})"
+
+    __repr__ = __str__
+
+
+@dataclass(frozen=True, slots=True)
+class ListType(Type):
+    """A list of values of one type, which may be NULL."""
+
+    element: Type = Type("int")
+
+    def __str__(self) -> str:
+        return f"list({self.element})"
+
+    __repr__ = __str__
+
+
+@dataclass(frozen=True, slots=True)
+class StructType(Type):
+    """Named fields, each of a type. Fields may be NULL."""
+
+    fields: tuple[tuple[str, Type], ...] = ()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the fields."""
+        return tuple(name for name, _ in self.fields)
+
+    def field(self, name: str) -> int | None:
+        """The place of a field; upper and lower case are the same if nothing else is."""
+        names = [known for known, _ in self.fields]
+        if name in names:
+            return names.index(name)
+        same = [at for at, known in enumerate(names) if known.lower() == name.lower()]
+        return same[0] if len(same) == 1 else None
+
+    def __str__(self) -> str:
+        return f"struct({', '.join(f'{_quoted(name)} {type}' for name, type in self.fields)})"
 
     __repr__ = __str__
 
@@ -41,18 +104,28 @@ Int = Int64 = Type("int")
 Float = Float64 = Type("float")
 Bool = Type("bool")
 Date = Type("date")
+Time = Type("time")
 Timestamp = Type("timestamp")
+TimestampTz = Type("timestamptz")
+Interval = Type("interval")
 String = Type("string")
+Json = Type("json")
+Uuid = Type("uuid")
+Blob = Type("blob")
 
 
 def Decimal(precision: int, scale: int = 0) -> DecimalType:
-    """A decimal type. `precision` is at most 18, so that every value is one word.
+    """A decimal type. A value of up to 18 digits is one word; `precision` is at most 38.
 
     >>> import tektite as tk
     >>> tk.Decimal(9, 2)
     decimal(9, 2)
     """
     whole = type(precision) is int and type(scale) is int
-    if not whole or not (1 <= precision <= 18 and 0 <= scale <= precision):
-        raise IncorrectError(f"Decimal({precision}, {scale}): need 1 <= precision <= 18 and 0 <= scale <= precision")
+    if not whole or not (1 <= precision <= MOST_DIGITS and 0 <= scale <= precision):
+        raise IncorrectError(f"Decimal({precision}, {scale}): need 1 <= precision <= 38 and 0 <= scale <= precision")
     return DecimalType("decimal", precision, scale)
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'

@@ -3,7 +3,8 @@
     int          the number itself              float      its bits, arranged so that words compare like floats
     bool         0 and 1                        decimal    the number times 10**scale
     date         days since 1970-01-01          timestamp  microseconds since 1970-01-01 00:00 UTC
-    string       the id of the text in a `Dictionary`
+    time         microseconds since midnight    timestamptz  as timestamp: what clocks in UTC show
+    string       the id of the text in a `Dictionary`; so is the word of every interned type (`tektite.values.composites`)
 
 NULL has the same word in every type, and no value has that word. Decoding an encoded column gives the same values: a value
 that would be rounded, cut or wrapped is refused, with its row. (-0.0 and 0.0 are different words; all NaNs are one word,
@@ -12,6 +13,7 @@ which sorts after infinity.)
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Callable
 from typing import Any, Final, Protocol, TypeAlias
 
@@ -21,7 +23,25 @@ import pyarrow as pa
 import pyarrow.types as pat
 
 from tektite.errors import FaultError, IncorrectError, UnsupportedError
-from tektite.values.types import Bool, Date, Decimal, DecimalType, Float, Int, String, Timestamp, Type
+from tektite.values.types import (
+    MOST_DIGITS,
+    Blob,
+    Bool,
+    Date,
+    Decimal,
+    DecimalType,
+    Float,
+    Int,
+    Interval,
+    ListType,
+    String,
+    StructType,
+    Time,
+    Timestamp,
+    TimestampTz,
+    Type,
+    Uuid,
+)
 
 Words: TypeAlias = npt.NDArray[np.int64]
 
@@ -41,6 +61,7 @@ _NEGATIVE_ZERO: Final = -1
 _MAGNITUDE: Final = 0x7FFF_FFFF_FFFF_FFFF
 
 _MICROSECONDS: Final = pa.timestamp("us")
+_MOMENTS: Final = pa.timestamp("us", "UTC")
 _PER_DAY: Final = {"s": 86_400, "ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000_000_000}
 _FIRST_DAY, _LAST_DAY = -719_162, 2_932_896  # 0001-01-01 and 9999-12-31: the range of Python's dates
 _FIRST_MICROSECOND, _LAST_MICROSECOND = _FIRST_DAY * _PER_DAY["us"], (_LAST_DAY + 1) * _PER_DAY["us"] - 1
@@ -83,6 +104,10 @@ def arrow_type(type: Type) -> pa.DataType:
     """
     if isinstance(type, DecimalType):
         return pa.decimal128(type.precision, type.scale)
+    if isinstance(type, ListType):
+        return pa.list_(arrow_type(type.element))
+    if isinstance(type, StructType):
+        return pa.struct([(name, arrow_type(kind)) for name, kind in type.fields])
     return _ARROW_TYPES[type.kind]
 
 
@@ -94,13 +119,38 @@ def type_from_arrow(arrow: pa.DataType) -> Type:
     """
     if pat.is_dictionary(arrow):
         return type_from_arrow(arrow.value_type)
-    if pat.is_decimal(arrow) and arrow.precision <= 18 and 0 <= arrow.scale <= arrow.precision:
+    if pat.is_decimal(arrow) and arrow.precision <= MOST_DIGITS and 0 <= arrow.scale <= arrow.precision:
         return Decimal(arrow.precision, arrow.scale)
+    if _is_list(arrow):
+        inner: Any = arrow
+        return ListType("list", type_from_arrow(inner.value_type))
+    if pat.is_struct(arrow) and arrow.num_fields:
+        return StructType("struct", tuple((field.name, type_from_arrow(field.type)) for field in arrow))
     for test, type in _TYPE_TESTS:
         if test(arrow):
             return type
-    advice = "cast to a decimal of at most 18 digits" if pat.is_decimal(arrow) else "cast it to a type that has one"
+    advice = "cast to a decimal of at most 38 digits" if pat.is_decimal(arrow) else "cast it to a type that has one"
     raise UnsupportedError(f"the Arrow type {arrow} has no Tektite type: {advice}")
+
+
+NAMED: Final = frozenset({"json", "uuid"})
+"""Kinds of values that Arrow has no type for: they are strings, in a field that says what they are."""
+_KIND: Final = b"tektite.type"
+
+
+def arrow_field(name: str, type: Type) -> pa.Field[Any]:
+    """A field for values of `type`. It says the type where Arrow has none for it."""
+    return pa.field(name, arrow_type(type), metadata={_KIND: type.kind.encode()} if type.kind in NAMED else None)
+
+
+def type_of_field(field: pa.Field[Any]) -> Type:
+    """The type of a field's values: what the field says, or `type_from_arrow`.
+
+    >>> type_of_field(arrow_field("id", Uuid))
+    uuid
+    """
+    said = (field.metadata or {}).get(_KIND, b"").decode()
+    return Type(said) if said in NAMED and _is_text(field.type) else type_from_arrow(field.type)
 
 
 def encode(values: Any, type: Type, column: str = "value", row: int = 0) -> Words:
@@ -127,11 +177,11 @@ def encode(values: Any, type: Type, column: str = "value", row: int = 0) -> Word
     return _ENCODERS[type.kind](values, type, column, row)
 
 
-def check_texts(values: Any, column: str) -> None:
+def check_texts(values: Any, column: str, type: Type = String) -> None:
     """Raise unless an Arrow array holds strings."""
     arrow = values.type.value_type if pat.is_dictionary(values.type) else values.type
     if not (_is_text(arrow) or pat.is_null(arrow)):
-        raise _wrong_type(values, String, column, 0)
+        raise wrong_type(values, type, column, 0)
 
 
 def check_reserved(words: Words, nulls: int, column: str, row: int = 0) -> None:
@@ -171,6 +221,9 @@ def decode_list(words: Words, type: Type, column: str = "value", dictionary: Tex
     >>> decode_list(np.array([1, NULL]), Bool)
     [True, None]
     """
+    if type == TimestampTz:
+        plain = decode_list(words, Timestamp, column)
+        return [None if value is None else value.replace(tzinfo=datetime.UTC) for value in plain]
     if type in (Date, Timestamp):
         low, high = (_FIRST_DAY, _LAST_DAY) if type == Date else (_FIRST_MICROSECOND, _LAST_MICROSECOND)
         if ((words < low) & (words != NULL) | (words > high)).any():
@@ -180,6 +233,8 @@ def decode_list(words: Words, type: Type, column: str = "value", dictionary: Tex
         days = words.view("M8[D]" if type == Date else "M8[us]")
         values: list[Any] = days.tolist()  # NULL is the word of NaT, which becomes None
         return values
+    if type == Time:
+        return list(decode(words, type, column).to_pylist())
     if type == String or isinstance(type, DecimalType):
         values = decode(words, type, column, dictionary).to_numpy(zero_copy_only=False).tolist()
         return values
@@ -209,21 +264,21 @@ def arrow_buffer(array: Any) -> pa.Buffer:
 
 def _encode_int(values: pa.Array[Any], type: Type, column: str, row: int) -> Words:
     if not pat.is_integer(values.type):
-        raise _wrong_type(values, type, column, row)
-    values = _cast(values, pa.int64(), type, column, row, "does not fit in 64 bits")
+        raise wrong_type(values, type, column, row)
+    values = cast_exactly(values, pa.int64(), type, column, row, "does not fit in 64 bits")
     return _filled(values, column, row)
 
 
 def _encode_float(values: pa.Array[Any], type: Type, column: str, row: int) -> Words:
     if not (pat.is_floating(values.type) or pat.is_integer(values.type)):
-        raise _wrong_type(values, type, column, row)
-    values = _cast(values, pa.float64(), type, column, row, "is no float exactly")
+        raise wrong_type(values, type, column, row)
+    values = cast_exactly(values, pa.float64(), type, column, row, "is no float exactly")
     return _with_nulls(float_words(values.to_numpy(zero_copy_only=False)), values)
 
 
 def _encode_bool(values: pa.Array[Any], type: Type, column: str, row: int) -> Words:
     if not pat.is_boolean(values.type):
-        raise _wrong_type(values, type, column, row)
+        raise wrong_type(values, type, column, row)
     return _filled(values.cast(pa.int64()), column, row)
 
 
@@ -234,7 +289,7 @@ def _encode_date(values: pa.Array[Any], type: Type, column: str, row: int) -> Wo
     elif pat.is_date32(arrow):
         return _filled(values.view(pa.int32()).cast(pa.int64()), column, row)
     elif not (pat.is_timestamp(arrow) and arrow.tz is None):
-        raise _wrong_type(values, type, column, row)
+        raise wrong_type(values, type, column, row)
     moments = values.view(pa.int64()).fill_null(0).to_numpy()
     days, rest = np.divmod(moments, _PER_DAY[values.type.unit])
     if rest.any():
@@ -251,8 +306,26 @@ def _encode_timestamp(values: pa.Array[Any], type: Type, column: str, row: int) 
     if pat.is_timestamp(values.type) or pat.is_date(values.type):
         target = _MICROSECONDS
     else:
-        raise _wrong_type(values, type, column, row)
-    values = _cast(values, target, type, column, row, "is not a whole number of microseconds that fits in 64 bits")
+        raise wrong_type(values, type, column, row)
+    values = cast_exactly(
+        values, target, type, column, row, "is not a whole number of microseconds that fits in 64 bits"
+    )
+    return _filled(values.view(pa.int64()), column, row)
+
+
+def _encode_moment(values: pa.Array[Any], type: Type, column: str, row: int) -> Words:
+    if not pat.is_timestamp(values.type) or values.type.tz is None:
+        raise wrong_type(values, type, column, row)
+    values = cast_exactly(
+        values, _MOMENTS, type, column, row, "is not a whole number of microseconds that fits in 64 bits"
+    )
+    return _filled(values.view(pa.int64()), column, row)
+
+
+def _encode_time(values: pa.Array[Any], type: Type, column: str, row: int) -> Words:
+    if not pat.is_time(values.type):
+        raise wrong_type(values, type, column, row)
+    values = cast_exactly(values, pa.time64("us"), type, column, row, "is not a whole number of microseconds")
     return _filled(values.view(pa.int64()), column, row)
 
 
@@ -261,7 +334,7 @@ def zoned(moment: str, type: Type, column: str, row: int) -> IncorrectError:
     return IncorrectError(
         f"column {column!r}: expected a {type} without a time zone, found {moment} in row {row}: decide which clock the column "
         "shows, such as UTC, and convert before, as in moment.astimezone(datetime.UTC).replace(tzinfo=None), or "
-        "cast(pyarrow.timestamp('us')) of an Arrow array, which gives UTC"
+        "cast(pyarrow.timestamp('us')) of an Arrow array, which gives UTC; or make it a tk.TimestampTz column"
     )
 
 
@@ -269,7 +342,7 @@ def _encode_decimal(values: pa.Array[Any], type: Type, column: str, row: int) ->
     assert isinstance(type, DecimalType)
     reason = f"needs more than {type.precision - type.scale} digits before or {type.scale} behind the point"
     if pat.is_integer(values.type):
-        values = _cast(values, pa.int64(), type, column, row, reason)
+        values = cast_exactly(values, pa.int64(), type, column, row, reason)
         whole = values.fill_null(0).to_numpy()
         limit = 10 ** (type.precision - type.scale)
         misfits = (whole <= -limit) | (whole >= limit)
@@ -278,8 +351,8 @@ def _encode_decimal(values: pa.Array[Any], type: Type, column: str, row: int) ->
             raise _wrong_value(values[at], type, column, row + at, reason)
         return _with_nulls(whole * 10**type.scale, values)
     if not pat.is_decimal(values.type):
-        raise _wrong_type(values, type, column, row)
-    values = _cast(values, arrow_type(type), type, column, row, reason)
+        raise wrong_type(values, type, column, row)
+    values = cast_exactly(values, arrow_type(type), type, column, row, reason)
     # Sixteen bytes a value, low word first: 18 digits fit in the low one.
     data: Any = values.buffers()[1]
     pairs = np.frombuffer(data, np.int64) if len(values) else np.empty(0, np.int64)
@@ -329,7 +402,9 @@ def _check_decoded(fits: npt.NDArray[np.bool_], words: Words, type: Type, column
         raise FaultError(f"column {column!r}: the word {words[at]} in row {at} is no {type}")
 
 
-def _cast(values: pa.Array[Any], target: pa.DataType, type: Type, column: str, row: int, reason: str) -> pa.Array[Any]:
+def cast_exactly(
+    values: pa.Array[Any], target: pa.DataType, type: Type, column: str, row: int, reason: str
+) -> pa.Array[Any]:
     """Cast without loss, or name the first value that would change."""
     if values.type == target:
         return values
@@ -370,6 +445,14 @@ _ADVICE: Final = {
     "timestamp": "give datetime.datetime values, NumPy datetime64 or Arrow timestamps",
     "decimal": "give decimal.Decimal values or ints; a float has no exact decimal",
     "string": "give str values",
+    "time": "give datetime.time values without a time zone",
+    "timestamptz": "give datetime.datetime values or Arrow timestamps with a time zone; those without go to tk.Timestamp columns",
+    "interval": "give datetime.timedelta values, or pyarrow.MonthDayNano(months, days, nanoseconds)",
+    "list": "give lists",
+    "struct": "give dicts",
+    "json": "give JSON texts, or dicts and lists",
+    "uuid": "give uuid.UUID values or their texts",
+    "blob": "give bytes",
 }
 
 
@@ -378,7 +461,8 @@ def advice(type: Type) -> str:
     return _ADVICE[type.kind]
 
 
-def _wrong_type(values: Any, type: Type, column: str, row: int) -> IncorrectError:
+def wrong_type(values: Any, type: Type, column: str, row: int) -> IncorrectError:
+    """The error for values of an Arrow type that the column does not take."""
     valid = next((i for i in range(len(values)) if values[i].is_valid), None)
     example = "" if valid is None else f" in row {row + valid} ({_shown(values[valid])})"
     return IncorrectError(f"column {column!r}: expected {type}, found {values.type}{example}: {advice(type)}")
@@ -400,6 +484,21 @@ def _is_text(arrow: pa.DataType) -> bool:
     return bool(pat.is_string(arrow) or pat.is_large_string(arrow) or pat.is_string_view(arrow))
 
 
+def _is_bytes(arrow: pa.DataType) -> bool:
+    return bool(
+        pat.is_binary(arrow)
+        or pat.is_large_binary(arrow)
+        or pat.is_fixed_size_binary(arrow)
+        or pat.is_binary_view(arrow)
+    )
+
+
+def _is_list(arrow: pa.DataType) -> bool:
+    return bool(
+        pat.is_list(arrow) or pat.is_large_list(arrow) or pat.is_fixed_size_list(arrow) or pat.is_list_view(arrow)
+    )
+
+
 _Encoder: TypeAlias = "Callable[[pa.Array[Any], Type, str, int], Words]"
 _Decoder: TypeAlias = Callable[[Words, Type, str], pa.Buffer]
 
@@ -410,6 +509,8 @@ _ENCODERS: Final[dict[str, _Encoder]] = {
     "date": _encode_date,
     "timestamp": _encode_timestamp,
     "decimal": _encode_decimal,
+    "time": _encode_time,
+    "timestamptz": _encode_moment,
     "string": _encode_string,
 }
 _DECODERS: Final[dict[str, _Decoder]] = {
@@ -418,6 +519,8 @@ _DECODERS: Final[dict[str, _Decoder]] = {
     "bool": _decode_bool,
     "date": _decode_date,
     "timestamp": _decode_same,
+    "timestamptz": _decode_same,
+    "time": _decode_same,
     "decimal": _decode_decimal,
 }
 _ARROW_TYPES: Final[dict[str, pa.DataType]] = {
@@ -427,12 +530,24 @@ _ARROW_TYPES: Final[dict[str, pa.DataType]] = {
     "date": pa.date32(),
     "timestamp": _MICROSECONDS,
     "string": pa.string(),
+    "time": pa.time64("us"),
+    "timestamptz": _MOMENTS,
+    "interval": pa.month_day_nano_interval(),
+    "json": pa.string(),
+    "uuid": pa.string(),
+    "blob": pa.binary(),
+    "null": pa.null(),
 }
 _TYPE_TESTS: Final[list[tuple[Callable[[pa.DataType], bool], Type]]] = [
     (pat.is_integer, Int),
     (pat.is_floating, Float),
     (pat.is_boolean, Bool),
     (pat.is_date, Date),
-    (pat.is_timestamp, Timestamp),
+    (lambda arrow: bool(pat.is_timestamp(arrow)) and getattr(arrow, "tz", None) is None, Timestamp),
+    (pat.is_timestamp, TimestampTz),
+    (pat.is_time, Time),
+    (lambda arrow: bool(pat.is_interval(arrow) or pat.is_duration(arrow)), Interval),
+    (_is_bytes, Blob),
+    (lambda arrow: getattr(arrow, "extension_name", "") == "arrow.uuid", Uuid),
     (_is_text, String),
 ]

@@ -259,7 +259,7 @@ def test_times_that_are_no_epochs_are_refused() -> None:
         engine.advance()
         with pytest.raises(tk.IncorrectError, match="view 'v': a time is an integer, not 'a'"):
             view.rows(at="a")  # type: ignore[arg-type]
-        with pytest.raises(tk.IncorrectError, match="an input or a view, not 'zz'"):
+        with pytest.raises(tk.IncorrectError, match="a table or a view, not 'zz'"):
             engine.hold("zz")  # type: ignore[arg-type]
         assert engine.next_epoch == 1 and table.pending == 0
 

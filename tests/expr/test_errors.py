@@ -54,7 +54,7 @@ MAX = 2**63 - 1
         (s.substring("a", 1), "substring needs string, int, int"),
         (i.like("a%"), "like needs string"),
         (i.year(), "year needs a date or a timestamp"),
-        (d.hour(), "hour needs a timestamp, found column d of type date"),
+        (d.hour(), "hour needs a timestamp or a time, found column d of type date"),
         (d.add_days(x), "add_days needs an Int"),
         (d.add_months("1"), "add_months needs an Int"),
         (d.truncate("hour"), "a date has no 'hour'"),

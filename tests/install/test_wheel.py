@@ -10,9 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from tektite.kernels.ready import processor
-
-ROOT = Path(__file__).parents[2]
 pytestmark = pytest.mark.slow
 
 # Every layer at once: a table, a join, a loop, texts, SQL, Datalog, a restart.
@@ -32,33 +29,6 @@ with tk.Engine(2, autocommit=False) as engine:
 print(tk.__file__, *[name for name in ("numba", "llvmlite", "setuptools") if name in sys.modules])
 """
 ANSWERS = ["3 10", "1 4"]
-
-
-@pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A wheel with kernels for this machine's processor, from a copy of the sources that have no builds of their own."""
-    sources = tmp_path_factory.mktemp("sources")
-    for name in ("pyproject.toml", "setup.py", "README.md", "LICENSE", "pyspark_tektite.py"):
-        shutil.copy(ROOT / name, sources)
-    shutil.copytree(ROOT / "tektite", sources / "tektite", ignore=shutil.ignore_patterns("__pycache__"))
-    folder = tmp_path_factory.mktemp("wheel")
-    command = [
-        sys.executable,
-        "-m",
-        "pip",
-        "wheel",
-        "--no-deps",
-        "--no-build-isolation",
-        "-w",
-        str(folder),
-        str(sources),
-    ]
-    environment = os.environ | {"TEKTITE_WHEEL_PROCESSORS": processor(), "PIP_NO_INDEX": "1"}
-    environment.pop("PYTHONPATH", None)
-    done = subprocess.run(command, env=environment, capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout + done.stderr
-    (made,) = folder.glob("*.whl")
-    return made
 
 
 @pytest.fixture(scope="module")

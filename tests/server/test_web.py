@@ -6,6 +6,9 @@ import base64
 import datetime
 import http.client
 import json
+import shutil
+import ssl
+import subprocess
 import time
 from decimal import Decimal
 from pathlib import Path
@@ -341,6 +344,31 @@ def test_users_are_asked_for_over_http_and_websocket() -> None:
             with pytest.raises(tk.TektiteError) as caught:
                 tk.connect(f"tektite://ann@127.0.0.1:{served.http_port}", **wrong_one)
             assert caught.value.code == "authentication"
+
+
+def test_tls_is_spoken_where_there_is_a_certificate(tmp_path: Path) -> None:
+    if shutil.which("openssl") is None:
+        pytest.skip("openssl is not installed: it makes the certificate of this test")
+    certificate, key = tmp_path / "cert.pem", tmp_path / "key.pem"
+    options = ["-newkey", "rsa:2048", "-nodes", "-keyout", str(key), "-out", str(certificate), "-days", "1"]
+    names = ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"]
+    subprocess.run(["openssl", "req", "-x509", *options, *names], check=True, capture_output=True)
+    trusting = ssl.create_default_context(cafile=str(certificate))
+    with running_server(certificate=str(certificate), private_key=str(key), users={"ann": Verifier.of("x")}) as served:
+        url = f"tektites://ann:x@localhost:{served.http_port}"
+        with tk.connect(url, ssl=trusting) as session:
+            table = session.create_table("t", {"x": int})
+            with table.subscribe() as changes:
+                table.insert([(n,) for n in range(50_000)])
+                delta = changes.poll(20)
+                assert delta is not None and delta.table.num_rows == 50_000
+        with pytest.raises(tk.FaultError, match="cannot connect"):
+            tk.connect(url)  # which trusts nobody who signed it
+        with pytest.raises(tk.FaultError):
+            tk.connect(f"tektite://ann:x@localhost:{served.http_port}", open_seconds=5)
+        client = http.client.HTTPSConnection("localhost", served.http_port, timeout=20, context=trusting)
+        client.request("POST", "/v1/sql", json.dumps({"text": "SELECT 1"}))
+        assert client.getresponse().status == 401
 
 
 def test_pages_of_other_sites_are_refused(served: RunningServer) -> None:

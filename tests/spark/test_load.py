@@ -338,3 +338,20 @@ def test_interrupted_load_leaves_no_job_and_no_row(spark: SparkSession, tmp_path
         assert not tracker.getActiveJobsIds()
         assert table.load(spark.range(3).selectExpr("id AS k")) == 3
         assert sorted(view.rows()) == [(0,), (1,), (2,)] and engine.next_epoch == 1
+
+
+@pytest.mark.parametrize("stored", [False, True])
+def test_loads_keep_unique_columns_and_checks(spark: SparkSession, tmp_path: Path, stored: bool) -> None:
+    with tk.Engine(**({"storage": tmp_path} if stored else {})) as engine:
+        table = engine.create_table("t", {"id": tk.Int, "s": tk.String}, unique="s", checks=tk.col("s") != "no")
+        table.insert([(1, "a")])
+        for rows, message in (
+            ([(2, "no")], "breaks CHECK"),
+            ([(2, "a")], "two rows with s = 'a'"),
+            ([(2, "b"), (3, "b")], "two rows with s = 'b'"),
+        ):
+            with pytest.raises(ConflictError, match=message):
+                table.load(spark.createDataFrame(rows, "id bigint, s string"))
+        assert table.rows() == [(1, "a")]
+        table.load(spark.createDataFrame([(2, "b"), (3, None), (4, None)], "id bigint, s string"))
+        assert len(table.rows()) == 4

@@ -16,7 +16,21 @@ from hypothesis import strategies as st
 
 from tektite.errors import FaultError, IncorrectError, UnsupportedError
 from tektite.values import words
-from tektite.values.types import Bool, Date, Decimal, Float, Int, String, Timestamp, Type
+from tektite.values.type_names import List, Struct
+from tektite.values.types import (
+    Blob,
+    Bool,
+    Date,
+    Decimal,
+    Float,
+    Int,
+    Interval,
+    String,
+    Time,
+    Timestamp,
+    TimestampTz,
+    Type,
+)
 from tektite.values.words import NAN, NULL, decode, decode_list, encode, float_keys, float_words, word_floats
 
 FLOATS = st.one_of(st.floats(), st.sampled_from([0.0, -0.0, math.inf, -math.inf, math.nan, 5e-324, -5e-324]))
@@ -222,7 +236,14 @@ def test_python_has_no_moment_beyond_the_year_9999(word: int, type: Type) -> Non
         (pa.float32(), Float),
         (pa.bool_(), Bool),
         (pa.date64(), Date),
-        (pa.timestamp("ns", "UTC"), Timestamp),
+        (pa.timestamp("ns"), Timestamp),
+        (pa.timestamp("ns", "UTC"), TimestampTz),
+        (pa.time32("s"), Time),
+        (pa.duration("us"), Interval),
+        (pa.large_binary(), Blob),
+        (pa.list_(pa.int8()), List(Int)),
+        (pa.struct({"x": pa.int8(), "y": pa.list_(pa.string())}), Struct(x=Int, y=List(String))),
+        (pa.decimal128(38, 2), Decimal(38, 2)),
         (pa.string_view(), String),
         (pa.dictionary(pa.int8(), pa.large_string()), String),
         (pa.decimal128(18, 18), Decimal(18, 18)),
@@ -233,7 +254,8 @@ def test_arrow_types_have_types(arrow: pa.DataType, type: Type) -> None:
 
 
 @pytest.mark.parametrize(
-    "arrow", [pa.binary(), pa.list_(pa.int64()), pa.decimal128(19, 2), pa.decimal128(5, -2), pa.null()]
+    "arrow",
+    [pa.map_(pa.string(), pa.int64()), pa.decimal256(40, 2), pa.decimal128(5, -2), pa.null(), pa.list_(pa.null())],
 )
 def test_arrow_types_without_a_type_are_named(arrow: pa.DataType) -> None:
     with pytest.raises(UnsupportedError, match="has no Tektite type"):

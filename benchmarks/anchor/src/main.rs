@@ -1,4 +1,5 @@
-//! Transitive closure and same generation in differential-dataflow, for `python -m benchmarks datalog`.
+//! The benchmarks' workloads in differential-dataflow: `anchor count|join|bfs NUMBERS...` (see `interactive`), and transitive closure
+//! and same generation, for `python -m benchmarks datalog`.
 //!
 //! `anchor tc|sg FILE WORKERS` reads edges, a pair of numbers a line, and prints one JSON object a line: the first answer, and
 //! what taking an edge out and putting it back takes. Memory is the process's peak; the edges themselves, which the file's
@@ -11,6 +12,8 @@ use std::time::Instant;
 use differential_dataflow::input::Input;
 use differential_dataflow::operators::*;
 use timely::dataflow::operators::probe::Handle;
+
+mod interactive;
 
 fn status(field: &str) -> f64 {
     let text = std::fs::read_to_string("/proc/self/status").unwrap();
@@ -28,6 +31,12 @@ fn cpu() -> f64 {
 fn main() {
     let args: Vec<String> = std::env::args().collect();
     let program = args[1].clone();
+    if let Some(run) = [("count", interactive::count as fn(Vec<u64>)), ("join", interactive::join), ("bfs", interactive::bfs)]
+        .iter()
+        .find(|(name, _)| *name == program)
+    {
+        return run.1(args[2..].iter().map(|word| word.parse().unwrap()).collect());
+    }
     let workers: usize = args[3].parse().unwrap();
     let text = std::fs::read_to_string(&args[2]).unwrap();
     let edges: Arc<Vec<(u32, u32)>> = Arc::new(

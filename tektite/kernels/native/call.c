@@ -5,7 +5,9 @@
    (see runtime.h). The status is 0, or -2 where None is returned; another one is an error, and `error` may say which.
 
    `define` makes a Python function of a kernel's name and kinds. The kernel gets its code by `bind`; a call before that asks the
-   function `resolve` for it. Arguments are checked against the kinds, so a kernel never runs on memory that is not as declared. */
+   function `resolve` for it. Arguments are checked against the kinds, so a kernel never runs on memory that is not as declared.
+
+   `addresses` makes what kernels take as a list of rows: every step of a dataflow makes some. */
 
 #define Py_LIMITED_API 0x030b0000
 #define PY_SSIZE_T_CLEAN
@@ -253,6 +255,51 @@ static PyObject *bind(PyObject *module, PyObject *given) {
     Py_RETURN_NONE;
 }
 
+static void free_table(PyObject *owner) {
+    PyObject *rows = PyCapsule_GetContext(owner);
+    PyMem_Free(PyCapsule_GetPointer(owner, NULL));
+    Py_XDECREF(rows);
+}
+
+PyDoc_STRVAR(addresses_doc, "addresses(rows): an array of the attribute `at` of each of some objects, which it keeps alive.");
+static PyObject *addresses(PyObject *module, PyObject *given) {
+    static PyObject *at;
+    if (at == NULL && (at = PyUnicode_InternFromString("at")) == NULL)
+        return NULL;
+    PyObject *rows = PySequence_Tuple(given);
+    if (rows == NULL)
+        return NULL;
+    npy_intp number = PyTuple_Size(rows);
+    int64_t *table = PyMem_Malloc((number ? number : 1) * sizeof(int64_t));
+    PyObject *owner = table ? PyCapsule_New(table, NULL, free_table) : PyErr_NoMemory();
+    if (owner == NULL) {
+        PyMem_Free(table);
+        Py_DECREF(rows);
+        return NULL;
+    }
+    PyCapsule_SetContext(owner, rows);
+    for (npy_intp i = 0; i < number; i++) {
+        PyObject *value = PyObject_GetAttr(PyTuple_GetItem(rows, i), at);
+        table[i] = value ? PyLong_AsLongLong(value) : -1;
+        Py_XDECREF(value);
+        if (table[i] == -1 && PyErr_Occurred()) {
+            Py_DECREF(owner);
+            return NULL;
+        }
+    }
+    PyObject *array = PyArray_SimpleNewFromData(1, &number, NPY_INT64, table);
+    if (array == NULL) {
+        Py_DECREF(owner);
+        return NULL;
+    }
+    PyArray_CLEARFLAGS((PyArrayObject *)array, NPY_ARRAY_WRITEABLE);
+    if (PyArray_SetBaseObject((PyArrayObject *)array, owner) < 0) {
+        Py_DECREF(array);
+        return NULL;
+    }
+    return array;
+}
+
 #if defined(__x86_64__)
 /* Asks the processor itself: what compilers offer for that lies in libraries that not all of them link into shared code. */
 static const char *x86_level(void) {
@@ -285,6 +332,7 @@ static PyMethodDef functions[] = {
     {"define", define, METH_VARARGS, define_doc},
     {"load", load, METH_O, load_doc},
     {"bind", bind, METH_VARARGS, bind_doc},
+    {"addresses", addresses, METH_O, addresses_doc},
     {"processor", processor, METH_NOARGS, processor_doc},
     {NULL, NULL, 0, NULL},
 };

@@ -23,7 +23,7 @@ from tektite.plan.conjunctions.pipelines import Access, Extend, Fetch, Pipeline,
 from tektite.plan.names import free_name
 from tektite.plan.stream import Stream
 from tektite.values.schema import Schema
-from tektite.values.types import Int, String, Type
+from tektite.values.types import Int, Type
 
 if TYPE_CHECKING:
     from tektite.dataflow.arrange import Arranged
@@ -299,7 +299,7 @@ class Assembly:
         """The word of a literal."""
         type, value = literal.params
         words = Schema({"literal": type}).encode([(value,)], self.dictionary)
-        if type == String:
+        if type.interned:
             self.dictionary.keep(words)
             self.renderer.flow.constants.append(words)
         return int(words[0, 0])

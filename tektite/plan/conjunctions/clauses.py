@@ -12,7 +12,6 @@ from tektite.plan.look_through import look_through
 from tektite.plan.names import free_name
 from tektite.plan.unique import unique_columns
 from tektite.values.schema import Schema
-from tektite.values.types import Float
 
 
 def conditions(clause: Clause) -> list[Expr]:
@@ -85,7 +84,8 @@ def with_constants(match: Match) -> tuple[Match, dict[str, Expr]]:
             known
             and variable is not None
             and literal is not None
-            and literal.params[0] == match.types[variable] != Float
+            and literal.params[0] == match.types[variable]
+            and not match.types[variable].has_keys
         ):
             fixed[variable] = literal
         else:

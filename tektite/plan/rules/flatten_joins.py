@@ -262,7 +262,8 @@ class _Flat:
             pair = [classes.of(arg.params[0]) for arg in part.args if arg.op == "col"] if part.op == "eq" else []
             if (
                 len(pair) == 2
-                and kinds[pair[0]] == kinds[pair[1]] != types.Float
+                and kinds[pair[0]] == kinds[pair[1]]
+                and not kinds[pair[0]].has_keys
                 and members[pair[0]].isdisjoint(members[pair[1]])
             ):
                 classes.join(*pair)
@@ -340,7 +341,7 @@ def with_key(clause: Clause, key: Expr, variable: str, kind: Type) -> Clause:
     given = clause.operator
     columns = {name: col(given.schema.names[places[0]]) for name, places in clause.variables.items()}
     name = free_name("#key", given.schema.names)
-    wanted = types.Int if kind == types.Float else kind
+    wanted = types.Int if kind.has_keys else kind
     schema = Schema({**dict(zip(given.schema.names, given.schema.types, strict=True)), name: wanted})
     outputs = (*map(col, given.schema.names), key.substitute(columns))
     return Clause(Project(schema, given, outputs, None), (*clause.terms, variable))

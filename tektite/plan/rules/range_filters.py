@@ -47,7 +47,6 @@ from tektite.plan.conjunctions.binary import join_at_a_time
 from tektite.plan.equal_columns import common_type
 from tektite.plan.names import free_name
 from tektite.plan.rules.local import PassContext, rule_for
-from tektite.values import types
 from tektite.values.schema import Schema
 from tektite.values.types import DecimalType, Type
 
@@ -205,6 +204,8 @@ def apart(part: Expr, variables: set[str], own: set[str]) -> tuple[str, Expr, Ex
 def comparable(one: Type, other: Type) -> bool:
     """Whether both have one type in which they compare as by themselves: whole numbers and floats do not."""
     if one == other:
-        return one != types.String
+        return not one.interned
     kinds = {one.kind, other.kind}
+    if one.interned or other.interned:
+        return False
     return kinds <= {"decimal", "float"} or kinds == {"date", "timestamp"}

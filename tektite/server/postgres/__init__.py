@@ -9,6 +9,7 @@ copy_session  runs COPY between a client and the engine
 cursors       DECLARE, FETCH and CLOSE
 extended      simple queries, and Parse, Bind, Describe, Execute, Sync
 messages      frames and messages as bytes
+nested_types  arrays, records, intervals, bytes and moments as text and binary
 portals       prepared statements and portals
 rows          results as messages
 run_commands  runs the commands

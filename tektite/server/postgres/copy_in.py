@@ -16,8 +16,10 @@ from pyarrow import csv
 from tektite.errors import IncorrectError
 from tektite.server.postgres.copy_options import CopyOptions
 from tektite.server.postgres.copy_out import SIGNATURE
-from tektite.server.postgres.types import READ_BINARY, READ_TEXT, oid_of
+from tektite.server.postgres.types import READ_BINARY, TOLD, oid_of, text_reader
+from tektite.values.columns import arrow_column
 from tektite.values.schema import Schema
+from tektite.values.words import arrow_type
 
 PIECE_BYTES = 8 << 20
 """How much is collected before it is parsed."""
@@ -112,7 +114,10 @@ class CopyParser:
     def _read(self, data: bytes, form: csv.ParseOptions) -> pa.Table:
         """Parse lines by Arrow."""
         schema = self._schema.arrow
-        return csv.read_csv(
+        told = [at for at, type in enumerate(self._schema.types) if type.kind in TOLD]
+        for at in told:
+            schema = schema.set(at, pa.field(schema.names[at], pa.string()))
+        table = csv.read_csv(
             io.BytesIO(data),
             read_options=csv.ReadOptions(column_names=schema.names, use_threads=False),
             parse_options=form,
@@ -121,11 +126,21 @@ class CopyParser:
                 quoted_strings_can_be_null=False, true_values=TRUE, false_values=FALSE,
             ),
         )  # fmt: skip
+        for at in told:
+            name, type = self._schema.names[at], self._schema.types[at]
+            read = text_reader(type)
+            texts = table.column(at).to_pylist()
+            try:
+                values = [None if text is None else read(text) for text in texts]
+            except (ValueError, ArithmeticError) as error:
+                raise self._wrong(f"invalid input for column {name!r}: {error}", "22P02") from None
+            table = table.set_column(at, name, arrow_column(values, type, name))
+        return table
 
     def _escaped(self, data: bytes) -> pa.Table:
         """Parse lines in which something stands behind a backslash."""
         options, names = self._options, self._schema.names
-        readers = [READ_TEXT.get(type.kind, str) for type in self._schema.types]
+        readers = [text_reader(type) for type in self._schema.types]
         columns: list[list[Any]] = [[] for _ in names]
         for line in data.decode().removesuffix("\n").split("\n"):
             cells = split_cells(line, options.delimiter)
@@ -136,8 +151,16 @@ class CopyParser:
                     column.append(None if cell == options.null else read(unescaped(cell)))
                 except (ValueError, ArithmeticError):
                     raise self._wrong(f"invalid input: {cell[:60]!r}", "22P02") from None
-        arrays = [pa.array(column, field.type) for column, field in zip(columns, self._schema.arrow, strict=True)]
-        return pa.Table.from_arrays(arrays, schema=self._schema.arrow)
+        return self._table(columns)
+
+    def _table(self, columns: list[list[Any]]) -> pa.Table:
+        """Values of each column as a table."""
+        pairs = zip(columns, self._schema.names, self._schema.types, strict=True)
+        arrays = [
+            arrow_column(column, type, name) if type.kind in TOLD else pa.array(column, arrow_type(type))
+            for column, name, type in pairs
+        ]
+        return pa.Table.from_arrays(arrays, names=list(self._schema.names))
 
     # ------------------------------------------------------------------ binary
 
@@ -157,11 +180,13 @@ class CopyParser:
         del self._buffer[:at]
         if is_last and bytes(self._buffer) not in (b"", struct.pack("!h", -1)):
             raise self._wrong("it ends within a row")
-        arrays = [pa.array(column, field.type) for column, field in zip(rows, self._schema.arrow, strict=True)]
-        return pa.Table.from_arrays(arrays, schema=self._schema.arrow)
+        return self._table(rows)
 
     def _tuples(self, data: bytes, at: int) -> tuple[list[list[Any]], int]:
         """The values of each column, of the tuples that are complete; and where those end."""
+        for name, type in zip(self._schema.names, self._schema.types, strict=True):
+            if oid_of(type) not in READ_BINARY:
+                raise self._wrong(f"column {name!r}: values of type {type} are not supported in binary", "0A000")
         readers = [READ_BINARY[oid_of(type)] for type in self._schema.types]
         narrow = [{2: READ_BINARY[21], 4: READ_BINARY[23]} if t.kind == "int" else {4: READ_BINARY[700]} if t.kind == "float"
                   else {} for t in self._schema.types]  # fmt: skip

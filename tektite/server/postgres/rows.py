@@ -17,7 +17,7 @@ from tektite.server.postgres.messages import row_description
 from tektite.server.postgres.text_columns import lengths_and_bytes, text_column
 from tektite.server.postgres.types import TEXT, catalog_type, modifier_of, oid_of, size_of, sized, writer
 from tektite.values.types import Type
-from tektite.values.words import type_from_arrow
+from tektite.values.words import type_of_field
 
 RowColumns = Sequence[tuple[str, Type]]
 NULL = struct.pack("!i", -1)
@@ -33,7 +33,7 @@ def columns_of(table: pa.Table) -> list[tuple[str, Type]]:
     found = []
     for field in table.schema:
         declared = (field.metadata or {}).get(b"pg_type", b"").decode()
-        type = type_from_arrow(field.type)
+        type = type_of_field(field)
         found.append((field.name, catalog_type(type, declared) if declared else type))
     return found
 

@@ -8,9 +8,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tektite.server.postgres.types import WRITE_TEXT
+from tektite.server.postgres.types import TEXT, writer
 from tektite.values.types import DecimalType, Type
 
+ONE_BY_ONE = frozenset({"list", "struct", "interval", "blob", "timestamptz"})
+"""Kinds of values that Arrow writes otherwise than PostgreSQL."""
 PLAIN_SCALE = 6
 """Decimal places up to which Arrow writes every decimal without an exponent."""
 
@@ -26,16 +28,16 @@ def text_column(column: Any, type: Type) -> Any:
     if isinstance(array, pa.ChunkedArray):  # of a table without rows or of several pieces that do not fit one
         array = pa.concat_arrays(array.chunks) if array.num_chunks else pa.array([], array.type)
     kind = type.kind
-    if kind == "string":
+    if kind in ("string", "json", "uuid"):
         return array.cast(pa.large_string())
     if kind == "bool":
         return pc.if_else(array, "t", "f").cast(pa.large_string())
     is_odd = kind == "float" and not pc.all(pc.is_finite(array)).as_py() and len(array)
-    if is_odd or (isinstance(type, DecimalType) and type.scale > PLAIN_SCALE):
-        write = WRITE_TEXT[kind]
+    if is_odd or kind in ONE_BY_ONE or (isinstance(type, DecimalType) and type.scale > PLAIN_SCALE):
+        write = writer(type, TEXT)
         return pa.array([None if v is None else write(v).decode() for v in array.to_pylist()], pa.large_string())
     texts = array.cast(pa.large_string())
-    if kind == "timestamp":  # there is always a point: the zeros behind it go, and then the point
+    if kind in ("timestamp", "time"):  # there is always a point: the zeros behind it go, and then the point
         return pc.utf8_rtrim(pc.utf8_rtrim(texts, "0"), ".")
     return texts
 

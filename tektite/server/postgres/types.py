@@ -9,21 +9,26 @@ from __future__ import annotations
 import datetime
 import decimal
 import struct
+import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
 from tektite.errors import IncorrectError, UnsupportedError
+from tektite.expr.interned_texts import parse_interned
+from tektite.expr.interval_text import parse_bytes, parse_interval
+from tektite.server.postgres import nested_types
 from tektite.sql.catalog.array_text import array_elements
-from tektite.sql.catalog.pg_types import BY_OID, PG_TYPES, REGISTERED, PgType
+from tektite.sql.catalog.pg_types import BY_OID, PG_TYPES, REGISTERED, PgType, pg_type
 from tektite.values import types
-from tektite.values.types import DecimalType, Type
+from tektite.values.types import DecimalType, ListType, StructType, Type
 
 TEXT, BINARY = 0, 1
 
 BOOL, INT8, INT2, INT4, TEXT_OID, OID = 16, 20, 21, 23, 25, 26
 FLOAT4, FLOAT8, BPCHAR, VARCHAR, DATE, TIMESTAMP, TIMESTAMPTZ, NUMERIC = 700, 701, 1042, 1043, 1082, 1114, 1184, 1700
-NAME, CHAR, UNKNOWN, JSON, UUID, REGCLASS = 19, 18, 705, 114, 2950, 2205
+NAME, CHAR, UNKNOWN, JSON, JSONB, UUID, REGCLASS = 19, 18, 705, 114, 3802, 2950, 2205
+BYTEA, TIME, INTERVAL, RECORD = 17, 1083, 1186, 2249
 
 EPOCH_DATE: Final = datetime.date(2000, 1, 1)
 EPOCH_TIME: Final = datetime.datetime(2000, 1, 1)
@@ -31,14 +36,17 @@ MICROSECOND: Final = datetime.timedelta(microseconds=1)
 
 OIDS: Final = {
     "int": INT8, "float": FLOAT8, "bool": BOOL, "string": TEXT_OID, "date": DATE, "timestamp": TIMESTAMP, "decimal": NUMERIC,
+    "time": TIME, "timestamptz": TIMESTAMPTZ, "interval": INTERVAL, "json": JSON, "uuid": UUID, "blob": BYTEA, "struct": RECORD,
 }  # fmt: skip
-SIZES: Final = {INT8: 8, FLOAT8: 8, BOOL: 1, TEXT_OID: -1, DATE: 4, TIMESTAMP: 8, NUMERIC: -1}
+SIZES: Final = {INT8: 8, FLOAT8: 8, BOOL: 1, DATE: 4, TIMESTAMP: 8, TIME: 8, TIMESTAMPTZ: 8, INTERVAL: 16, UUID: 16}
+"""The bytes of values of types whose values all have as many."""
 
 KINDS: Final[dict[int, Type]] = {
     BOOL: types.Bool, INT8: types.Int, INT2: types.Int, INT4: types.Int, OID: types.Int, REGCLASS: types.Int,
     FLOAT4: types.Float, FLOAT8: types.Float, TEXT_OID: types.String, VARCHAR: types.String, BPCHAR: types.String,
-    NAME: types.String, CHAR: types.String, JSON: types.String, UUID: types.String, DATE: types.Date,
-    TIMESTAMP: types.Timestamp, TIMESTAMPTZ: types.Timestamp, NUMERIC: types.Decimal(18, 6),
+    NAME: types.String, CHAR: types.String, JSON: types.Json, JSONB: types.Json, UUID: types.Uuid, DATE: types.Date,
+    TIMESTAMP: types.Timestamp, TIMESTAMPTZ: types.TimestampTz, NUMERIC: types.Decimal(18, 6), TIME: types.Time,
+    INTERVAL: types.Interval, BYTEA: types.Blob,
 }  # fmt: skip
 """The type of ours that a parameter of a type of PostgreSQL's has."""
 
@@ -59,12 +67,14 @@ def catalog_type(type: Type, name: str) -> Type:
 
 def oid_of(type: Type) -> int:
     """The number of a type."""
-    return type.declared.oid if isinstance(type, CatalogType) else OIDS.get(type.kind, TEXT_OID)
+    if isinstance(type, CatalogType):
+        return type.declared.oid
+    return pg_type(type).oid if isinstance(type, ListType) else OIDS.get(type.kind, TEXT_OID)
 
 
 def size_of(type: Type) -> int:
     """The bytes of a value; -1 where they differ."""
-    return type.declared.length if isinstance(type, CatalogType) else SIZES[oid_of(type)]
+    return type.declared.length if isinstance(type, CatalogType) else SIZES.get(oid_of(type), -1)
 
 
 def modifier_of(type: Type) -> int:
@@ -105,6 +115,12 @@ WRITE_TEXT: Final[dict[str, Callable[[Any], bytes]]] = {
     "date": lambda value: value.isoformat().encode(),
     "timestamp": lambda value: timestamp_text(value).encode(),
     "decimal": lambda value: format(value, "f").encode(),
+    "time": lambda value: nested_types.time_text(value).encode(),
+    "timestamptz": lambda value: nested_types.moment_text(value).encode(),
+    "interval": lambda value: nested_types.interval_text(value).encode(),
+    "json": str.encode,
+    "uuid": str.encode,
+    "blob": lambda value: b"\\x" + value.hex().encode(),
 }
 
 # ---------------------------------------------------------------------- out, as binary
@@ -147,6 +163,12 @@ WRITE_BINARY: Final[dict[str, Callable[[Any], bytes]]] = {
     "date": lambda value: struct.pack("!i", (value - EPOCH_DATE).days),
     "timestamp": timestamp_binary,
     "decimal": numeric_binary,
+    "time": nested_types.time_binary,
+    "timestamptz": nested_types.moment_binary,
+    "interval": nested_types.interval_binary,
+    "json": str.encode,
+    "uuid": nested_types.uuid_binary,
+    "blob": bytes,
 }
 
 
@@ -191,6 +213,16 @@ def writer(type: Type, form: int) -> Callable[[Any], bytes]:
     """What writes values of a type in a format."""
     if isinstance(type, CatalogType) and form == BINARY:
         return declared_writer(type.declared)
+    if isinstance(type, ListType):
+        element = writer(type.element, form)
+        if form == TEXT:
+            return nested_types.array_text(element)
+        return nested_types.array_binary(element, oid_of(type.element))
+    if isinstance(type, StructType):
+        fields = [writer(kind, form) for _, kind in type.fields]
+        if form == TEXT:
+            return nested_types.record_text(fields)
+        return nested_types.record_binary(fields, [oid_of(kind) for _, kind in type.fields])
     return (WRITE_BINARY if form == BINARY else WRITE_TEXT).get(type.kind, lambda value: str(value).encode())
 
 
@@ -225,7 +257,22 @@ READ_TEXT: Final[dict[str, Callable[[str], Any]]] = {
     "date": date_from_text,
     "timestamp": timestamp_from_text,
     "decimal": decimal.Decimal,
+    "time": datetime.time.fromisoformat,
+    "timestamptz": nested_types.moment_from_text,
+    "interval": parse_interval,
+    "blob": parse_bytes,
 }
+
+
+TOLD: Final = frozenset({"list", "struct", "interval", "blob", "timestamptz", "time", "json", "uuid"})
+"""Kinds of values that Arrow reads otherwise than PostgreSQL writes them."""
+
+
+def text_reader(type: Type) -> Callable[[str], Any]:
+    """What reads values of a type from text."""
+    if isinstance(type, ListType | StructType):
+        return lambda text: parse_interned(text, type)
+    return READ_TEXT.get(type.kind, str)
 
 
 def numeric_from_binary(data: bytes) -> decimal.Decimal:
@@ -267,7 +314,12 @@ READ_BINARY: Final[dict[int, Callable[[bytes], Any]]] = {
     FLOAT8: number("!d"),
     DATE: lambda data: EPOCH_DATE + datetime.timedelta(days=number("!i")(data)),
     TIMESTAMP: timestamp_from_binary,
-    TIMESTAMPTZ: timestamp_from_binary,
+    TIMESTAMPTZ: nested_types.moment_from_binary,
+    TIME: nested_types.time_from_binary,
+    INTERVAL: nested_types.interval_from_binary,
+    UUID: lambda data: str(uuid.UUID(bytes=data)),
+    BYTEA: bytes,
+    JSONB: lambda data: data[1:].decode(),
     NUMERIC: numeric_from_binary,
     **{oid: bytes.decode for oid in (TEXT_OID, VARCHAR, BPCHAR, NAME, CHAR, UNKNOWN, JSON, 0)},
 }
@@ -285,7 +337,7 @@ def read_value(data: bytes | None, oid: int, type: Type, form: int, label: str) 
                     f"parameter ${label}: values of PostgreSQL's type {oid} are not supported in binary"
                 )
             return read(data)
-        return READ_TEXT.get(type.kind, str)(data.decode())
+        return text_reader(type)(data.decode())
     except (ValueError, struct.error, decimal.InvalidOperation, OverflowError):
         shown = data[:40].decode(errors="replace") if form == TEXT else data[:20].hex()
         error = IncorrectError(f"parameter ${label}: invalid input for type {type}: {shown!r}")

@@ -5,10 +5,13 @@ clause              binds the expressions of one clause: columns, subqueries, ag
 comparisons         binds comparisons: =, BETWEEN, IN, ANY and ALL, EXISTS, IS, LIKE
 dates               functions of dates and timestamps
 functions           types and functions of SQL, as expressions
-intervals           intervals, which move dates and timestamps
+intervals           intervals by their parts, which move dates and timestamps
 joins               binds joins: conditions, and the columns that USING and NATURAL merge
+list_relations      UNNEST and table functions of JSON
 long_sums           adds very long sums in groups, so that trees stay shallow
+moments             functions that make intervals, times and moments; functions of bytes
 named_relations     tables, views, definitions, and rows given to one statement
+nested              lists, structs and JSON: literals, parts, functions
 numbers             TRY_CAST, and functions of numbers that differ in DuckDB
 ordered_aggregates  ordered aggregates: string_agg, quantiles, mode, first, last, arg_min, arg_max
 patterns            functions of a text and a constant regular expression
@@ -25,4 +28,5 @@ time_windows        TUMBLE, HOP and SESSION: rows with the windows of time that 
 window_arguments    what window functions are computed of: arguments, constants, types
 window_frames       binds the frames of window functions
 windows             binds window functions
+zones               moments: casts by the session's time zone, AT TIME ZONE
 """

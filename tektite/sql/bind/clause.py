@@ -11,9 +11,10 @@ from sqlglot import exp
 from tektite.errors import UnsupportedError
 from tektite.expr import Expr, coalesce, col, concat, lit
 from tektite.expr.predicates import TRUE, conjunction
+from tektite.query import interned_aggregates
 from tektite.query.aggregate_calls import AggregateCall
 from tektite.query.expression_aggregates import spread
-from tektite.sql.bind import ordered_aggregates
+from tektite.sql.bind import nested, ordered_aggregates
 from tektite.sql.bind.scalar import Scalars
 from tektite.sql.bind.scope import UNIQUE, NameScope, folded
 from tektite.sql.catalog import catalog_lookup
@@ -89,9 +90,30 @@ class ClauseContext:
             return catalog_lookup.session_value(self.scalars, "current_user")
         if name in self.aliases and not self.scope.find(name, ""):
             return self.aliases[name]
+        part = self._field(node)
+        if part is not None:
+            return part
         unique, _ = self.scope.resolve(node, self.binder.source)
         self.binder.places.setdefault(unique, node)
         return col(unique)
+
+    def _field(self, node: exp.Column) -> Expr | None:
+        """s.a and t.s.a where s is a column with fields; None if they mean a column a of a table."""
+        table, schema = node.args.get("table"), node.args.get("db")
+        if table is None:
+            return None
+        scopes = list(self.scope.around())
+        if any(relation.is_called(folded(table), folded(schema)) for scope in scopes for relation in scope.relations):
+            return None
+        owner = exp.Column(this=table, table=schema)
+        if not any(scope.find(folded(table), folded(schema)) for scope in scopes):
+            if schema is None or not any(scope.find(folded(schema), "") for scope in scopes):
+                return None
+            inner = self._field(owner) if schema is not None else None
+            return None if inner is None else nested.field(self.scalars, inner, node.name, node)
+        unique, _ = self.scope.resolve(owner, self.binder.source)
+        self.binder.places.setdefault(unique, node)
+        return nested.field(self.scalars, col(unique), node.name, node)
 
     def subquery(self, kind: str, node: exp.Expr, comparison: str, tests: tuple[Expr, ...]) -> Expr:
         bound = self.binder.query(node, self.scope)
@@ -120,6 +142,10 @@ class ClauseContext:
 
     def parameter(self, node: exp.Expr) -> Expr:
         return self.binder.parameter(node)
+
+    @property
+    def zone(self) -> str:
+        return self.binder.tables.zone
 
     def contents(self) -> CatalogContents:
         return self.binder.tables.contents()
@@ -232,6 +258,8 @@ class Grouping:
         ):
             call = ordered_aggregates.ordered_call(self.inner, tree, condition)
             self._check(call, tree)
+            if isinstance(tree, exp.ArrayAgg):
+                return ordered_aggregates.as_list(self.inner, tree, call, self._named)
             return self._named(call)
         if isinstance(tree, exp.CountIf):
             # as DuckDB has it: NULL where the condition is never known
@@ -252,6 +280,15 @@ class Grouping:
             raise self.binder.source.error(f"{kind} with more than one value is not supported", tree, UnsupportedError)
         if condition.fingerprint != TRUE.fingerprint:
             argument = Expr("case", (condition, lit(1) if argument is None else argument, lit(None)))
+        if kind in ("sum", "avg") and argument is not None:
+            of = self.inner.scalars.type(argument, tree)
+            if interned_aggregates.is_summable(of):
+                if distinct:
+                    raise self.binder.source.error(
+                        f"{kind} of different {of}s is not supported", tree, UnsupportedError
+                    )
+                make = interned_aggregates.total if kind == "sum" else interned_aggregates.average
+                return make(argument, of, self._named)
         call = AggregateCall(kind, argument, distinct and kind not in ("min", "max"))
         if argument is not None:
             self._check(call, tree)
@@ -320,7 +357,7 @@ class Grouping:
     def _check(self, call: AggregateCall, tree: exp.Expr) -> None:
         assert call.argument is not None
         found = self.inner.scalars.type(call.argument, tree)
-        if call.kind in ("sum", "avg") and found.kind not in ("int", "float", "decimal"):
+        if call.kind in ("sum", "avg") and (found.interned or found.kind not in ("int", "float", "decimal")):
             raise self.binder.source.error(f"{call.kind} needs numbers, not {found}", tree)
         if isinstance(tree, exp.LogicalAnd | exp.LogicalOr) and found != types.Bool:
             raise self.binder.source.error(f"{tree.key} needs conditions, not {found}", tree)
@@ -328,6 +365,10 @@ class Grouping:
     def apply(self, plan: Node) -> Node:
         """The plan's groups; those of all grouping sets, with NULL for the keys that a set has not."""
         source = self.inner.attach(plan)
+        if (
+            not self.keys and not self.calls
+        ):  # HAVING alone: the one group is a row, though nobody asks for anything of it
+            self._named(AggregateCall("count", None))
         if not self.sets:
             groups = Aggregate(source, tuple(self.keys), tuple(self.calls))
             masks = self.masks_of({key.fingerprint for _, key in self.keys})

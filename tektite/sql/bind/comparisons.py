@@ -9,8 +9,8 @@ from sqlglot import exp
 from tektite.expr import Expr, coalesce, lit
 from tektite.expr.comparisons import MIRRORED, OPPOSITE
 from tektite.expr.fold import folded as folded_constant
-from tektite.expr.predicates import FALSE, conjunction
-from tektite.sql.bind import patterns
+from tektite.expr.predicates import FALSE, TRUE, conjunction
+from tektite.sql.bind import nested, patterns
 from tektite.sql.bind.intervals import Interval
 from tektite.sql.catalog import catalog_lookup
 from tektite.sql.parse.read_arguments import written
@@ -37,20 +37,18 @@ def comparison(scalars: Scalars, node: exp.Expr, op: str) -> Expr:
         ):
             name = written(tree)
             raise scalars.error(f"the value of {name} is a list: write x IN ({name}), or x = ANY({name})", node)
+    if any(isinstance(side, Expr) and scalars.type(side, node) == types.Interval for side in (one, other)):
+        one, other = (side.value() if isinstance(side, Interval) else side for side in (one, other))
     if isinstance(other, Interval) and other.ends is not None:
         one, other, op = other, one, MIRRORED[op]
     if isinstance(one, Interval) and one.ends is not None and isinstance(other, Interval) and other.months is None:
         # now() - at < an hour is now() - an hour < at: a bound that moves
         later, earlier = one.ends
-        return scalars.compare(op, other.negated().move(later, types.Timestamp), earlier, node)
-    lengths = [found.length() if isinstance(found, Interval) else found for found in (one, other)]
-    return scalars.compare(op, lengths[0], lengths[1], node)
-
-
-def length(scalars: Scalars, node: exp.Expr) -> Expr:
-    """The meaning of a tree in a comparison. An interval is compared by its length."""
-    found = scalars.any(node)
-    return found.length() if isinstance(found, Interval) else found
+        return scalars.compare(op, other.negated().move(later, scalars.type(later, node)), earlier, node)
+    if isinstance(one, Interval) and isinstance(other, Interval):
+        return scalars.compare(op, one.length(), other.length(), node)
+    sides = [found.value() if isinstance(found, Interval) else found for found in (one, other)]
+    return scalars.compare(op, sides[0], sides[1], node)
 
 
 def rows(scalars: Scalars, node: exp.Expr, op: str, left: exp.Expr, right: exp.Expr) -> Expr:
@@ -91,8 +89,10 @@ def in_array(
     scalars: Scalars, node: exp.Expr, op: str, left: exp.Expr, right: exp.Any | exp.All, array: exp.Expr
 ) -> Expr:
     """x = ANY (array): of a constant array all comparisons, of others whether x is an element."""
-    value = scalars.bind(left)
-    found = catalog_lookup.in_array(scalars, value, scalars.bind(array), node)
+    value, bound = scalars.bind(left), scalars.bind(array)
+    if nested.is_list(scalars, bound, node):
+        return in_list(scalars, node, op, value, right, bound)
+    found = catalog_lookup.in_array(scalars, value, bound, node)
     if isinstance(found, list):
         tests = [scalars.compare(op, value, element, node) for element in found]
         return conjunction(tests) if isinstance(right, exp.All) else disjunction_of(tests)
@@ -101,6 +101,16 @@ def in_array(
     if (op, type(right)) == ("ne", exp.All):
         return scalars.checked(~found, node)
     raise scalars.unsupported("ANY or ALL of an array with anything but = ANY and <> ALL", node)
+
+
+def in_list(scalars: Scalars, node: exp.Expr, op: str, value: Expr, right: exp.Any | exp.All, lists: Expr) -> Expr:
+    """x = ANY (list) and x <> ALL (list)."""
+    if (op, type(right)) not in (("eq", exp.Any), ("ne", exp.All)):
+        raise scalars.unsupported("ANY or ALL of a list with anything but = ANY and <> ALL", node)
+    found = Expr("list_contains", (lists, value))
+    present = Expr("list_length", (Expr("list_order", (lists,), ("present",)),))
+    known = Expr("case", (found, TRUE, present < Expr("list_length", (lists,)), lit(None, types.Bool), found))
+    return scalars.checked(known if op == "eq" else ~known, node)
 
 
 def same(scalars: Scalars, node: exp.NullSafeEQ) -> Expr:
@@ -112,7 +122,7 @@ def different(scalars: Scalars, node: exp.NullSafeNEQ) -> Expr:
 
 
 def between(scalars: Scalars, node: exp.Between) -> Expr:
-    value, low, high = length(scalars, node.this), length(scalars, node.args["low"]), length(scalars, node.args["high"])
+    value, low, high = (scalars.bind(part) for part in (node.this, node.args["low"], node.args["high"]))
     return scalars.compare("ge", value, low, node) & scalars.compare("le", value, high, node)
 
 

@@ -10,8 +10,10 @@ from sqlglot import exp
 from tektite.expr import Expr, lit
 from tektite.expr.date_functions import CLOCK, FIELDS, formatted, unknown_letter
 from tektite.expr.fold import folded
+from tektite.expr.interval_text import MICROSECONDS, unit_name
 from tektite.expr.number_functions import quotient, remainder
-from tektite.sql.bind.intervals import MICROSECONDS, Interval, unit_name
+from tektite.sql.bind import zones
+from tektite.sql.bind.intervals import Interval
 from tektite.values import types
 
 if TYPE_CHECKING:
@@ -40,8 +42,20 @@ def extract(scalars: Scalars, node: exp.Expr, field: str, tree: exp.Expr) -> Exp
     if isinstance(value, Interval):
         return interval_field(scalars, node, name, value)
     kind = scalars.type(value, node)
-    if kind.kind in ("int", "float", "decimal", "bool", "string"):
+    if kind == types.Interval:
+        return interval_field(scalars, node, name, Interval.of(value))
+    if kind == types.TimestampTz:
+        if name == "epoch":
+            return CLOCK[name](value.cast(types.Timestamp))
+        if name.startswith("timezone"):
+            return zone_field(scalars, node, name, value)
+        value, kind = zones.clock(scalars, value), types.Timestamp
+    if kind not in MOMENTS:
         raise scalars.error(f"{field.lower()} needs a date or a timestamp, not {kind}", node)
+    if kind == types.Time:
+        if name not in CLOCK:
+            raise scalars.error(f"a time has no {field.lower()}", node)
+        return Expr("date_part", (value,), (name,))
     if name in FIELDS:
         return FIELDS[name](value if kind == types.Date else value.cast(types.Date))
     if name not in CLOCK:
@@ -51,8 +65,23 @@ def extract(scalars: Scalars, node: exp.Expr, field: str, tree: exp.Expr) -> Exp
 
 def interval_field(scalars: Scalars, node: exp.Expr, name: str, value: Interval) -> Expr:
     """A field of an interval: its days, or its time of day, or all of it in seconds."""
-    if value.months is None and name == "epoch":
+    if name == "epoch" and value.months is None:
         return value.length() / 1_000_000
+    if name == "epoch":  # a year has 365.25 days, and a month that is left over 30
+        months = lit(0) if value.months is None else value.months
+        rest = Interval(None, value.days, value.microseconds).length()
+        years, left = quotient(months, lit(12)), remainder(months, lit(12))
+        return (years * 31_557_600_000_000 + left * 2_592_000_000_000 + rest) / 1_000_000
+    if name in ("year", "quarter", "month"):
+        months = lit(0) if value.months is None else value.months
+        if name == "year":
+            return quotient(months, lit(12))
+        return remainder(months, lit(12)) if name == "month" else quotient(remainder(months, lit(12)), lit(3)) + 1
+    if name in ("millisecond", "microsecond"):
+        return quotient(
+            remainder(lit(0) if value.microseconds is None else value.microseconds, lit(60_000_000)),
+            lit(MICROSECONDS[name]),
+        )
     if name == "day":
         return lit(0) if value.days is None else value.days
     within = {"hour": None, "minute": 3_600_000_000, "second": 60_000_000}
@@ -63,9 +92,22 @@ def interval_field(scalars: Scalars, node: exp.Expr, name: str, value: Interval)
     return quotient(rest, lit(MICROSECONDS[name]))
 
 
+MOMENTS = (types.Date, types.Time, types.Timestamp, types.TimestampTz)
+
+
+def zone_field(scalars: Scalars, node: exp.Expr, name: str, value: Expr) -> Expr:
+    """How far the clocks of the session's zone are ahead of UTC at a moment: in seconds, or a part of that."""
+    ahead = (zones.clock(scalars, value) - value.cast(types.Timestamp)) // 1_000_000
+    if name == "timezone_hour":
+        return quotient(ahead, lit(3600))
+    return remainder(quotient(ahead, lit(60)), lit(60)) if name == "timezone_minute" else ahead
+
+
 def truncated(scalars: Scalars, node: exp.Expr, unit: str, value: Expr) -> Expr:
     """DATE_TRUNC: a timestamp gives a timestamp, a date a date."""
     name = field_name(unit)
+    if scalars.type(value, node) == types.TimestampTz:  # by the clocks of the session's zone
+        return zones.moment(scalars, truncated(scalars, node, unit, zones.clock(scalars, value)))
     if name in LONG:
         return value.truncate("year").add_months(value.year() % LONG[name] * -12)
     if name in ("millisecond", "microsecond") and scalars.type(value, node) == types.Timestamp:
@@ -77,7 +119,7 @@ def truncated(scalars: Scalars, node: exp.Expr, unit: str, value: Expr) -> Expr:
 def difference(scalars: Scalars, node: exp.DateDiff) -> Expr:
     """DATE_DIFF: how many boundaries of a unit lie between two moments."""
     unit = field_name(node.args["unit"].name) if node.args.get("unit") is not None else "day"
-    later, earlier = scalars.bind(node.this), scalars.bind(node.expression)
+    later, earlier = (in_session(scalars, scalars.bind(part), node) for part in (node.this, node.expression))
     if unit in ("year", "quarter", "month"):
         per_year = {"year": 1, "quarter": 4, "month": 12}[unit]
         part = {"year": None, "quarter": Expr.quarter, "month": Expr.month}[unit]
@@ -92,6 +134,11 @@ def difference(scalars: Scalars, node: exp.DateDiff) -> Expr:
     return (moments[0] - moments[1]) // MICROSECONDS[unit]
 
 
+def in_session(scalars: Scalars, value: Expr, node: exp.Expr) -> Expr:
+    """A moment as what the clocks of the session's zone show; anything else as it is."""
+    return zones.clock(scalars, value) if scalars.type(value, node) == types.TimestampTz else value
+
+
 def bucket(scalars: Scalars, node: exp.DateBin) -> Expr:
     """TIME_BUCKET: the start of the stretch of time, one of many of the same length, that a moment lies in. They are counted from
     a Monday, or from the moment given.
@@ -104,7 +151,7 @@ def bucket(scalars: Scalars, node: exp.DateBin) -> Expr:
         raise scalars.error("time_bucket takes a constant interval that is longer than nothing", node)
     value = scalars.bind(node.expression)
     kind = scalars.type(value, node)
-    if kind not in (types.Date, types.Timestamp):
+    if kind not in (types.Date, types.Timestamp, types.TimestampTz):
         raise scalars.error(f"time_bucket needs a date or a timestamp, not {kind}", node)
     given = node.args.get("unit")
     origin = lit("2000-01-03", types.Timestamp) if given is None else scalars.bind(given).cast(types.Timestamp)
@@ -135,11 +182,11 @@ def read_moment(scalars: Scalars, node: exp.StrToTime) -> Expr:
 def text_of(scalars: Scalars, node: exp.Expr) -> Expr:
     """STRFTIME with a constant format."""
     shape = node.args["format"]
-    value = scalars.bind(node.this)
+    value = in_session(scalars, scalars.bind(node.this), node)
     if not isinstance(shape, exp.Literal) or not shape.is_string:
         raise scalars.unsupported("strftime with a format that is not a constant", node)
-    kind = scalars.type(value, node)
-    if kind.kind in ("int", "float", "decimal", "bool", "string"):
+    kind = types.Timestamp if value.op == "lit" and value.params[1] is None else scalars.type(value, node)
+    if kind not in MOMENTS:
         raise scalars.error(f"strftime needs a date or a timestamp, not {kind}", node)
     letter = unknown_letter(shape.this)
     if letter is not None:

@@ -11,7 +11,7 @@ from sqlglot import exp
 from tektite.errors import UnsupportedError
 from tektite.expr import Expr, coalesce, concat, date_functions, greatest, hash64, least, lit, when
 from tektite.expr.fold import folded as folded_constant
-from tektite.sql.bind import dates, numbers
+from tektite.sql.bind import dates, moments, nested, numbers, zones
 from tektite.sql.bind.patterns import of_pattern
 from tektite.sql.catalog import catalog_lookup
 from tektite.sql.parse.places import StatementText
@@ -30,12 +30,20 @@ TYPES: dict[object, Type] = {
     DType.BOOLEAN: types.Bool,
     **dict.fromkeys((DType.DATE, DType.DATE32), types.Date),
     **dict.fromkeys((DType.TIMESTAMP, DType.TIMESTAMPNTZ, DType.DATETIME), types.Timestamp),
+    **dict.fromkeys((DType.TIMESTAMPTZ, DType.TIMESTAMPLTZ), types.TimestampTz),
+    DType.TIME: types.Time,
+    DType.INTERVAL: types.Interval,
+    **dict.fromkeys((DType.JSON, DType.JSONB), types.Json),
+    DType.UUID: types.Uuid,
+    **dict.fromkeys((DType.VARBINARY, DType.BINARY, DType.BLOB), types.Blob),
+    **dict.fromkeys((DType.INT128, DType.UBIGINT), types.Decimal(38, 0)),
     **dict.fromkeys((DType.VARCHAR, DType.TEXT, DType.CHAR, DType.NVARCHAR, DType.NCHAR, DType.BPCHAR), types.String),
 }
 
 
 def column_type(source: StatementText, node: exp.DataType) -> Type:
     """The type that SQL's name for it means."""
+    node.args.get("nested")  # which the name says already
     if node.this == DType.DECIMAL:
         sizes = [int(param.name) if param.name.isdigit() else -1 for param in node.expressions]
         if len(sizes) > 2 or min(sizes, default=0) < 0:
@@ -46,8 +54,17 @@ def column_type(source: StatementText, node: exp.DataType) -> Type:
         try:
             return types.Decimal(precision, scale)
         except ValueError:
-            message = f"type decimal({precision}, {scale}): at most 18 digits are supported"
+            message = f"type decimal({precision}, {scale}): at most 38 digits are supported"
             raise source.error(message, node, UnsupportedError) from None
+    if (
+        node.this in (DType.ARRAY, DType.LIST)
+        and len(node.expressions) == 1
+        and isinstance(node.expressions[0], exp.DataType)
+    ):
+        return types.ListType("list", column_type(source, node.expressions[0]))
+    if node.this == DType.STRUCT and node.expressions and all(isinstance(f, exp.ColumnDef) for f in node.expressions):
+        fields = tuple((field.name, column_type(source, field.args["kind"])) for field in node.expressions)
+        return types.StructType("struct", fields)
     found = TYPES.get(node.this)
     sized = [param.name for param in node.expressions]
     if sized and found not in (
@@ -58,7 +75,8 @@ def column_type(source: StatementText, node: exp.DataType) -> Type:
         message = f"type {written(node).lower()}: only decimal and varchar have a size here"
         raise source.error(message, node, UnsupportedError)
     if found is None:
-        known = "integers, double, boolean, date, timestamp, varchar and decimal"
+        known = "integers, double, decimal, boolean, varchar, date, time, timestamp, timestamptz, interval, lists, structs, "
+        known += "json, uuid and bytea"
         raise source.error(
             f"type {node.sql('duckdb').lower()} is not supported; there are {known}", node, UnsupportedError
         )
@@ -67,6 +85,8 @@ def column_type(source: StatementText, node: exp.DataType) -> Type:
 
 SQL_NAMES = {
     "int": "BIGINT", "float": "DOUBLE", "bool": "BOOLEAN", "string": "VARCHAR", "date": "DATE", "timestamp": "TIMESTAMP",
+    "time": "TIME", "timestamptz": "TIMESTAMP WITH TIME ZONE", "interval": "INTERVAL", "json": "JSON", "uuid": "UUID",
+    "blob": "BLOB", "null": '"NULL"',
 }  # fmt: skip
 
 
@@ -76,9 +96,23 @@ def type_name(scalars: Scalars, node: exp.Typeof) -> Expr:
     if value.op == "lit" and value.params[1] is None:
         return lit('"NULL"')
     kind = scalars.type(value, node)
+    return lit(sql_name(kind))
+
+
+def sql_name(kind: Type) -> str:
+    """What CREATE TABLE calls a type."""
     if isinstance(kind, types.DecimalType):
-        return lit(f"DECIMAL({kind.precision},{kind.scale})")
-    return lit(SQL_NAMES[kind.kind])
+        return f"DECIMAL({kind.precision},{kind.scale})"
+    if isinstance(kind, types.ListType):
+        return f"{sql_name(kind.element)}[]"
+    if isinstance(kind, types.StructType):
+        return f"STRUCT({', '.join(f'{quoted(name)} {sql_name(field)}' for name, field in kind.fields)})"
+    return SQL_NAMES[kind.kind]
+
+
+def quoted(name: str) -> str:
+    """The name of a field, in quotes where it needs them."""
+    return name if name.isidentifier() and name == name.lower() else '"' + name.replace('"', '""') + '"'
 
 
 # ---------------------------------------------------------------------- text
@@ -140,7 +174,6 @@ Builder = Callable[..., Expr]
 SIMPLE: dict[type[exp.Expr], tuple[tuple[str, ...], Builder]] = {
     exp.Upper: (("this",), Expr.upper),
     exp.Lower: (("this",), Expr.lower),
-    exp.Length: (("this",), Expr.length),
     exp.Substring: (("this", "start", "length"), part_of),
     exp.Abs: (("this",), Expr.abs),
     exp.Floor: (("this",), Expr.floor),
@@ -173,6 +206,10 @@ SIMPLE: dict[type[exp.Expr], tuple[tuple[str, ...], Builder]] = {
     exp.Monthname: (("this",), date_functions.month_name),
     exp.DateFromParts: (("year", "month", "day"), date_functions.made),
 }
+OF_CLOCKS = {
+    exp.Year, exp.Quarter, exp.Month, exp.Day, exp.Hour, exp.Minute, exp.Second, exp.LastDay, exp.Dayname, exp.Monthname,
+}  # fmt: skip
+"""Functions of what a clock shows: of a moment, that of the session's zone."""
 BITS: dict[type[exp.Expr], Builder] = {
     exp.BitwiseAnd: Expr.bit_and,
     exp.BitwiseOr: Expr.bit_or,
@@ -192,6 +229,8 @@ BY_NAME: dict[str, tuple[int, Builder]] = {
     "hash64": (-1, hash64),
     "prefix": (2, Expr.startswith),
     "suffix": (2, Expr.endswith),
+    **nested.NAMED,
+    **moments.NAMED,
 }
 
 
@@ -255,24 +294,56 @@ def of_catalog(name: str) -> Callable[[Scalars, Any], Expr | None]:
     return build
 
 
+def of_list(op: str, otherwise: Callable[[Scalars, Any], Expr | None]) -> Callable[[Scalars, Any], Expr | None]:
+    """A function of lists, which arrays of the catalogs have as well."""
+
+    def build(scalars: Scalars, node: exp.Func) -> Expr | None:
+        value = scalars.bind(node.this)
+        if not nested.is_list(scalars, value, node):
+            return otherwise(scalars, node)
+        other = node.args.get("expression")
+        if op == "list_length":
+            if other is not None and folded_constant(scalars.bind(other)).params[1:] != (1,):
+                raise scalars.unsupported("the length of another dimension than 1", node)
+            return Expr(op, (value,))
+        if node.args.get("null") is not None:
+            raise scalars.unsupported("array_to_string with a text for NULL", node)
+        assert other is not None
+        return Expr(op, (value, scalars.bind(other)))
+
+    return build
+
+
+def length(scalars: Scalars, node: exp.Length) -> Expr:
+    """LENGTH of a text, LEN of a list."""
+    if node.this is None:
+        raise scalars.error(f"{scalars.source.called(node)} takes 1 values, not 0", node)
+    value = scalars.bind(node.this)
+    if nested.is_list(scalars, value, node):
+        return Expr("list_length", (value,))
+    if scalars.type(value, node) == types.Blob:
+        return moments.byte_length(value)
+    return value.length()
+
+
 def named(scalars: Scalars, node: exp.Anonymous) -> Expr | None:
     """A function that the parser knows by its name alone."""
     name = node.name.lower()
     if name == "now":
-        return scalars.context.now(node)
+        return zones.now(scalars, node)
     if name == "date_part" and len(node.expressions) == 2 and node.expressions[0].is_string:
         return dates.extract(scalars, node, node.expressions[0].name, node.expressions[1])
     if name == "try_strptime" and len(node.expressions) == 2:
         return dates.moment_of(scalars, node, name, *node.expressions)
     if name in ANONYMOUS_PARTS and len(node.expressions) == 1:
         return dates.extract(scalars, node, name, node.expressions[0])
-    if name in catalog_lookup.FUNCTIONS:
+    if name in catalog_lookup.FUNCTIONS and (name not in BY_NAME or scalars.context.reads_system()):
         return catalog_lookup.FUNCTIONS[name](
             scalars, node, [constant_of(scalars.bind(part), scalars) for part in node.expressions]
         )
-    if name not in BY_NAME:
+    if name not in BY_NAME and name not in nested.INTERNAL:
         return scalars.context.set_function(node)
-    arity, builder = BY_NAME[name]
+    arity, builder = BY_NAME[name] if name in BY_NAME else nested.INTERNAL[name]
     if arity >= 0 and len(node.expressions) != arity:
         raise scalars.error(f"{name} takes {arity} values, not {len(node.expressions)}", node)
     return builder(*map(scalars.bind, node.expressions))
@@ -297,9 +368,12 @@ SPECIAL: dict[type[exp.Expr], Callable[[Scalars, Any], Expr | None]] = {
     **dict.fromkeys(
         (exp.RegexpLike, exp.RegexpILike, exp.RegexpFullMatch, exp.RegexpReplace, exp.RegexpExtract), of_pattern
     ),
-    exp.ArrayToString: of_catalog("array_to_string"),
-    exp.ArraySize: of_catalog("array_length"),
+    exp.ArrayToString: of_list("list_join", of_catalog("array_to_string")),
+    exp.ArraySize: of_list("list_length", of_catalog("array_length")),
     exp.ArrayRemove: of_catalog("array_remove"),
+    exp.Length: length,
+    **nested.NODES,
+    **moments.NODES,
     exp.Anonymous: named,
 }
 """Functions that read the parser's tree themselves."""
@@ -347,4 +421,6 @@ def built(scalars: Scalars, node: exp.Func) -> Expr | None:
         given = len(found) - found.count(None)
         raise scalars.error(f"{scalars.source.called(node)} takes {wanted} values, not {given}", node)
     bound = [scalars.bind(argument) for argument in found if argument is not None]
+    if kind in OF_CLOCKS:
+        bound = [dates.in_session(scalars, value, node) for value in bound]
     return builder(*bound)

@@ -1,22 +1,16 @@
-"""Intervals: lengths of time that dates and timestamps move by. They live while a statement is bound, not in columns."""
+"""Intervals while a statement is bound: their parts, each an expression. What is stored in a column is `Interval.value()`.
+
+An interval that a moment moves by, or that is compared with another, never becomes a value: its parts are used as they are.
+"""
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 
 from tektite.expr import Expr, lit
-from tektite.values.types import Date, Timestamp, Type
-
-MICROSECONDS = {"microsecond": 1, "millisecond": 1000, "second": 1_000_000, "minute": 60_000_000, "hour": 3_600_000_000}
-DAY = 86_400_000_000
-DAYS = {"day": 1, "week": 7}
-MONTHS = {"month": 1, "quarter": 3, "year": 12, "decade": 120, "century": 1200}
-SHORT = {
-    "y": "year", "yr": "year", "mon": "month", "mons": "month", "w": "week", "d": "day", "h": "hour", "hr": "hour",
-    "m": "minute", "min": "minute", "s": "second", "sec": "second", "ms": "millisecond", "us": "microsecond",
-}  # fmt: skip
-UNITS = (*MONTHS, *DAYS, *MICROSECONDS)
+from tektite.expr.interned_functions import parts_of
+from tektite.expr.interval_text import DAY, DAYS, MICROSECONDS, MONTHS, interval_of
+from tektite.values.types import Date, Int, Time, Timestamp, TimestampTz, Type
 
 
 @dataclass(frozen=True)
@@ -28,6 +22,16 @@ class Interval:
     microseconds: Expr | None = None
     ends: tuple[Expr, Expr] | None = None
     """The later and the earlier timestamp of which this is the difference, if it is one."""
+
+    @staticmethod
+    def of(value: Expr) -> Interval:
+        """The parts of an interval that is a value."""
+        return Interval(*parts_of(value))
+
+    def value(self) -> Expr:
+        """The interval as a value."""
+        parts = [lit(0) if part is None else part for part in (self.months, self.days, self.microseconds)]
+        return Expr("interval", tuple(parts))
 
     def negated(self) -> Interval:
         return self.times(lit(-1))
@@ -60,12 +64,29 @@ class Interval:
                 found = total(found, product(part, lit(unit)))
         return found
 
-    def move(self, moment: Expr, kind: Type) -> Expr:
-        """A date or timestamp that much later, as a timestamp: what SQL makes of both."""
+    def move(self, moment: Expr, kind: Type, zone: str = "UTC") -> Expr:
+        """A moment that much later: a date becomes a timestamp, as in SQL, and a time goes round the clock. Months and days are
+        those of the clocks of a zone.
+        """
+        if kind == Time:
+            clock = Expr(
+                "mod",
+                (
+                    Expr("reinterpret", (moment,), (Int,))
+                    + (lit(0) if self.microseconds is None else self.microseconds),
+                    lit(DAY),
+                ),
+            )
+            return Expr("reinterpret", (clock,), (Time,))
+        calendar = self.months is not None or self.days is not None
+        if kind == TimestampTz and calendar and zone != "UTC":
+            moment = Expr("in_zone", (moment,), (zone,))
         if self.months is not None:
             moment = moment.add_months(self.months)
         if self.days is not None:
             moment = moment.add_days(self.days)
+        if kind == TimestampTz and calendar and zone != "UTC":
+            moment = Expr("from_zone", (moment,), (zone,))
         if kind == Date:
             moment = moment.cast(Timestamp)
         if self.microseconds is not None:
@@ -85,17 +106,6 @@ def total(one: Expr, two: Expr) -> Expr:
     return one + two
 
 
-def unit_name(text: str) -> str | None:
-    """The unit that a word names, in the singular; None if it names none."""
-    word = text.lower()
-    if word in SHORT:
-        return SHORT[word]
-    for form in (word, word.removesuffix("s"), "century" if word == "centuries" else word):
-        if form in UNITS:
-            return form
-    return None
-
-
 def of_unit(amount: Expr, unit: str) -> Interval:
     """So many of a unit."""
     if unit in MONTHS:
@@ -106,31 +116,9 @@ def of_unit(amount: Expr, unit: str) -> Interval:
 
 
 def parse_interval(text: str) -> Interval | None:
-    """What a text such as '1 year 2 months', '3 days 04:05:06' or '90 minutes' says; None if it says none."""
-    rest = text.strip()
-    if rest.lower().endswith(" ago"):
-        before = parse_interval(rest[:-4])
-        return None if before is None else before.negated()
-    found = Interval()
-    clock = re.search(r"(?<![\w.])([+-]?)(\d+):(\d\d)(?::(\d\d)(?:\.(\d{1,6}))?)?$", rest)
-    if clock:
-        sign, hours, minutes, seconds, fraction = clock.groups()
-        count = (int(hours) * 60 + int(minutes)) * 60 + int(seconds or 0)
-        micros = count * 1_000_000 + int((fraction or "0").ljust(6, "0"))
-        found = Interval(microseconds=lit(-micros if sign == "-" else micros))
-        rest = rest[: clock.start()].strip()
-    while rest:
-        piece = re.match(r"([+-]?\d+)(?:\.(\d+))?\s*([A-Za-z]+)\s*", rest)
-        unit = unit_name(piece[3]) if piece else None
-        if piece is None or unit is None:
-            return None
-        if piece[2]:
-            if unit not in MICROSECONDS:
-                return None
-            scale = MICROSECONDS[unit]
-            amount = round(float(f"{piece[1]}.{piece[2]}") * scale)
-            found = found.plus(Interval(microseconds=lit(amount)))
-        else:
-            found = found.plus(of_unit(lit(int(piece[1])), unit))
-        rest = rest[piece.end() :]
-    return found
+    """What a text such as '1 year 2 months' or '3 days 04:05:06' says; None if it says none."""
+    found = interval_of(text)
+    if found is None:
+        return None
+    months, days, micros = (lit(part) if part else None for part in found)
+    return Interval(months, days, micros)

@@ -62,6 +62,10 @@ class Reads:
         """Whether the statement reads the system catalogs, so that it must be planned again each time."""
         return self._contents is not None
 
+    @property
+    def zone(self) -> str:
+        return self.runner.settings.zone
+
     def contents(self) -> CatalogContents:
         if self._contents is None:
             self._contents = CatalogContents(self.runner, self.runner.settings)

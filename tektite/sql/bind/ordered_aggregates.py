@@ -9,6 +9,7 @@ from sqlglot import exp
 from tektite.errors import UnsupportedError
 from tektite.expr import Expr, lit
 from tektite.expr.predicates import TRUE
+from tektite.query import interned_aggregates
 from tektite.query.aggregate_calls import AggregateCall, CallOrder
 from tektite.values import types
 
@@ -19,7 +20,17 @@ QUANTILES: dict[type[exp.Expr], str] = {
     exp.Median: "quantile_cont", exp.PercentileCont: "quantile_cont", exp.PercentileDisc: "quantile_disc",
     exp.Quantile: "quantile_disc",
 }  # fmt: skip
-ORDERED = (*QUANTILES, exp.GroupConcat, exp.Mode, exp.First, exp.Last, exp.ArgMin, exp.ArgMax, exp.WithinGroup)
+ORDERED = (
+    *QUANTILES,
+    exp.GroupConcat,
+    exp.ArrayAgg,
+    exp.Mode,
+    exp.First,
+    exp.Last,
+    exp.ArgMin,
+    exp.ArgMax,
+    exp.WithinGroup,
+)
 
 
 def ordered_call(clause: ClauseContext, tree: exp.Expr, condition: Expr) -> AggregateCall:
@@ -52,6 +63,10 @@ def ordered_call(clause: ClauseContext, tree: exp.Expr, condition: Expr) -> Aggr
     order = tuple((clause.bind(o.this), bool(o.args.get("desc")), bool(o.args.get("nulls_first"))) for o in order_trees)
     if distinct and any(by.fingerprint != value.fingerprint for by, _, _ in order):
         raise source.error("ORDER BY of anything but the DISTINCT values is not supported", tree, UnsupportedError)
+    if isinstance(tree, exp.ArrayAgg):
+        if condition is not TRUE:  # what FILTER drops is not in the list, while NULL is
+            value = Expr("case", (condition, Expr("list_item", (value,)), lit(None, types.String)))
+        return AggregateCall("list", value, distinct, order)
     if isinstance(tree, exp.GroupConcat):
         return string_agg(clause, tree, value, distinct, order, condition)
     if type(tree) in QUANTILES or isinstance(tree, exp.Mode):
@@ -74,6 +89,20 @@ def ordered_call(clause: ClauseContext, tree: exp.Expr, condition: Expr) -> Aggr
     if condition is not TRUE:
         order = ((Expr("coalesce", (condition, lit(False))), True, False), *order)
     return AggregateCall("first", chosen(value, condition), order=order)
+
+
+def as_list(
+    clause: ClauseContext, tree: exp.Expr, call: AggregateCall, named: interned_aggregates.ColumnOfCall
+) -> Expr:
+    """The column of ARRAY_AGG."""
+    assert call.argument is not None
+    value = call.argument
+    if value.op == "case" and value.args[1].op == "list_item":
+        inner = value.args[1].args[0]
+        kind = clause.scalars.type(inner, tree)
+        gathered = AggregateCall("string_agg", value, call.distinct, call.order or ((inner, False, False),), "")
+        return Expr("reinterpret", (named(gathered),), (types.ListType("list", kind),))
+    return interned_aggregates.listed(value, clause.scalars.type(value, tree), call.order, call.distinct, named)
 
 
 def parts_of(tree: exp.Expr) -> tuple[exp.Expr | None, list[exp.Expr]]:
@@ -119,7 +148,7 @@ def quantile(
         return AggregateCall("mode", value, distinct, ((value, False, False),))
     kind = QUANTILES[type(tree)]
     found = clause.scalars.type(value, tree)
-    if kind == "quantile_cont" and found.kind not in ("int", "float", "decimal"):
+    if kind == "quantile_cont" and (found.interned or found.kind not in ("int", "float", "decimal")):
         raise source.error(
             f"{source.called(tree)} needs numbers, not {found}; quantile_disc takes anything that has an order", tree
         )

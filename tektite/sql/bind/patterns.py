@@ -24,6 +24,8 @@ def of_pattern(scalars: Scalars, node: exp.Expr) -> Expr:
         scalars, node, flags.replace("g", "", 1) if isinstance(node, exp.RegexpReplace) else flags
     )
     if isinstance(node, exp.RegexpReplace):
+        if node.args.get("replacement") is None:
+            raise scalars.error("regexp_replace takes 3 to 4 values, not 2", node)
         replacement = constant_text(scalars, node, "replacement")
         check_pattern(scalars, node, lambda: pc.replace_substring_regex(pa.array([""]), pattern, replacement))
         return value.regexp_replace(pattern, replacement, "g" in flags)

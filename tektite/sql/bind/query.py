@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+import pyarrow as pa
 from sqlglot import exp
 
 from tektite.errors import IncorrectError, NotFoundError, TektiteError, UnsupportedError
@@ -63,6 +64,10 @@ class Tables(Protocol):
     @property
     def reads_system(self) -> bool:
         """Whether the statement reads the system catalogs."""
+
+    @property
+    def zone(self) -> str:
+        """The time zone of the session."""
 
     def schema_of(self, written: str) -> str:
         """The schema in which a name is found."""
@@ -147,7 +152,7 @@ class Binder:
             )
         try:
             value = self.parameters[label]
-            if isinstance(value, list | tuple):
+            if isinstance(value, list | tuple) and not isinstance(value, pa.MonthDayNano):
                 return self.declare(lit(array_text(value)), "_text")
             return lit(value)
         except TektiteError as error:

@@ -10,8 +10,9 @@ from tektite.errors import TektiteError
 from tektite.expr import Expr, coalesce, col
 from tektite.expr.fold import folded as constant
 from tektite.expr.literals import literal_value
-from tektite.sql.bind import joins, pivots, recursion, stars
+from tektite.sql.bind import joins, nested, pivots, recursion, stars
 from tektite.sql.bind.clause import ClauseContext
+from tektite.sql.bind.list_relations import list_elements
 from tektite.sql.bind.scope import NameScope, folded
 from tektite.sql.bind.table_functions import function, named
 from tektite.sql.catalog.schemas import schema_said
@@ -73,6 +74,9 @@ def member(binder: Binder, node: exp.Expr, left: NameScope) -> tuple[Node, NameS
             plan, scope = bound.visible(), named(binder, node, left, bound.names, bound.titles)
         elif isinstance(inner, exp.GenerateSeries | exp.Anonymous):
             plan, scope = function(binder, node, left)
+        elif isinstance(inner, exp.Unnest):
+            clause = ClauseContext(binder, left, "UNNEST")
+            plan, scope = list_elements(binder, node, left, clause, [clause.bind(part) for part in inner.expressions])
         else:
             raise binder.unsupported("LATERAL of anything but a query or generate_series", node)
     elif isinstance(node, exp.Unnest):
@@ -114,11 +118,14 @@ def table(binder: Binder, node: exp.Table, left: NameScope) -> tuple[Node, NameS
 
 
 def elements(binder: Binder, node: exp.Unnest, left: NameScope) -> tuple[Node, NameScope]:
-    """UNNEST of an array of the system catalogs: its elements, and their positions WITH ORDINALITY."""
-    if len(node.expressions) != 1:
-        raise binder.unsupported("UNNEST of several arrays", node)
+    """UNNEST of lists, or of an array of the system catalogs: the elements, and their positions WITH ORDINALITY."""
     clause = ClauseContext(binder, left, "UNNEST")
-    array = clause.bind(node.expressions[0])
+    arrays = [clause.bind(part) for part in node.expressions]
+    if all(nested.is_list(clause.scalars, array, node) for array in arrays):
+        return list_elements(binder, node, left, clause, arrays)
+    if len(arrays) != 1:
+        raise binder.unsupported("UNNEST of several arrays", node)
+    array = arrays[0]
     plan, position, element = element_rows(clause, array, node)
     if clause.pending:
         raise binder.unsupported("a subquery in UNNEST", node)

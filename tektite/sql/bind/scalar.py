@@ -12,9 +12,10 @@ from tektite.errors import TektiteError, UnsupportedError
 from tektite.expr import Expr, concat, lit, truncdiv, truncmod
 from tektite.expr import type_of as expression_type
 from tektite.expr.fold import folded as folded_constant
+from tektite.expr.interval_text import DAY, unit_name
 from tektite.expr.predicates import FALSE, TRUE, conjunction
-from tektite.sql.bind import comparisons, functions, numbers
-from tektite.sql.bind.intervals import DAY, Interval, of_unit, parse_interval, unit_name
+from tektite.sql.bind import comparisons, functions, nested, numbers, zones
+from tektite.sql.bind.intervals import Interval, of_unit, parse_interval
 from tektite.sql.bind.long_sums import long_sum, sum_in_groups
 from tektite.sql.catalog import catalog_lookup
 from tektite.sql.catalog.contents import CatalogContents
@@ -24,6 +25,8 @@ from tektite.values import types
 from tektite.values.types import Type
 
 COMPARISONS = {exp.EQ: "eq", exp.NEQ: "ne", exp.LT: "lt", exp.LTE: "le", exp.GT: "gt", exp.GTE: "ge"}
+LITERALS = ("date", "timestamp", "time", "interval", "uuid", "blob", "json", "list", "struct")
+"""Types of which a text says a constant."""
 
 
 class Context(Protocol):
@@ -46,6 +49,10 @@ class Context(Protocol):
 
     def now(self, node: exp.Expr) -> Expr:
         """The column that will hold the time."""
+
+    @property
+    def zone(self) -> str:
+        """The time zone of the session."""
 
     def contents(self) -> CatalogContents:
         """What there is, for functions of the system catalogs."""
@@ -87,10 +94,7 @@ class Scalars:
     def bind(self, node: exp.Expr) -> Expr:
         """The expression that a tree means."""
         found = self.any(node)
-        if isinstance(found, Interval):
-            message = "an interval can be compared, and added to or taken from a date; it is not a value of its own"
-            raise self.error(f"{message}: date_diff('second', a, b) is a number", node)
-        return found
+        return self.checked(found.value(), node) if isinstance(found, Interval) else found
 
     def predicate(self, node: exp.Expr, where: str) -> Expr:
         """An expression that is a condition."""
@@ -161,10 +165,12 @@ class Scalars:
                 # without zeros at its end, so that products keep room for digits
                 whole, _, fraction = text.partition(".")
                 return lit(decimal.Decimal(f"{whole or 0}.{fraction.rstrip('0') or '0'}"))
-            return lit(int(text))
+            number = int(text)
+            # -2**63 is the word of NULL: as all numbers beyond a word, it is a decimal
+            return lit(number) if abs(number) < 2**63 else lit(decimal.Decimal(number))
         except TektiteError as error:
             raise self.source.error(str(error), node) from None
-        except ValueError:
+        except (ValueError, decimal.InvalidOperation):
             raise self.error(f"{text} is not a number", node) from None
 
     def paren(self, node: exp.Paren) -> Expr | Interval:
@@ -200,8 +206,9 @@ class Scalars:
         if links:
             return sum_in_groups(self, node, links)
         left, right = self.any(node.this), self.any(node.expression)
-        if isinstance(left, Interval) or isinstance(right, Interval):
+        if any(isinstance(side, Interval) or self.type(side, node) == types.Interval for side in (left, right)):
             return self.with_interval(node, left, right)
+        assert isinstance(left, Expr) and isinstance(right, Expr)
         kind = type(node)
         if kind is exp.Add:
             if types.String == self.type(left, node) == self.type(right, node):
@@ -209,8 +216,15 @@ class Scalars:
             return self.checked(left + right, node)
         if kind is exp.Sub:
             kinds = {self.type(left, node), self.type(right, node)}
-            if types.Timestamp in kinds and kinds <= {types.Date, types.Timestamp}:
-                ends = left.cast(types.Timestamp), right.cast(types.Timestamp)
+            if kinds == {types.Time}:
+                return Interval(None, None, left - right)
+            if kinds & {types.Timestamp, types.TimestampTz} and kinds <= {
+                types.Date,
+                types.Timestamp,
+                types.TimestampTz,
+            }:
+                common = types.TimestampTz if types.TimestampTz in kinds else types.Timestamp
+                ends = zones.cast(self, left, common, node), zones.cast(self, right, common, node)
                 between = ends[0] - ends[1]
                 days, clock = truncdiv(between, lit(DAY)), truncmod(between, lit(DAY))
                 return Interval(None, days, clock, ends)
@@ -227,24 +241,31 @@ class Scalars:
         return truncdiv(left, right)
 
     def with_interval(self, node: exp.Binary, left: Expr | Interval, right: Expr | Interval) -> Expr | Interval:
-        """Arithmetic with intervals."""
+        """Arithmetic in which intervals take part."""
+        if isinstance(left, Expr) and self.type(left, node) == types.Interval:
+            left = Interval.of(left)
+        if isinstance(right, Expr) and self.type(right, node) == types.Interval:
+            right = Interval.of(right)
         if isinstance(left, Interval) and isinstance(right, Interval):
             if isinstance(node, exp.Add | exp.Sub):
                 return left.plus(right if isinstance(node, exp.Add) else right.negated())
-            raise self.error("intervals can be added and subtracted, and multiplied by whole numbers", node)
-        if isinstance(node, exp.Mul):
+            raise self.error("intervals can be added and subtracted, and multiplied by numbers", node)
+        if isinstance(node, exp.Mul | exp.Div):
             interval, factor = (left, right) if isinstance(left, Interval) else (right, left)
             assert isinstance(interval, Interval) and isinstance(factor, Expr)
-            if self.type(factor, node) != types.Int:
-                raise self.error("an interval is multiplied by a whole number", node)
-            return interval.times(factor)
+            if isinstance(node, exp.Mul) and self.type(factor, node) == types.Int:
+                return interval.times(factor)
+            if isinstance(node, exp.Div) and isinstance(right, Interval):
+                raise self.error("an interval can be divided by a number; nothing can be divided by it", node)
+            result = interval.value() * factor if isinstance(node, exp.Mul) else interval.value() / factor
+            return self.checked(result, node)
         if isinstance(node, exp.Add) and isinstance(left, Interval):
             left, right = right, left
         if isinstance(left, Expr) and isinstance(right, Interval) and isinstance(node, exp.Add | exp.Sub):
             kind = self.type(left, node)
-            if kind in (types.Date, types.Timestamp):
+            if kind in (types.Date, types.Time, types.Timestamp, types.TimestampTz):
                 interval = right if isinstance(node, exp.Add) else right.negated()
-                return self.checked(interval.move(left, kind), node)
+                return self.checked(interval.move(left, kind, self.context.zone), node)
         raise self.error("an interval can be added to or taken from a date or a timestamp", node)
 
     def interval(self, node: exp.Interval) -> Interval:
@@ -285,6 +306,7 @@ class Scalars:
         as the number that it says.
         """
         left, right = self.as_said(left, right, node), self.as_said(right, left, node)
+        left, right = zones.alike(self, left, right, node)
         left, right = self.as_dates(left, right)
         right, left = self.as_dates(right, left)
         return self.checked(Expr(op, (left, right)), node)
@@ -315,6 +337,14 @@ class Scalars:
     def member_of(self, node: exp.Dot) -> Expr:
         """(f(x)).field: a field of what a function gives several rows of."""
         inner = node.this.this if isinstance(node.this, exp.Paren) else node.this
+        if (
+            not isinstance(inner, exp.Explode | exp.Anonymous)
+            or isinstance(inner, exp.Anonymous)
+            and inner.name.lower() == "row"
+        ):
+            part = nested.field(self, self.bind(inner), node.name, node)
+            if part is not None:
+                return part
         found = self.context.set_function(inner, node.name.lower())
         if found is None and isinstance(inner, exp.Column):
             value = self.bind(inner)
@@ -332,6 +362,9 @@ class Scalars:
         return found
 
     def subscript(self, node: exp.Bracket) -> Expr:
+        found = nested.subscript(self, node, self.bind(node.this))
+        if found is not None:
+            return self.checked(found, node)
         return self.checked(catalog_lookup.subscript(self, node), node)
 
     def session_value(self, node: exp.Expr) -> Expr:
@@ -389,7 +422,9 @@ class Scalars:
             return self.checked(special, node)
         target = functions.column_type(self.source, node.args["to"])
         value = self.bind(node.this)
-        if isinstance(node.this, exp.Literal) and node.this.is_string and target.kind in ("date", "timestamp"):
+        if zones.TYPES & {self.type(value, node.this), target}:
+            return self.checked(zones.cast(self, value, target, node), node)
+        if isinstance(node.this, exp.Literal) and node.this.is_string and target.kind in LITERALS:
             try:
                 return lit(value.params[1], target)
             except TektiteError as error:
@@ -401,12 +436,14 @@ class Scalars:
         if not isinstance(node, exp.TryCast):
             return self.checked(value.cast(target), node)
         kind = self.type(value, node.this)
-        if kind == types.String:
+        if kind == types.String or kind.interned or target.interned:
             return self.checked(value.try_cast(target), node)
         return self.checked(numbers.where_it_fits(value, kind, target), node)
 
     def joined(self, node: exp.DPipe) -> Expr:
         parts = [self.bind(part) for part in flatten(node, exp.DPipe)]
+        if any(nested.is_list(self, part, node) for part in parts):
+            return nested.concatenated(self, parts, node)
         if all(part.op == "lit" and isinstance(part.params[1], str | None) for part in parts):
             texts = [part.params[1] for part in parts]
             return lit(None if None in texts else "".join(texts), types.String)
@@ -428,10 +465,10 @@ class Scalars:
         return self.context.parameter(node)
 
     def now(self, node: exp.Expr) -> Expr:
-        return self.context.now(node)
+        return zones.now(self, node)
 
     def today(self, node: exp.Expr) -> Expr:
-        return self.context.now(node).cast(types.Date)
+        return zones.now(self, node).cast(types.Date)
 
     def null(self, node: exp.Null) -> Expr:
         return lit(None)
@@ -472,6 +509,7 @@ RULES: dict[type[exp.Expr], Callable[..., Any]] = {
     exp.Not: Scalars.negation,
     **dict.fromkeys((exp.Add, exp.Sub, exp.Mul, exp.Div, exp.IntDiv, exp.Mod), Scalars.arithmetic),
     exp.Interval: Scalars.interval,
+    exp.AtTimeZone: zones.at_time_zone,
     exp.NullSafeEQ: comparisons.same,
     exp.NullSafeNEQ: comparisons.different,
     exp.Between: comparisons.between,
@@ -498,6 +536,8 @@ RULES: dict[type[exp.Expr], Callable[..., Any]] = {
     exp.Alias: Scalars.alias,
     exp.Dot: Scalars.member_of,
     exp.Bracket: Scalars.subscript,
+    exp.Array: nested.array,
+    exp.Struct: nested.struct,
     exp.Explode: Scalars.from_set,
     **dict.fromkeys(
         (exp.CurrentUser, exp.SessionUser, exp.CurrentSchema, exp.CurrentCatalog, exp.CurrentDatabase),

@@ -10,10 +10,11 @@ from sqlglot import exp
 
 from tektite.expr import Expr, col, lit
 from tektite.expr.fold import folded as constant
+from tektite.expr.interval_text import DAY
 from tektite.expr.literals import literal_value
 from tektite.sql.bind import time_windows
 from tektite.sql.bind.clause import ClauseContext
-from tektite.sql.bind.intervals import DAY, Interval
+from tektite.sql.bind.intervals import Interval
 from tektite.sql.bind.scope import NameScope, Relation, folded
 from tektite.sql.logical import Node, Project, Series, Values
 from tektite.sql.parse.dialect import Dialect
@@ -63,6 +64,12 @@ def function(binder: Binder, node: exp.Expr, left: NameScope) -> tuple[Node, Nam
         query = time_windows.windowed_query(binder, ClauseContext(binder, left, call.name.lower()), node, call)
         bound = binder.query(query, None)
         return bound.visible(), named(binder, node, left, bound.names, bound.titles, call.name.lower())
+    if isinstance(call, exp.Anonymous):
+        from tektite.sql.bind.list_relations import json_rows
+
+        found = json_rows(binder, node, left, call)
+        if found is not None:
+            return found
     if not isinstance(call, exp.GenerateSeries):
         raise binder.unsupported(f"table function {written(call)[:40]}", node)
     exclusive = bool(call.args.get("is_end_exclusive"))

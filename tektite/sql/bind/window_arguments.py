@@ -162,7 +162,7 @@ def default_of(binder: Binder, call: exp.Expr, given: Expr, found: Type, kind: T
     """The default of lag and lead as a value of the column's type."""
     if given.op != "lit" or given.params[1] is None:
         return given if given.op == "lit" else given.cast(kind)
-    if kind == types.String:
+    if kind == types.String and not found.interned:
         return lit(show_word(literal_word(given.params[1], found), found))
     cast = folded_constant(given.cast(kind))
     if cast.op != "lit":
@@ -178,7 +178,7 @@ def total_type(binder: Binder, clause: ClauseContext, kind: str, arguments: list
     if not arguments:
         raise binder.source.error(f"{kind} needs a value", call)
     found = clause.scalars.type(arguments[0], call)
-    if kind in ("sum", "avg") and found.kind not in ("int", "float", "decimal"):
+    if kind in ("sum", "avg") and (found.interned or found.kind not in ("int", "float", "decimal")):
         raise binder.source.error(f"{kind} needs numbers, not {found}", call)
     if kind == "avg":
         return types.Float

@@ -62,7 +62,8 @@ def pg_cast(scalars: Scalars, node: exp.Cast) -> Expr | None:
     if target in TEXTS and to.this in (exp.DataType.Type.USERDEFINED, exp.DataType.Type.NAME):
         value = scalars.bind(node.this)
         return scalars.context.declare(value.cast(types.String), target)
-    if is_array(target):
+    # elsewhere an array is a list; the value of a parameter comes as the text of an array
+    if is_array(target) and (scalars.context.reads_system() or isinstance(node.this, exp.Parameter | exp.Placeholder)):
         value = scalars.bind(node.this)
         if scalars.type(value, node) != types.String:
             raise scalars.unsupported(f"a cast to {target.removeprefix('_')}[] of anything but a text", node)
@@ -380,17 +381,17 @@ def in_array(scalars: Scalars, value: Expr, array: Expr, node: exp.Expr) -> Expr
 
 
 def subscript(scalars: Scalars, node: exp.Bracket) -> Expr:
-    """One element of an array: the parser counts from 0 what DuckDB counts from 1."""
+    """One element of an array of the catalogs."""
     array = scalars.bind(node.this)
     declared = scalars.context.declared(array)
     if len(node.expressions) != 1 or scalars.type(array, node) != types.String or not is_array(declared):
-        raise scalars.unsupported("a subscript of what is not an array of the catalogs", node)
+        raise scalars.unsupported(f"a subscript of {scalars.type(array, node)}", node)
     at = scalars.bind(node.expressions[0])
-    number = at + (2 if declared in VECTORS else 1)
+    number = at + 1 if declared in VECTORS else at
     kind = element_type(declared)
     if is_text(array) and at.op == "lit":
         elements = array_elements(array.params[1])
-        found = at.params[1] + (1 if declared in VECTORS else 0)
+        found = at.params[1] - (0 if declared in VECTORS else 1)
         text = lit(elements[found] if 0 <= found < len(elements) else None, types.String)
     else:
         inner, between = inside(array, declared)

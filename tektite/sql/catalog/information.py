@@ -67,7 +67,7 @@ def typed(relation: RelationEntry, column: ColumnEntry) -> dict[str, Any]:
         said |= {"numeric_precision": found.length * 8, "numeric_precision_radix": 2, "numeric_scale": 0}
     elif found.name == "float8":
         said |= {"numeric_precision": 53, "numeric_precision_radix": 2}
-    elif found.name in ("date", "timestamp"):
+    elif found.name in ("date", "time", "timestamp", "timestamptz", "interval"):
         said["datetime_precision"] = 0 if found.name == "date" else 6
     elif found.name == "text":
         said["character_octet_length"] = 1 << 30

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tektite.values import types
-from tektite.values.types import DecimalType, Type
+from tektite.values.types import DecimalType, ListType, Type
 
 _TYPES = """
 16 bool 1 b B 0 1000 boolean
@@ -101,7 +101,8 @@ ALSO_CALLED = {
     "string": "text", "float": "float8", "double": "float8", '"char"': "char",
 }  # fmt: skip
 _OWN = {"int": "int8", "float": "float8", "bool": "bool", "string": "text", "date": "date", "timestamp": "timestamp",
-        "decimal": "numeric"}  # fmt: skip
+        "decimal": "numeric", "time": "time", "timestamptz": "timestamptz", "interval": "interval", "json": "json",
+        "uuid": "uuid", "blob": "bytea", "struct": "record"}  # fmt: skip
 INTEGERS = ("int2", "int4", "int8", "oid", "xid", "cid", "regproc", "regclass", "regtype", "regnamespace", "regprocedure",
             "cardinal_number")  # fmt: skip
 _FROM = {"bool": types.Bool, "float4": types.Float, "float8": types.Float, "timestamptz": types.Timestamp,
@@ -118,6 +119,10 @@ def pg_type(type: Type) -> PgType:
     >>> pg_type(types.Decimal(12, 2)).name, pg_type(types.Int).shown
     ('numeric', 'bigint')
     """
+    if isinstance(type, ListType):  # PostgreSQL's arrays of arrays are arrays of more dimensions
+        while isinstance(type, ListType):
+            type = type.element
+        return PG_TYPES[f"_{_OWN[type.kind]}"]
     return PG_TYPES[_OWN[type.kind]]
 
 

@@ -1,6 +1,8 @@
-"""Functions that give several rows where a value stands: unnest, generate_subscripts and _pg_expandarray, of catalog arrays.
+"""Functions that give several rows where a value stands: unnest and its like of lists and JSON, and of catalog arrays
+generate_subscripts and _pg_expandarray.
 
-Those of one SELECT go in step: they are columns of one join, with the elements of every array by position.
+Those of one SELECT go in step: they are columns of one join, with the elements of every list by position. A list that is shorter
+than another has NULL in the rows behind its end.
 """
 
 from __future__ import annotations
@@ -9,14 +11,15 @@ from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
-from tektite.expr import Expr, col
+from tektite.expr import Expr, coalesce, col, greatest, lit
 from tektite.expr.fold import folded
 from tektite.expr.predicates import TRUE
+from tektite.sql.bind import nested
 from tektite.sql.catalog.array_text import array_elements, is_array
 from tektite.sql.catalog.catalog_lookup import element_type, is_text
 from tektite.sql.catalog.system_columns import SYSTEM_COLUMNS
 from tektite.sql.catalog.system_reads import system_rows
-from tektite.sql.logical import Filter, Node, Values
+from tektite.sql.logical import Filter, Node, Project, Series, Values
 from tektite.values import types
 from tektite.values.types import Type
 
@@ -36,13 +39,15 @@ class SetFunctions:
         self.clause = clause
         self._known: dict[Any, tuple[str, str]] = {}
         """The columns of the position and the element, by array."""
+        self._lists: ListRows | None = None
+        """The rows of all lists."""
 
     def column(self, node: exp.Expr, field: str = "") -> Expr | None:
         """The column of a function's values, or of a field of them; None if the node calls no such function."""
         called = (
             "unnest" if isinstance(node, exp.Explode) else node.name.lower() if isinstance(node, exp.Anonymous) else ""
         )
-        if called not in NAMES:
+        if called not in NAMES and called not in nested.SETS:
             return None
         given = [node.this] if isinstance(node, exp.Explode) else node.expressions
         if not given:
@@ -52,6 +57,11 @@ class SetFunctions:
         ]
         if others and (others[0].op != "lit" or others[0].params[1] not in (1, None)):
             raise self.clause.binder.unsupported(f"{called} of another dimension than 1", node)
+        listed = self._of_list(called, array, node)
+        if listed is not None:
+            return listed
+        if called not in NAMES:
+            return None
         position, element = self._elements(array, node)
         if called == "generate_subscripts":
             first = 0 if self.clause.declared(array).endswith("vector") else 1
@@ -60,6 +70,23 @@ class SetFunctions:
             return col(position)
         found = col(element)
         return self.clause.declare(found, "_pg_expandarray") if called == "_pg_expandarray" else found
+
+    def _of_list(self, called: str, value: Expr, node: exp.Expr) -> Expr | None:
+        """The column of the elements of a list; None if the value is none."""
+        from tektite.sql.bind.clause import Pending
+
+        scalars = self.clause.scalars
+        if called in nested.SETS:
+            value = nested.SETS[called](value)
+        if called not in nested.SETS or not nested.is_list(scalars, value, node):
+            return None
+        if self._lists is None:
+            self._lists = ListRows(self.clause)
+            self._lists.pending = Pending("lateral", self._lists.plan(), "", "inner", (TRUE,), node)
+            self.clause.pending.append(self._lists.pending)
+        name = self._lists.add(value, node)
+        self.clause.binder.places.setdefault(name, node)
+        return col(name)
 
     def _elements(self, array: Expr, node: exp.Expr) -> tuple[str, str]:
         """The columns of an array's positions and elements, joined to the clause's rows."""
@@ -76,6 +103,39 @@ class SetFunctions:
         self._known[array.fingerprint] = (position, element)
         binder.places.setdefault(element, node)
         return position, element
+
+
+class ListRows:
+    """The elements of some lists, side by side: a row for each place of the longest."""
+
+    def __init__(self, clause: ClauseContext) -> None:
+        self.clause = clause
+        self.position = clause.binder.name("position", types.Int)
+        self.unit = Values((clause.binder.name("unit", types.Int),), (types.Int,), ((0,),))
+        self.lists: list[tuple[str, Expr]] = []
+        self.pending: Any = None
+        """What joins them to the rows of a clause; its plan follows when a list is added."""
+
+    def add(self, value: Expr, node: exp.Expr) -> str:
+        """The column of the elements of one more list."""
+        for known, lists in self.lists:
+            if lists.fingerprint == value.fingerprint:
+                return known
+        element = Expr("list_element", (value, col(self.position)))
+        name = self.clause.binder.name("unnest", self.clause.scalars.type(element, node))
+        self.lists.append((name, value))
+        if self.pending is not None:
+            self.pending.plan = self.plan()
+        return name
+
+    def plan(self) -> Node:
+        """The positions and elements, as a relation."""
+        longest = lit(0)
+        for _, value in self.lists:
+            longest = greatest(longest, coalesce(Expr("list_length", (value,)), 0))
+        rows = Series(self.unit, self.position, lit(1), longest, lit(1))
+        elements = [(name, Expr("list_element", (value, col(self.position)))) for name, value in self.lists]
+        return Project(rows, ((self.position, col(self.position)), *elements))
 
 
 def element_rows(clause: ClauseContext, array: Expr, node: exp.Expr) -> tuple[Node, str, str]:

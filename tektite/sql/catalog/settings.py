@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from tektite.errors import IncorrectError, NotFoundError, TektiteError, UnsupportedError
+from tektite.expr.zones import zone_named
 from tektite.sql.catalog.schemas import DATABASE, DEFAULT, same_schema
 from tektite.sql.parse.places import nearest
 
@@ -91,9 +92,7 @@ SETTINGS: dict[str, Setting] = {
     "synchronous_commit": _served(Setting("on", "Whether a commit is durable when it is acknowledged.", ("true", "1", "yes"))),
     "timezone": _reported(
         _served(
-            Setting(
-                "UTC", "The time zone of the client. Timestamps have none.", ("gmt", "etc/utc", "default"), "TimeZone"
-            )
+            Setting("UTC", "The time zone by whose clocks moments are shown, and told.", None, "TimeZone")
         )
     ),
     "transaction_isolation": _fixed("repeatable read", "What the transaction sees.", *ISOLATION),
@@ -142,6 +141,11 @@ class SessionSettings:
             return self.user
         return self.changed[known] if known in self.changed else SETTINGS[known].value
 
+    @property
+    def zone(self) -> str:
+        """The time zone of the session."""
+        return self.show("timezone")
+
     def set(self, name: str, values: Sequence[str] | None) -> str:
         """Give a setting a value, or its initial value (None). Returns its name in the table."""
         known = name.lower() if "." in name else self.known(name)
@@ -151,6 +155,8 @@ class SessionSettings:
             else:
                 self.changed.pop(known, None)
         else:
+            if known == "timezone":
+                values = [zone_of(", ".join(values))]
             self._check(known, ", ".join(values))
             if known not in SETTINGS or SETTINGS[known].values is None or SETTINGS[known].served and self.served:
                 self.changed[known] = ", ".join(values)
@@ -214,6 +220,14 @@ def listed(name: str, text: str) -> list[str]:
     """
     parts = text.split(",") if name.lower() == "search_path" else [text]
     return [part.strip(" '\"") for part in parts]
+
+
+def zone_of(text: str) -> str:
+    """The time zone that SET names."""
+    try:
+        return "UTC" if text.lower() == "local" else zone_named(text)
+    except IncorrectError as error:
+        raise _with_state(error, "22023") from None
 
 
 def spelled(name: str) -> str:

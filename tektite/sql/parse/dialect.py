@@ -3,6 +3,7 @@
 * `~` binds less than arithmetic: ~1 + 1 is ~(1 + 1).
 * DATE '2024-01-01'::timestamp is a cast of the date, not a date of the cast.
 * The text of an interval stays as it is written: sqlglot would keep the first length in it.
+* Places in lists and paths of JSON stay as they are written.
 * What EXPLAIN and its like say stays tokens, so that we parse it.
 """
 
@@ -19,6 +20,8 @@ from sqlglot.tokenizer_core import TokenType
 from tektite.sql.parse.places import KEYWORD
 
 OPENING = {TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE}
+JSON_PAIR, JSON_OF_PAIRS = "json pair", "json of pairs"
+"""What JSON_OBJECT_AGG is made of; no text can name them."""
 CLOSING = {TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE}
 
 
@@ -41,15 +44,34 @@ def whole(builder: Callable[..., Any]) -> Callable[..., Any]:
     return build
 
 
+def json_agg(args: list[Any]) -> Any:
+    """JSON_AGG: the JSON of a list of the values."""
+    return exp.Anonymous(this="to_json", expressions=[exp.ArrayAgg(this=args[0] if args else None)])
+
+
+def json_object_agg(args: list[Any]) -> Any:
+    """JSON_OBJECT_AGG: the members of an object, joined."""
+    pair = exp.Anonymous(this=JSON_PAIR, expressions=args)
+    return exp.Anonymous(this=JSON_OF_PAIRS, expressions=[exp.GroupConcat(this=pair)])
+
+
 class Dialect(DuckDB):
     """DuckDB's dialect, read as DuckDB reads it."""
+
+    INDEX_OFFSET = 0  # places in lists stay as they are written
+
+    def to_json_path(self, path: Any) -> Any:
+        """A path of JSON, which stays as it is written."""
+        return path
 
     class Tokenizer(DuckDB.Tokenizer):
         COMMANDS = set()  # noqa: RUF012 (sqlglot declares it so)
 
     class Parser(DuckDB.Parser):  # type: ignore[misc, valid-type]
         FUNCTIONS = {  # noqa: RUF012 (sqlglot declares it so)
-            name: whole(builder) for name, builder in DuckDB.Parser.FUNCTIONS.items()
+            **{name: whole(builder) for name, builder in DuckDB.Parser.FUNCTIONS.items()},
+            **dict.fromkeys(("JSON_AGG", "JSONB_AGG", "JSON_GROUP_ARRAY"), whole(json_agg)),
+            **dict.fromkeys(("JSON_OBJECT_AGG", "JSONB_OBJECT_AGG", "JSON_GROUP_OBJECT"), json_object_agg),
         }
         UNARY_PARSERS = {  # noqa: RUF012 (sqlglot declares it so)
             **DuckDB.Parser.UNARY_PARSERS,

@@ -3,7 +3,8 @@
 * `pg_catalog.` before a function, a type or in `OPERATOR(pg_catalog.~)` says what is meant anyway.
 * `COLLATE pg_catalog.default` is the order that texts have.
 * `E'\\n'` is a text with escapes.
-* `ARRAY(query)` and `array_agg(x)` are arrays, which are texts here: aggregates of texts in braces.
+* `ARRAY(query)` is an aggregate of the query's values. In queries of the system catalogs it and `array_agg(x)` are arrays of
+  PostgreSQL, which are texts in braces; elsewhere they are lists.
 """
 
 from __future__ import annotations
@@ -90,10 +91,11 @@ def _escaped(tokens: list[Token], text: str) -> Iterator[Token]:
 
 
 def arrays_spelt(tree: exp.Expr) -> exp.Expr:
-    """A tree with its arrays as texts: ARRAY(query) and array_agg as aggregates of the texts of their elements."""
+    """A tree with ARRAY(query) as an aggregate, and in queries of the catalogs with arrays as texts."""
     found: list[exp.Expr] = list(tree.find_all(exp.Anonymous, exp.ArrayAgg, exp.Array))
+    of_catalogs = bool(found) and any(map(is_catalog, tree.find_all(exp.Table)))
     for node in reversed(found):  # those inside others first
-        made = array_spelt(node)
+        made = array_spelt(node, of_catalogs)
         if made is not None:
             made.meta.update(node.meta)
             tree = made if node is tree else tree
@@ -101,7 +103,14 @@ def arrays_spelt(tree: exp.Expr) -> exp.Expr:
     return tree
 
 
-def array_spelt(node: exp.Expr) -> exp.Expr | None:
+def is_catalog(table: exp.Table) -> bool:
+    """Whether a table is one of the system catalogs."""
+    schema = table.args.get("db")
+    named = schema.name.upper() in SCHEMAS if isinstance(schema, exp.Identifier) else False
+    return named or isinstance(table.this, exp.Identifier) and table.this.name.lower().startswith("pg_")
+
+
+def array_spelt(node: exp.Expr, of_catalogs: bool) -> exp.Expr | None:
     """What a call or an array is written as; None if it stays as it is."""
     if isinstance(node, exp.Anonymous):
         # sqlglot takes ALL (array) for a call where no query stands in it
@@ -110,6 +119,8 @@ def array_spelt(node: exp.Expr) -> exp.Expr | None:
             return None
         return quantifier(this=exp.Paren(this=node.expressions[0].copy()))
     if isinstance(node, exp.ArrayAgg):
+        if not of_catalogs:
+            return None
         given = node.this
         order = given.expressions if isinstance(given, exp.Order) else []
         value = given.this if isinstance(given, exp.Order) else given
@@ -119,11 +130,14 @@ def array_spelt(node: exp.Expr) -> exp.Expr | None:
     if len(node.expressions) != 1 or not isinstance(node.expressions[0], exp.Query):
         return None
     alias = exp.TableAlias(this=exp.to_identifier("elements"), columns=[exp.to_identifier("element")])
-    whole = array_of(exp.column("element"), [])
+    whole = array_of(exp.column("element"), []) if of_catalogs else exp.ArrayAgg(this=exp.column("element"))
+    nothing = exp.Literal.string("{}") if of_catalogs else exp.Array(expressions=[])
     query = exp.Select(
-        expressions=[exp.Coalesce(this=whole, expressions=[exp.Literal.string("{}")])],
+        expressions=[exp.Coalesce(this=whole, expressions=[nothing])],
         from_=exp.From(this=exp.Subquery(this=node.expressions[0].copy(), alias=alias)),
     )
+    if not of_catalogs:
+        return exp.Subquery(this=query)
     return exp.Anonymous(this=ARRAY_OF, expressions=[exp.Subquery(this=query)])
 
 

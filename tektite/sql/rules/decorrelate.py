@@ -95,7 +95,7 @@ def tested(node: Filter, names: Names) -> Node:
             for truth in wanted:
                 plan = kept(plan, apply, bool(truth), names)
             parts = [part for part in parts if apply.name not in part.columns()]
-        elif uses or elsewhere:
+        else:  # what the filter of HAVING does not use is for SELECT
             plan = valued(replace(apply, left=plan), names)
         now = [part for part in parts if set(part.columns()) <= set(plan.columns) | free_columns(node)]
         if now and not made & {name for part in now for name in part.columns()} - set(plan.columns):

@@ -18,6 +18,8 @@ from typing import Any, TextIO
 from tektite.engine.core import core_of
 from tektite.engine.subscription import Subscription
 from tektite.errors import IncorrectError, NotFoundError, TektiteError
+from tektite.query.row_order import sorted_rows
+from tektite.query.window_calls import Ordering
 from tektite.sql.parse.splitter import SplitStatement, is_blank, split
 from tektite.sql.shell.display import show
 
@@ -264,7 +266,8 @@ def sorted_snapshot(view: Any) -> Any:
     table = view.snapshot()
     if getattr(core_of(view), "row_order", None) is not None:
         return table
-    return table.sort_by([(name, "ascending") for name in table.schema.names]) if table.num_columns else table
+    order = [(name, Ordering(name)) for name in table.schema.names]
+    return sorted_rows(table, order)
 
 
 class Frame:

@@ -14,6 +14,7 @@ result            the result of a statement
 runner            SQL's state of an engine; runs each statement
 session_settings  SET and RESET
 show              SHOW and DESCRIBE
+shown_zone        moments of a result, by the clocks of the session's time zone
 statement_cache   caches parsed and planned statements
 table_writes      what INSERT, UPDATE and DELETE share: the table, its rows, RETURNING
 transactions      BEGIN, COMMIT, ROLLBACK, and reads and writes between them

@@ -29,7 +29,7 @@ from tektite.sql.parse.read_arguments import copied
 from tektite.sql.statements.table_writes import target
 from tektite.values import types
 from tektite.values.types import Type
-from tektite.values.words import type_from_arrow
+from tektite.values.words import type_of_field
 
 if TYPE_CHECKING:
     from tektite.engine.table import Table
@@ -82,7 +82,7 @@ class StatementDescriber:
             case parser.Show():
                 result = self.runner.statement(statement, {}).table
                 assert result is not None
-                columns = [(field.name, type_from_arrow(field.type)) for field in result.schema]
+                columns = [(field.name, type_of_field(field)) for field in result.schema]
             case parser.Execute() if statement.name in self.runner.prepared:
                 prepared = self.runner.prepared[statement.name]
                 inner = parser.Plain(prepared.source, prepared.source.start, prepared.tree)

@@ -186,7 +186,7 @@ def key_lookup(runner: StatementRunner, statement: parser.Statement, given: Mapp
             return None
         at = names.index(pair[0])
         kind = found.schema.types[at].kind
-        if kind in ("float", "decimal") or given.get(pair[1]) is None or given[pair[1]].kind != kind:
+        if kind in ("float", "decimal", "interval") or given.get(pair[1]) is None or given[pair[1]].kind != kind:
             return None
         key[at] = pair[1]
     order = core_of(found).columns
@@ -196,6 +196,8 @@ def key_lookup(runner: StatementRunner, statement: parser.Statement, given: Mapp
     if outputs is None:
         return None
     columns = tuple([(title, found.schema.types[at]) for title, at in outputs])
+    if any(type.kind == "timestamptz" for _, type in columns):  # which is shown by the clocks of the session's zone
+        return None
     leading = order[: len(key)]
     return LookupByKey(
         folded(node.this), found, tuple([key[at] for at in leading]), tuple([at for _, at in outputs]), columns,

@@ -11,6 +11,7 @@ from sqlglot import exp
 
 from tektite.engine.core import core_of
 from tektite.errors import NotFoundError, UnsupportedError
+from tektite.sql.bind.functions import sql_name
 from tektite.sql.bind.scope import folded
 from tektite.sql.parse.places import StatementText, nearest
 from tektite.sql.parse.read_arguments import copied
@@ -72,11 +73,6 @@ def read_alike(rows: exp.Expr, wanted: list[Type]) -> None:
         if texts and others and type.kind != "string":
             for cell in texts:
                 cell.replace(exp.Cast(this=cell.copy(), to=exp.DataType.build(sql_name(type), dialect="duckdb")))
-
-
-def sql_name(type: Type) -> str:
-    """What SQL calls a type."""
-    return {"int": "bigint", "float": "double", "bool": "boolean"}.get(type.kind, str(type))
 
 
 # ---------------------------------------------------------------------- ON CONFLICT

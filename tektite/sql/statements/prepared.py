@@ -33,6 +33,7 @@ from tektite.sql.parse.read_arguments import copied, refuse_unread
 from tektite.sql.rules.decorrelate import decorrelate
 from tektite.sql.rules.domains import Domain, pushed_down
 from tektite.sql.statements.result import Result
+from tektite.sql.statements.shown_zone import in_zone
 from tektite.values import types
 from tektite.values.schema import Schema
 from tektite.values.types import Type
@@ -173,7 +174,8 @@ def execute(runner: StatementRunner, statement: Execute, parameters: Mapping[str
         found.bindings[row] = found.numbers
         found.arguments.commit({BINDING: [(found.numbers, *row)]}, 1, "bind")
     mine = core_of(found.view).lookup(found.bindings[row])
-    return Result("EXECUTE", sorted_rows(mine, found.order).select(found.titles), view=found.view)
+    rows = in_zone(sorted_rows(mine, found.order).select(found.titles), runner.settings.zone)
+    return Result("EXECUTE", rows, view=found.view)
 
 
 def fitting(found: Prepared, given: list[tuple[Any, Type]], statement: Execute) -> tuple[Type, ...]:

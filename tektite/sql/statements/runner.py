@@ -31,6 +31,7 @@ from tektite.query.row_order import sorted_rows
 from tektite.sql.bind.bound import nothing
 from tektite.sql.bind.named_relations import HIDDEN, Definition, Given, Reads
 from tektite.sql.bind.query import Binder
+from tektite.sql.bind.zones import converted
 from tektite.sql.catalog import catalog_lookup
 from tektite.sql.catalog.contents import CatalogContents
 from tektite.sql.catalog.pg_types import REGISTERED
@@ -58,6 +59,7 @@ from tektite.sql.statements import (
 )
 from tektite.sql.statements.direct_texts import DirectTexts
 from tektite.sql.statements.result import Result
+from tektite.sql.statements.shown_zone import in_zone
 from tektite.sql.statements.statement_cache import Planned, Remembered, carries_data
 from tektite.values import types
 from tektite.values.schema import Schema
@@ -304,14 +306,14 @@ class StatementRunner:
         if wanted is not None:
             visible = planned.bound.visible()
             empty = {at for at in range(len(wanted)) if at < len(visible.columns) and nothing(visible, at)}
-            found = cast_columns(found, wanted, empty, source, tree)
+            found = cast_columns(found, wanted, empty, source, tree, self.settings.zone)
         table = self.once(found)
         titles = unique_titles(planned.bound.titles)
         shown = dict(zip(planned.bound.names, titles, strict=True))
         found_rows = sorted_rows(table, [(shown.get(o.column, o.column), o) for o in planned.bound.order]).select(
             titles
         )
-        return self.described_rows(found_rows, planned.declared)
+        return in_zone(self.described_rows(found_rows, planned.declared), self.settings.zone)
 
     def described_rows(self, rows: pa.Table, declared: tuple[str, ...]) -> pa.Table:
         """Rows whose columns say which type of PostgreSQL they have, if ours does not: as metadata `pg_type`. Oids that are shown
@@ -475,14 +477,20 @@ class StatementRunner:
 
 
 def cast_columns(
-    found: Collection, wanted: Sequence[types.Type], empty: set[int], source: StatementText, tree: exp.Expr
+    found: Collection, wanted: Sequence[types.Type], empty: set[int], source: StatementText, tree: exp.Expr, zone: str
 ) -> Collection:
     """A collection with its columns of the types that a table wants; columns of NULLs alone fit any."""
     outputs = []
     if len(found.schema.names) != len(wanted):
         raise source.error(f"{len(found.schema.names)} values for {len(wanted)} columns", tree)
     for at, (name, given, target) in enumerate(zip(found.schema.names, found.schema.types, wanted, strict=True)):
-        value = col(name) if given == target else lit(None, target) if at in empty else col(name).cast(target)
+        value = (
+            col(name)
+            if given == target
+            else lit(None, target)
+            if at in empty
+            else converted(col(name), given, target, zone)
+        )
         outputs.append((name, value))
     try:
         return project(found, outputs)

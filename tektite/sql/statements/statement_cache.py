@@ -84,6 +84,8 @@ class Ground:
     sizes: tuple[int, ...]
     indexes: tuple[frozenset[tuple[int, ...]], ...]
     generation: int
+    zone: str
+    """The time zone of the session, which casts from and to moments depend on."""
 
 
 @dataclass(frozen=True)
@@ -185,7 +187,11 @@ class Remembered:
     def _ground(self, asked: Iterable[str]) -> Ground:
         meanings = tuple([(name, self._runner.relation_named(name)) for name in sorted(asked)])
         return Ground(
-            meanings, self._sizes(meanings), self._indexes(meanings), core_of(self._runner.engine).catalog.generation
+            meanings,
+            self._sizes(meanings),
+            self._indexes(meanings),
+            core_of(self._runner.engine).catalog.generation,
+            self._runner.settings.zone,
         )
 
     def _stands(self, ground: Ground) -> bool:
@@ -193,7 +199,7 @@ class Remembered:
         runner, meanings = self._runner, ground.meanings
         if not all([is_same(runner.relation_named(name), found) for name, found in meanings]):
             return False
-        if self._sizes(meanings) != ground.sizes:
+        if self._sizes(meanings) != ground.sizes or runner.settings.zone != ground.zone:
             return False
         return (
             ground.generation == core_of(runner.engine).catalog.generation or self._indexes(meanings) == ground.indexes

@@ -54,6 +54,15 @@ def disjunctions() -> None:
     agrees("SELECT x FROM a WHERE x = 1 OR x = 3 OR k = 1")
 
 
+def inserts_write_the_default_of_today() -> None:
+    with tk.Engine() as engine:
+        engine.sql("CREATE TABLE t (a int, b text DEFAULT 'one')")
+        engine.sql("INSERT INTO t (a) VALUES ($1)", [1])
+        engine.sql("ALTER TABLE t ALTER COLUMN b SET DEFAULT 'two'")
+        engine.sql("INSERT INTO t (a) VALUES ($1)", [2])
+        assert sorted(engine.sql("SELECT * FROM t").rows()) == [(1, "one"), (2, "two")]
+
+
 def constants() -> None:
     agrees("SELECT x FROM a WHERE x > 1 AND 2 > 1")
     agrees("SELECT x FROM a WHERE 1 > 2 OR x = 3")
@@ -186,4 +195,6 @@ FAULTS = [
           a_transaction_sees_itself),
     Fault("texts are planned once for ever", f"{STATEMENTS}.statement_cache Remembered._stands", returning(True),
           a_definition_is_read_as_it_is),
+    Fault("a table is for ever as a statement found it", f"{STATEMENTS}.direct RowInsert.stands", returning(True),
+          inserts_write_the_default_of_today),
 ]  # fmt: skip

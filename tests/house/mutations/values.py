@@ -12,7 +12,7 @@ import pytest
 
 import tektite as tk
 from tektite.values.dictionary import Dictionary
-from tests.house.mutations.fault import Fault, misled, nothing
+from tests.house.mutations.fault import Fault, being, misled, nothing
 
 
 def read_back(rows: list[Any], **columns: tk.Type) -> list[Any]:
@@ -99,7 +99,29 @@ def whole_arrays_are_checked_too() -> None:
         engine.create_table("t", {"n": tk.Int, "m": tk.Int}).insert(np.full((200, 2), -(2**63)))
 
 
+def lists_order_as_their_elements_do() -> None:
+    with tk.Engine(autocommit=False) as engine:
+        table = engine.create_table("t", {"l": tk.List(int)})
+        table.insert([([1],), ([-2, 5],), ([],), ([1, 0],)])
+        engine.advance()
+        assert engine.sql("SELECT l FROM t WHERE l < [1] ORDER BY l").rows() == [([],), ([-2, 5],)]
+
+
+def a_list_tells_its_ends_from_its_elements() -> None:
+    rows = [(["a", "b"],), (["a\0b"],), ([None, ""],)]
+    assert sorted(read_back(rows, l=tk.List(str)), key=str) == sorted(rows, key=str)
+
+
+def a_month_is_as_long_as_thirty_days() -> None:
+    with tk.Engine(autocommit=False) as engine:
+        engine.sql("CREATE TABLE t (i INTERVAL)")
+        engine.sql("INSERT INTO t VALUES ('1 month'), ('30 days'), ('31 days')")
+        engine.advance()
+        assert sorted(n for (n,) in engine.sql("SELECT count(*) FROM t GROUP BY i").rows()) == [1, 2]
+
+
 WORDS = "tektite.values.words"
+COMPOSITES = "tektite.values.composites"
 FAULTS = [
     Fault("floats are ordered as their bits are", f"{WORDS} float_words",
           lambda there: lambda values: np.ascontiguousarray(values, np.float64).view(np.int64).copy(),
@@ -124,4 +146,9 @@ FAULTS = [
           misled(lambda self, *names: (self, *sorted(names))), a_schema_selects_in_the_order_asked_for),
     Fault("columns are taken as they lie", "tektite.values.columns _by_name",
           lambda there: lambda data, found, names: [data[name] for name in data], columns_are_found_by_name),
+    Fault("words in lists are ordered without their signs", f"{COMPOSITES} _SIGN", being(np.uint64(0)),
+          lists_order_as_their_elements_do),
+    Fault("an end in an element ends it", f"{COMPOSITES} KEPT", being("\x00"), a_list_tells_its_ends_from_its_elements),
+    Fault("intervals are told apart by their parts", "tektite.expr.text FUNCTIONS[interval_key]",
+          lambda there: lambda texts: texts, a_month_is_as_long_as_thirty_days),
 ]  # fmt: skip

@@ -163,7 +163,8 @@ class Sentences:
 
     def output(self, depth: int) -> str:
         if self.chance.random() < 0.08:
-            return self.one("*", "t.*", "* EXCLUDE (a)", "* REPLACE (1 AS a)", "COLUMNS('a')")
+            return self.one("*", "t.*", "* EXCLUDE (a)", "* REPLACE (1 AS a)", "COLUMNS('a')", "* LIKE 'a%'",
+                            "* RENAME (a AS z)", "max(COLUMNS(*))", "COLUMNS('(')")  # fmt: skip
         return self.expression(depth) + self.maybe(0.3, lambda: " AS " + self.one("a", "k", '"Q"', "n"))
 
     def source(self, depth: int) -> str:
@@ -273,9 +274,13 @@ class Sentences:
     def window(self, depth: int, kind: str) -> str:
         call = self.one("row_number()", "rank()", f"lag({self.expression(0, kind)}, 1, {self.leaf(kind)})",
                         f"sum({self.expression(0, 'n')})", f"first_value({self.expression(0, kind)})",
+                        f"lead({self.expression(0, kind)}, {self.expression(0, 'n')} IGNORE NULLS)",
+                        f"count(DISTINCT {self.expression(0)})", f"nth_value({self.expression(0, kind)}, {self.leaf('n')})",
                         lambda: self.call(1, kind))  # fmt: skip
         frame = self.one("", "", " ROWS BETWEEN 1 PRECEDING AND CURRENT ROW", " RANGE BETWEEN 1 PRECEDING AND 1 FOLLOWING",
-                         " GROUPS 1 PRECEDING", f" ROWS {self.value()} PRECEDING", " ROWS UNBOUNDED FOLLOWING")  # fmt: skip
+                         " GROUPS 1 PRECEDING", f" ROWS {self.value()} PRECEDING", " ROWS UNBOUNDED FOLLOWING",
+                         f" ROWS BETWEEN {self.leaf('n')} PRECEDING AND {self.leaf('n')} FOLLOWING")  # fmt: skip
+        frame += self.maybe(0.2, lambda: f" EXCLUDE {self.one('TIES', 'GROUP', 'CURRENT ROW', 'NO OTHERS')}")
         by = self.one("", f"PARTITION BY {self.expression(0)} ")
         return f"{call} OVER ({by}ORDER BY {self.ordered(0)}{frame})"
 
@@ -308,7 +313,10 @@ class Sentences:
 
     def create(self) -> str:
         columns = self.many(
-            lambda: f"{self.one('a', 'b', 'c')} {self.one(*TYPES)}{self.one('', ' NOT NULL', ' DEFAULT 1')}"
+            lambda: (
+                f"{self.one('a', 'b', 'c')} {self.one(*TYPES)}"
+                + self.one("", " NOT NULL", " DEFAULT 1", " UNIQUE", f" CHECK ({self.expression(1, 'f')})")
+            )
         )
         return self.one(
             f"CREATE TABLE {self.one('made', 't', 'IF NOT EXISTS t')} ({columns})", f"CREATE VIEW made AS {self.query()}",
@@ -316,10 +324,28 @@ class Sentences:
             f"CREATE OR REPLACE VIEW v2 AS {self.query()}",
         )  # fmt: skip
 
+    def alter(self) -> str:
+        action = self.one(
+            f"ADD COLUMN {self.one('n', 'a')} {self.one(*TYPES)}{self.one('', ' DEFAULT 1', ' NOT NULL')}",
+            f"DROP COLUMN {self.name()}", "RENAME COLUMN m TO mm", "RENAME mm TO m", f"ADD CHECK ({self.expression(1, 'f')})",
+            f"ADD CONSTRAINT k UNIQUE ({self.one('a', 'w', 'a, f')})", "DROP CONSTRAINT k", "ALTER f SET NOT NULL",
+            f"ALTER a TYPE {self.one(*TYPES)}", f"ALTER m SET DEFAULT {self.value()}", "ADD FOREIGN KEY (a) REFERENCES t (a)",
+        )  # fmt: skip
+        return f"ALTER TABLE {self.one('u', 'u', 't', 'v', 'nope')} {action}"
+
+    def pivot(self) -> str:
+        values = self.many(lambda: self.leaf("n"))
+        return self.one(
+            f"PIVOT u ON a IN ({values}) USING {self.one('sum(m)', 'max(w) AS q, count(*)', 'first(f ORDER BY a)')}",
+            "PIVOT u ON a", "UNPIVOT u ON a, m INTO NAME k VALUE z", "UNPIVOT t ON COLUMNS(* EXCLUDE s)",
+            f"SELECT * FROM t PIVOT (sum(b) FOR s IN ('x', 'y') GROUP BY {self.one('a', 'd', 'zz')})",
+            "SELECT * FROM session(u, w, INTERVAL '1 hour', a)", f"SELECT * FROM range({self.leaf('w')}, now(), INTERVAL 1 DAY)",
+        )  # fmt: skip
+
     def other(self) -> str:
         return self.one(
             "SHOW TABLES", "SHOW VIEWS", "DESCRIBE t", f"EXPLAIN {self.query()}", "DROP TABLE nope", "DROP VIEW IF EXISTS made",
             "TRUNCATE u", f"PREPARE p AS {self.query()}", f"EXECUTE p({self.value()})", "DEALLOCATE p", "VACUUM", "BEGIN",
-            "COMMIT",
+            "COMMIT", "REFRESH MATERIALIZED VIEW v", self.alter, self.pivot,
             "ROLLBACK", f"SELECT {self.value()};;{self.query()}", f"CALL {self.name()}()", "SET x = 1", "PRAGMA version",
         )  # fmt: skip

@@ -15,7 +15,9 @@ from tests.support.sql.worlds import DOMAINS, TYPES, Table, literal
 
 Columns = list[tuple[str, str]]  # how a column is written in the query, and its kind
 NUMBERS = ("int", "decimal", "float")
-ORDERED = ("int", "decimal", "float", "date", "timestamp", "text")
+ORDERED = ("int", "decimal", "float", "date", "timestamp", "text", "time", "moment", "wide", "uuid")
+NESTED = ("interval", "list", "texts", "struct")
+"""Kinds whose values have parts."""
 COMPARISONS = ("=", "<>", "<", "<=", ">", ">=")
 KINDS = tuple(TYPES)
 FIELDS = (
@@ -183,6 +185,15 @@ class Generator:
                 f"{self.chance.choice(('sum', 'min', 'max', 'avg'))}({argument(self.chance.choice(('float', 'int')))})"
             )
             text = text if text[0] in "as" else f"{text[:3]}({argument('float')})"
+        elif kind in ("list", "texts"):
+            # what is listed is what it is ordered by
+            value = argument("int" if kind == "list" else "text")
+            order = self.chance.choice(("", " DESC"))
+            return f"array_agg({value} ORDER BY {value}{order}){self.filter(scope)}"
+        elif kind == "interval" and self.maybe(0.4):
+            text = f"sum({argument('interval')})"
+        elif kind == "wide" and self.maybe(0.4):
+            return f"CAST(sum({argument('wide')}){self.filter(scope)} AS DECIMAL(30, 2))"
         elif kind == "bool":
             return f"({self.comparison(self.aggregate('int', scope, outer), 'int', [], [])})"
         else:
@@ -397,7 +408,54 @@ class Generator:
                 lambda: f"date_diff('{self.chance.choice(('day', 'month', 'year'))}', {part('date')}, {part('date')})",
                 lambda: f"CAST(round({part()}, -1) AS BIGINT)",
                 lambda: f"CAST({part('bool')} AS BIGINT)",
+                lambda: f"len({part(self.chance.choice(('list', 'texts')))})",
+                lambda: f"{part('list')}[{self.chance.choice((1, 2, -1, 0))}]",
+                lambda: f"({part('struct')}).x",
+                lambda: f"extract({self.chance.choice(('hour', 'minute', 'second'))} FROM {part('time')})",
+                lambda: f"extract({self.chance.choice(('year', 'month', 'day', 'hour'))} FROM {part('interval')})",
+                lambda: f"extract({self.chance.choice(FIELDS)} FROM {part('moment')})",
             ),
+            "time": (
+                lambda: f"({part()} + INTERVAL '{self.chance.randint(-3, 40)}' HOUR)",
+                lambda: f"CAST({part('timestamp')} AS TIME)",
+            ),
+            "moment": (
+                lambda: f"({part()} + {part('interval')})",
+                lambda: f"({part()} - INTERVAL '{self.chance.randint(0, 14)}' DAY)",
+                lambda: f"CAST({part('timestamp')} AS TIMESTAMPTZ)",
+                lambda: f"date_trunc('{self.chance.choice(('month', 'day', 'hour'))}', {part()})",
+                lambda: f"({part('timestamp')} AT TIME ZONE 'America/New_York')",
+            ),
+            "interval": (
+                lambda: f"({part()} + {part()})",
+                lambda: f"({part()} * {self.chance.randint(-2, 3)})",
+                lambda: f"({part('timestamp')} - {part('timestamp')})",
+                lambda: f"({part('moment')} - {part('moment')})",
+                lambda: f"(- {part()})",
+                lambda: f"to_days(CAST({part('int')} AS INTEGER))",
+            ),
+            "list": (
+                lambda: f"[{part('int')}, {part('int')}]",
+                lambda: f"list_concat({part()}, {part()})",
+                lambda: f"list_append({part()}, {part('int')})",
+                lambda: f"{part()}[{self.chance.randint(1, 2)}:{self.chance.randint(1, 3)}]",
+                lambda: f"list_sort({part()})",
+                lambda: f"list_reverse({part()})",
+            ),
+            "texts": (
+                lambda: f"[{part('text')}, {part('text')}]",
+                lambda: f"list_concat({part()}, {part()})",
+                lambda: f"string_split({part('text')}, 'b')",
+            ),
+            "struct": (lambda: f"{{'x': {part('int')}, 'y': {part('text')}}}",),
+            "wide": (
+                lambda: f"CAST({part()} + {part()} AS DECIMAL(30, 2))",
+                lambda: f"CAST({part()} - {part('int')} AS DECIMAL(30, 2))",
+                lambda: f"(- {part()})",
+                lambda: f"CAST({part('int')} AS DECIMAL(30, 2))",
+                lambda: f"CAST({part()} * 3 AS DECIMAL(30, 2))",
+            ),
+            "uuid": (lambda: f"coalesce({part()}, {part()})",),
             "decimal": (
                 lambda: f"CAST({part()} + {part()} AS DECIMAL(8, 2))",
                 lambda: f"CAST({part()} - {part()} AS DECIMAL(8, 2))",
@@ -416,6 +474,8 @@ class Generator:
                 lambda: f"CAST({part('timestamp')} AS DATE)",
             ),
             "timestamp": (
+                lambda: f"({part()} + {part('interval')})",
+                lambda: f"({part('moment')} AT TIME ZONE 'Europe/Berlin')",
                 lambda: f"({part()} + INTERVAL '{self.chance.randint(-3, 40)}' HOUR)",
                 lambda: f"({part()} - INTERVAL '{self.chance.randint(0, 14)}' DAY)",
                 lambda: f"CAST({part('date')} AS TIMESTAMP)",
@@ -433,6 +493,10 @@ class Generator:
                 lambda: f"lpad({part()}, 4, 'xy')",
                 lambda: f"concat_ws('-', {part()}, {part('int')}, {part()})",
                 lambda: f"dayname({part('date')})",
+                lambda: f"CAST({part(self.chance.choice(('time', 'uuid', 'list', 'wide', 'interval')))} AS VARCHAR)",
+                lambda: f"({part('struct')}).y",
+                lambda: f"{part('texts')}[{self.chance.choice((1, 2, -1))}]",
+                lambda: f"array_to_string({part(self.chance.choice(('list', 'texts')))}, '-')",
             ),
         }
         return self.chance.choice(options[kind])()
@@ -464,6 +528,8 @@ class Generator:
             return f"({value} - {other} {self.chance.choice(COMPARISONS)} {length})"
         if kind in ("int", "bool") and self.maybe(0.05):
             return f"({value} = '{self.chance.choice(DOMAINS[kind])}')"
+        if kind in ("list", "texts") and self.maybe(0.3):
+            return f"list_contains({value}, {self.value('int' if kind == 'list' else 'text', scope, outer, 0)})"
         if roll < 0.58:
             return f"({value} IS {self.chance.choice(('', 'NOT '))}NULL)"
         if kind == "bool":

@@ -6,7 +6,9 @@ exactly. NaN equals NaN and 0.0 equals -0.0.
 
 from __future__ import annotations
 
+import datetime
 import math
+import uuid
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from decimal import Decimal
@@ -31,6 +33,7 @@ class Oracle:
         # Tektite's choice: a division by zero is NULL.
         self.connection.execute("SET error_on_division_by_zero = false")
         self.connection.execute("SET ieee_floating_point_ops = false")
+        self.connection.execute("SET TimeZone = 'UTC'")
 
     def create(self, name: str, schema: pa.Schema) -> None:
         self.connection.register("created", schema.empty_table())
@@ -50,10 +53,18 @@ class Oracle:
         return self.connection.sql(spoken(text)).to_arrow_table()
 
     def rows(self, text: str) -> list[Row]:
-        return self.connection.execute(spoken(text)).fetchall()
+        return rows_of(self.connection.execute(spoken(text)))
 
     def close(self) -> None:
         self.connection.close()
+
+
+def rows_of(result: Any) -> list[Row]:
+    """The rows of a result of DuckDB. Moments are read by Arrow: DuckDB needs another package to give them to Python."""
+    if not any("TIME ZONE" in str(column[1]) for column in result.description):
+        return list(result.fetchall())
+    table = result.to_arrow_table()
+    return list(zip(*(column.to_pylist() for column in table.columns), strict=True)) if table.num_columns else []
 
 
 def spoken(text: str) -> str:
@@ -71,6 +82,16 @@ def plain(value: Any) -> Any:
         if math.isnan(value):
             return "NaN"
         return int(value) if value.is_integer() and abs(value) < 2**53 else value
+    if isinstance(value, pa.MonthDayNano):  # DuckDB gives Python the length, with months of 30 days
+        return datetime.timedelta(days=30 * value.months + value.days, microseconds=value.nanoseconds // 1000)
+    if isinstance(value, uuid.UUID):
+        return str(value)
+    if isinstance(value, datetime.datetime) and value.tzinfo is not None:
+        return value.astimezone(datetime.UTC)
+    if isinstance(value, list):
+        return tuple(map(plain, value))
+    if isinstance(value, dict):
+        return tuple((name, plain(part)) for name, part in value.items())
     return value
 
 

@@ -15,6 +15,9 @@ PAGE = Path(__file__).parents[3] / "docs" / "sql-support.md"
 SETUP = """
 CREATE TABLE t (a INT PRIMARY KEY, b INT, s VARCHAR, d DATE, m DECIMAL(10, 2), at TIMESTAMP);
 CREATE TABLE u (a INT, c INT);
+CREATE TABLE n (k INT, l INT[], r STRUCT(x INT, y VARCHAR), j JSON, i INTERVAL, z TIMESTAMPTZ);
+INSERT INTO n VALUES (1, [1, 2], {'x': 1, 'y': 'a'}, '{"a": [1]}', '1 day', '2024-01-01 10:00:00+00');
+INSERT INTO n VALUES (2, NULL, NULL, NULL, NULL, NULL);
 INSERT INTO t VALUES (1, 10, 'x', '2024-01-01', 1.5, '2024-01-01 10:00:00'), (2, NULL, 'y', NULL, NULL, NULL);
 INSERT INTO u VALUES (1, 5), (1, 7), (3, 9);
 CREATE MATERIALIZED VIEW v AS SELECT b, count(*) AS n FROM t GROUP BY b;
@@ -50,7 +53,9 @@ CONSTRUCTS: dict[str, list[tuple[str, str]]] = {
         ("generate_series, range", "SELECT n FROM generate_series(1, 3) g(n)"),
         ("LIMIT of many numbers", "SELECT n FROM range(100000000000) r(n) LIMIT 2"),
         ("generate_series of columns", "SELECT t.a, n FROM t, generate_series(1, t.a) g(n)"),
-        ("unnest of arrays", "SELECT unnest([1, 2])"),
+        ("unnest in SELECT", "SELECT k, unnest(l) FROM n"),
+        ("unnest in FROM, WITH ORDINALITY", "SELECT k, x, o FROM n, unnest(n.l) WITH ORDINALITY AS e(x, o)"),
+        ("LEFT JOIN LATERAL unnest", "SELECT k, x FROM n LEFT JOIN LATERAL unnest(n.l) AS e(x) ON true"),
         ("generate_series of moments", "SELECT * FROM range(DATE '2024-01-01', DATE '2024-02-01', INTERVAL '1 week')"),
         ("PIVOT", "SELECT * FROM u PIVOT (sum(c) FOR a IN (1, 3))"),
         ("PIVOT as a statement", "PIVOT u ON a IN (1, 3) USING sum(c)"),
@@ -99,12 +104,24 @@ CONSTRUCTS: dict[str, list[tuple[str, str]]] = {
         ("decimals up to 18 digits", "SELECT 1.25::decimal(18, 4)"),
         ("decimals of more digits", "SELECT 1.25::decimal(38, 4)"),
         ("intervals in arithmetic", "SELECT at + INTERVAL '1 day' FROM t"),
-        ("intervals as values", "SELECT INTERVAL '1 day'"),
+        ("intervals as values", "SELECT i + i, i * 2, i > INTERVAL '2 hours' FROM n"),
+        ("sums of intervals", "SELECT sum(i), avg(i) FROM n"),
+        ("differences of timestamps as values", "SELECT at - TIMESTAMP '2024-01-01 00:00:00' FROM t"),
         ("time", "SELECT TIME '10:00:00'"),
         ("timestamp with time zone", "SELECT '2024-01-01'::timestamptz"),
-        ("arrays, lists", "SELECT [1, 2]"),
-        ("structs", "SELECT {'a': 1}"),
+        ("AT TIME ZONE", "SELECT z AT TIME ZONE 'Europe/Berlin' FROM n"),
+        ("SET TimeZone", "SET TimeZone = 'UTC'"),
+        ("arrays, lists", "SELECT [1, 2], ARRAY[k, 2] FROM n"),
+        ("elements and slices of lists", "SELECT l[1], l[1:2] FROM n"),
+        ("x = ANY(list)", "SELECT k FROM n WHERE 1 = ANY(l)"),
+        ("array_agg, list", "SELECT array_agg(k ORDER BY k) FROM n"),
+        ("structs and fields", "SELECT {'a': 1}, r.x, row(1, 2) FROM n"),
         ("JSON", "SELECT '{}'::json"),
+        ("JSON: ->, ->>, #>", "SELECT j->'a', j->>'a', j#>'{a,0}' FROM n"),
+        ("json_each, json_array_elements", "SELECT k, e.key, e.value FROM n, json_each(n.j) AS e"),
+        ("json_agg, json_object_agg", "SELECT json_agg(k), json_object_agg(k, l) FROM n"),
+        ("maps", "SELECT map {'a': 1}"),
+        ("list_transform, list_filter", "SELECT list_filter(l, x -> x > 1) FROM n"),
         ("bytes", "SELECT 'x'::blob"),
         ("uuid", "SELECT '00000000-0000-0000-0000-000000000000'::uuid"),
     ],

@@ -16,6 +16,13 @@ from typing import Any
 
 Row = tuple[Any, ...]
 
+
+class Written(str):
+    """A value that Python has no literal for, as SQL writes it."""
+
+    __slots__ = ()
+
+
 TYPES = {
     "int": "BIGINT",
     "float": "DOUBLE",
@@ -24,7 +31,17 @@ TYPES = {
     "date": "DATE",
     "timestamp": "TIMESTAMP",
     "text": "VARCHAR",
+    "time": "TIME",
+    "moment": "TIMESTAMPTZ",
+    "interval": "INTERVAL",
+    "list": "BIGINT[]",
+    "texts": "VARCHAR[]",
+    "struct": "STRUCT(x BIGINT, y VARCHAR)",
+    "wide": "DECIMAL(30, 2)",
+    "uuid": "UUID",
 }
+PLAIN = ("int", "float", "decimal", "bool", "date", "timestamp", "text")
+"""Kinds of values that are one word, or a text."""
 # Floats are sums of a few powers of two, so that sums of them are exact in any order.
 DOMAINS: dict[str, Sequence[Any]] = {
     "int": (0, 1, 2, 3, 4, 5, -1, -7, 100),
@@ -37,6 +54,42 @@ DOMAINS: dict[str, Sequence[Any]] = {
         for hours in (0, 1, 2, 3, 50)
     ),
     "text": ("", "a", "ab", "b", "B", "ba", "a_b", "a%b", "äö", " a "),
+    "time": tuple(Written(f"TIME '{time}'") for time in ("00:00:00", "10:30:00", "10:30:00.5", "23:59:59.999999")),
+    "moment": tuple(
+        Written(f"TIMESTAMPTZ '{moment}+00'")
+        for moment in ("2024-02-28 22:00:00", "2024-02-29 23:30:00", "2024-03-31 00:59:59.5", "1999-12-31 23:59:59")
+    ),
+    # no two of one length: which of them stands for a group is open
+    "interval": tuple(
+        Written(f"INTERVAL '{length}'")
+        for length in (
+            "0 days",
+            "1 day",
+            "25 hours",
+            "-3 days 10:00:00",
+            "1 month",
+            "1 year 2 months 3 days",
+            "1.5 seconds",
+        )
+    ),
+    "list": tuple(
+        Written(f"CAST({items} AS BIGINT[])")
+        for items in ("[]", "[1]", "[1, 2]", "[2, NULL]", "[NULL]", "[-7, 100, 1]")
+    ),
+    "texts": tuple(
+        Written(f"CAST({items} AS VARCHAR[])") for items in ("[]", "['']", "['a', 'b']", "['a, b', NULL]", "['äö']")
+    ),
+    "struct": tuple(
+        Written(f"CAST({fields} AS STRUCT(x BIGINT, y VARCHAR))")
+        for fields in ("{'x': 1, 'y': 'a'}", "{'x': 1, 'y': 'b'}", "{'x': NULL, 'y': ''}", "{'x': 2, 'y': NULL}")
+    ),
+    "wide": tuple(
+        Written(f"CAST('{number}' AS DECIMAL(30, 2))")
+        for number in ("0", "1.25", "-99999999999999999999.99", "12345678901234567890123.50", "9223372036854775808")
+    ),
+    "uuid": tuple(
+        Written(f"CAST('{start}50e8400-e29b-41d4-a716-446655440000' AS UUID)") for start in ("5", "0", "f", "a")
+    ),
 }
 
 
@@ -91,6 +144,8 @@ def literal(value: Any) -> str:
     """
     if value is None:
         return "NULL"
+    if isinstance(value, Written):
+        return str(value)
     if isinstance(value, bool):
         return "TRUE" if value else "FALSE"
     if isinstance(value, str):
@@ -119,7 +174,8 @@ class World:
         return Case(self.tables, self.epochs)
 
     def _table(self, number: int) -> Table:
-        kinds = ["int", "int", *self.chance.choices(list(TYPES), k=self.chance.randint(1, 4))]
+        often = [*PLAIN * 2, *TYPES]
+        kinds = ["int", "int", *self.chance.choices(often, k=self.chance.randint(1, 4))]
         names = "kvabcdef"
         return Table(
             f"t{number}",

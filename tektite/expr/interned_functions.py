@@ -1,0 +1,456 @@
+"""Typing of functions of intervals, lists, structs, JSON, moments in time zones and wide decimals.
+
+Intervals add up by their parts: months, days and microseconds. A date or a timestamp moves by months first, then by days, then by
+the rest. The result of arithmetic with a decimal of more than 18 digits has up to 38; with others it has at most 18, which is
+one word.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from tektite.errors import IncorrectError
+from tektite.expr import json_texts
+from tektite.expr.ast import Expr, concat, lit
+from tektite.expr.literals import DAY, Untyped
+from tektite.expr.steps import CONSTANT, Step, number, word
+from tektite.expr.zones import zone_named
+from tektite.kernels.expr import steps as ops
+from tektite.values.composites import END, MISSING
+from tektite.values.types import (
+    MOST_DIGITS,
+    Bool,
+    Date,
+    Decimal,
+    DecimalType,
+    Float,
+    Int,
+    Interval,
+    Json,
+    ListType,
+    String,
+    StructType,
+    Time,
+    Timestamp,
+    TimestampTz,
+    Type,
+)
+from tektite.values.words import NULL
+
+if TYPE_CHECKING:
+    from tektite.expr.typing import Resolver
+
+MOVED = (Date, Timestamp, TimestampTz)
+
+
+def checked(resolver: Resolver, expr: Expr, found: Step, *given: Step) -> Step:
+    """A result that is an error where it is NULL though nothing given is."""
+    known = given[0]
+    for other in given[1:]:
+        absent = Step(ops.IS_NULL, Bool, (other,), 0, expr)
+        known = Step(ops.SELECT, known.type, (absent, word(NULL, known.type), known), 0, expr)
+    return Step(ops.CHECK_PARSED, found.type, (found, known), 0, expr)
+
+
+# ---------------------------------------------------------------------- arithmetic
+
+
+def arithmetic(resolver: Resolver, expr: Expr, left: Step, right: Step) -> Step | None:
+    """Arithmetic with an interval or a wide decimal; None if there is neither."""
+    if expr.op == "add" and {left.type, right.type} == {Date, Time}:
+        day, clock = expr.args if left.type == Date else reversed(expr.args)
+        return resolver.step(day.cast(Timestamp) + Expr("reinterpret", (clock,), (Int,)))
+    if Interval in (left.type, right.type):
+        return _with_interval(resolver, expr, left, right)
+    wide = left.type.interned and number(left.type) or right.type.interned and number(right.type)
+    if not wide:
+        return None
+    left, right = resolver.typed_nulls(left, right)
+    if not (number(left.type) and number(right.type)):
+        raise resolver.wrong(expr, f"{expr.op} needs two numbers", left, right)
+    if expr.op == "div" or Float in (left.type, right.type):
+        floats = resolver.floats(left), resolver.floats(right)
+        return resolver.float_operation(expr, *floats)
+    kinds = [kind if isinstance(kind, DecimalType) else Decimal(19) for kind in (left.type, right.type)]
+    type = _result(resolver, expr, kinds[0], kinds[1])
+    given = (left.type, right.type)
+    return checked_arithmetic(resolver, expr, left, right, given, type)
+
+
+def checked_arithmetic(
+    resolver: Resolver, expr: Expr, left: Step, right: Step, kinds: tuple[Type, Type], type: Type
+) -> Step:
+    """An operation on wide decimals. Division by zero is NULL; what does not fit is an error."""
+    found = resolver.text(f"decimal_{expr.op}", expr, type, (left, right), (kinds, type))
+    return (
+        found if expr.op in ("floordiv", "mod") or found.op == CONSTANT else checked(resolver, expr, found, left, right)
+    )
+
+
+def _result(resolver: Resolver, expr: Expr, one: DecimalType, other: DecimalType) -> DecimalType:
+    scale = max(one.scale, other.scale)
+    whole = max(one.precision - one.scale, other.precision - other.scale)
+    if expr.op == "mul":
+        scale = one.scale + other.scale
+        if scale > MOST_DIGITS:
+            raise IncorrectError(
+                f"{expr}: the product has {scale} digits behind the point, at most {MOST_DIGITS} fit: cast an operand to fewer"
+            )
+        return Decimal(min(MOST_DIGITS, one.precision + other.precision), scale)
+    if expr.op == "floordiv":
+        return Decimal(MOST_DIGITS, 0)
+    return Decimal(min(MOST_DIGITS, whole + scale + (expr.op in ("add", "sub"))), scale)
+
+
+def parts_of(value: Expr) -> tuple[Expr, Expr, Expr]:
+    """The months, days and microseconds of an interval."""
+    return Expr("interval_months", (value,)), Expr("interval_days", (value,)), Expr("interval_micros", (value,))
+
+
+def _with_interval(resolver: Resolver, expr: Expr, left: Step, right: Step) -> Step:
+    one, other = expr.args
+    op = expr.op
+    kinds = (left.type, right.type)
+    if op in ("add", "sub") and set(kinds) <= {Interval, Untyped}:
+        pairs = zip(parts_of(one), parts_of(other), strict=True)
+        return resolver.step(Expr("interval", tuple(Expr(op, pair) for pair in pairs)))
+    if op == "add" and left.type == Interval:
+        one, other, kinds = other, one, (kinds[1], kinds[0])
+    if op in ("add", "sub") and kinds[1] == Interval and kinds[0] in (*MOVED, Time):
+        return resolver.step(moved(one, kinds[0], -other if op == "sub" else other))
+    if op == "mul" and (number(left.type) or number(right.type)):
+        interval, factor = (one, other) if left.type == Interval else (other, one)
+        kind = right.type if left.type == Interval else left.type
+        if kind == Int:
+            return resolver.step(Expr("interval", tuple(part * factor for part in parts_of(interval))))
+        return resolver.step(Expr("interval_times", (interval, factor.cast(Float))))
+    if op == "div" and left.type == Interval and number(right.type):
+        return resolver.step(Expr("interval_over", (one, other.cast(Float))))
+    raise resolver.wrong(
+        expr,
+        "an interval can be added to and taken from a moment or an interval, and multiplied by a number",
+        left,
+        right,
+    )
+
+
+def moved(moment: Expr, kind: Type, interval: Expr) -> Expr:
+    """A moment that much later: a date becomes a timestamp, a time goes round the clock."""
+    months, days, micros = parts_of(interval)
+    if kind == Time:
+        clock = Expr("mod", (Expr("reinterpret", (moment,), (Int,)) + micros, lit(DAY)))
+        return Expr("reinterpret", (clock,), (Time,))
+    later = moment.add_months(months).add_days(days)
+    return (later.cast(Timestamp) if kind == Date else later) + micros
+
+
+def negated(resolver: Resolver, expr: Expr, value: Step) -> Step:
+    """Unary minus of an interval or a wide decimal."""
+    if value.type == Interval:
+        return resolver.step(Expr("interval", tuple(-part for part in parts_of(expr.args[0]))))
+    return resolver.step(Expr("sub", (lit(0), expr.args[0])))
+
+
+def magnitude(resolver: Resolver, expr: Expr, value: Step) -> Step:
+    """abs and sign of a wide decimal."""
+    given = expr.args[0]
+    if expr.op == "abs":
+        return resolver.step(Expr("case", (given < 0, -given, given)))
+    return resolver.step(Expr("case", (given < 0, lit(-1), given > 0, lit(1), given.is_null(), lit(None, Int), lit(0))))
+
+
+# ---------------------------------------------------------------------- casts
+
+
+def cast_decimal(resolver: Resolver, expr: Expr, value: Step) -> Step:
+    """A number as a wide decimal, or a wide decimal as another number."""
+    target: Type = expr.params[0]
+    found = resolver.text("decimal_cast", expr, target, (value,), (value.type, target))
+    return found if expr.op == "try_cast" or found.op == CONSTANT else checked(resolver, expr, found, value)
+
+
+def cast(resolver: Resolver, expr: Expr, value: Step) -> Step | None:
+    """Casts between types of which one is interned; None if there is none."""
+    target: Type = expr.params[0]
+    source = value.type
+    if source == Json and target == String:
+        return _retyped(value, String)
+    if source == Json:
+        found = resolver.text("json_to", expr, target, (value,), (target,))
+        return found if expr.op == "try_cast" or found.op == CONSTANT else checked(resolver, expr, found, value)
+    if target == Json and source != String:
+        return to_json(resolver, Expr("to_json", expr.args), value)
+    if isinstance(source, ListType) and isinstance(target, ListType) and source.element == Untyped:
+        return _retyped(value, target)
+    if isinstance(source, StructType) and isinstance(target, StructType) and len(source.fields) != len(target.fields):
+        return None
+    if isinstance(source, ListType) and isinstance(target, ListType) or source.kind == target.kind == "struct":
+        found = resolver.text("nested_cast", expr, target, (value,), (source, target))
+        return found if expr.op == "try_cast" or found.op == CONSTANT else checked(resolver, expr, found, value)
+    if source == Time and target == Interval:
+        return resolver.step(Expr("interval", (lit(0), lit(0), Expr("reinterpret", expr.args, (Int,)))))
+    if source == Interval and target == Time:
+        return resolver.step(moved(lit("00:00", Time), Time, expr.args[0]))
+    return None
+
+
+def _retyped(value: Step, type: Type) -> Step:
+    return Step(value.op, type, value.args, value.extra, value.source)
+
+
+def reinterpret(resolver: Resolver, expr: Expr, value: Step) -> Step:
+    """The same words, read as another type."""
+    return _retyped(value, expr.params[0])
+
+
+# ---------------------------------------------------------------------- zones
+
+
+def zoned(wanted: Type, result: Type) -> Callable[..., Step]:
+    """A function of a moment, or of what a clock shows, and a time zone, which is a constant or a text."""
+
+    def typed(resolver: Resolver, expr: Expr, value: Step) -> Step:
+        if value.type not in (wanted, Untyped):
+            raise resolver.wrong(expr, f"{expr.op} needs a {wanted}", value)
+        return resolver.text(expr.op, expr, result, (value,), (zone_named(expr.params[0]),))
+
+    return typed
+
+
+# ---------------------------------------------------------------------- intervals
+
+
+def interval(resolver: Resolver, expr: Expr, *parts: Step) -> Step:
+    """An interval of its months, days and microseconds."""
+    for part in parts:
+        if part.type not in (Int, Untyped):
+            raise resolver.wrong(expr, "an interval has whole months, days and microseconds", *parts)
+    found = resolver.text("interval", expr, Interval, parts)
+    return found if found.op == CONSTANT else checked(resolver, expr, found, *parts)
+
+
+def part(resolver: Resolver, expr: Expr, value: Step) -> Step:
+    """The months, days or microseconds of an interval."""
+    if value.type not in (Interval, Untyped):
+        raise resolver.wrong(expr, f"{expr.op} needs an interval", value)
+    return resolver.text(expr.op, expr, Int, (value,))
+
+
+def interval_times(resolver: Resolver, expr: Expr, value: Step, factor: Step) -> Step:
+    """An interval times a float, or divided by one; by zero it is NULL."""
+    found = resolver.text("interval_times", expr, Interval, (value, factor), (expr.op == "interval_over",))
+    return found
+
+
+# ---------------------------------------------------------------------- lists and structs
+
+
+def _items(resolver: Resolver, expr: Expr, steps: list[Step], result: Type) -> Step:
+    """A list or a struct of the values of some steps."""
+    items = []
+    for step in steps:
+        if step.op == CONSTANT and step.extra == NULL:
+            items.append(Step(CONSTANT, String, (), MISSING + END, expr))
+            continue
+        item = resolver.text("item", expr, String, (step,), (step.type,))
+        items.append(Step(ops.COALESCE, String, (item, Step(CONSTANT, String, (), MISSING + END)), 0, expr))
+    if not items:
+        return Step(CONSTANT, result, (), "", expr)
+    from tektite.expr import functions
+
+    joined = functions.joined(resolver, expr, items)
+    return _retyped(joined, result) if joined.op != CONSTANT else Step(CONSTANT, result, (), joined.extra, expr)
+
+
+def listed(resolver: Resolver, expr: Expr, *values: Step) -> Step:
+    """A list of values."""
+    if not values:
+        return Step(CONSTANT, ListType("list", Untyped), (), "", expr)
+    steps = resolver.common(expr, values)
+    return _items(resolver, expr, steps, ListType("list", steps[0].type))
+
+
+def structured(resolver: Resolver, expr: Expr, *values: Step) -> Step:
+    """A struct of values, with the names that are given."""
+    steps = [word(NULL, String) if value.type == Untyped else value for value in values]
+    fields = tuple((name, step.type) for name, step in zip(expr.params, steps, strict=True))
+    return _items(resolver, expr, steps, StructType("struct", fields))
+
+
+def _list_type(resolver: Resolver, expr: Expr, value: Step) -> ListType:
+    if value.type == Untyped:
+        return ListType("list", Untyped)
+    if not isinstance(value.type, ListType):
+        raise resolver.wrong(expr, f"{expr.op} needs a list", value)
+    return value.type
+
+
+def _like_element(resolver: Resolver, expr: Expr, lists: Step, value: Step) -> tuple[Step, Step, Type]:
+    """A list and a value, with the type that fits the elements and the value."""
+    element = _list_type(resolver, expr, lists).element
+    if element == Untyped:
+        element = value.type
+    if value.type != element:
+        if value.op == CONSTANT or not number(value.type):
+            value = resolver.coerce(value, element, expr)
+        else:
+            element = resolver.common(expr, (word(0, element), value))[0].type
+            value = resolver.coerce(value, element, expr)
+    wanted = ListType("list", element)
+    if lists.type != wanted:
+        from tektite.expr import functions
+
+        lists = functions.cast(resolver, Expr("cast", expr.args[:1], (wanted,)), lists)
+    return lists, value, element
+
+
+def length(resolver: Resolver, expr: Expr, value: Step) -> Step:
+    _list_type(resolver, expr, value)
+    return resolver.text("list_length", expr, Int, (value,))
+
+
+def element(resolver: Resolver, expr: Expr, value: Step, index: Step) -> Step:
+    """An element by its place, from 1, or from the end if it is negative; NULL if there is none."""
+    type = _list_type(resolver, expr, value).element
+    if index.type not in (Int, Untyped):
+        raise resolver.wrong(expr, "a place in a list is an Int", value, index)
+    return resolver.text("list_element", expr, Int if type == Untyped else type, (value, index), (type,))
+
+
+def sliced(resolver: Resolver, expr: Expr, value: Step, low: Step, high: Step) -> Step:
+    type = _list_type(resolver, expr, value)
+    for place in (low, high):
+        if place.type not in (Int, Untyped):
+            raise resolver.wrong(expr, "a place in a list is an Int", value, low, high)
+    return resolver.text("list_slice", expr, type, (value, low, high))
+
+
+def searched(resolver: Resolver, expr: Expr, lists: Step, value: Step) -> Step:
+    """list_contains and list_position."""
+    lists, value, type = _like_element(resolver, expr, lists, value)
+    return resolver.text(expr.op, expr, Bool if expr.op == "list_contains" else Int, (lists, value), (type,))
+
+
+def ordered(resolver: Resolver, expr: Expr, value: Step) -> Step:
+    """The list in another order, or with each element once."""
+    return resolver.text("list_order", expr, _list_type(resolver, expr, value), (value,), expr.params)
+
+
+def joined(resolver: Resolver, expr: Expr, value: Step, separator: Step) -> Step:
+    """The elements as one text."""
+    type = _list_type(resolver, expr, value).element
+    return resolver.text("list_join", expr, String, (value, separator), (type,))
+
+
+def list_concat(resolver: Resolver, expr: Expr, *lists: Step) -> Step:
+    """Lists one after the other."""
+    steps = resolver.common(expr, lists)
+    _list_type(resolver, expr, steps[0])
+    from tektite.expr import functions
+
+    found = functions.joined(resolver, expr, [_retyped(step, String) for step in steps])
+    return _retyped(found, steps[0].type)
+
+
+def field(resolver: Resolver, expr: Expr, value: Step) -> Step:
+    """A field of a struct, by name or by its place from 1."""
+    if not isinstance(value.type, StructType):
+        raise resolver.wrong(expr, "only a struct has fields", value)
+    name = expr.params[0]
+    place = name - 1 if isinstance(name, int) else value.type.field(name)
+    if place is None or not 0 <= place < len(value.type.fields):
+        names = ", ".join(known for known, _ in value.type.fields)
+        raise IncorrectError(f"{expr}: there is no field {name!r}; the fields are: {names}")
+    type = value.type.fields[place][1]
+    return resolver.text("struct_field", expr, type, (value,), (place, len(value.type.fields), type))
+
+
+# ---------------------------------------------------------------------- JSON
+
+
+def of_json(result: Type, *others: Type) -> Callable[..., Step]:
+    """A function of a JSON value, or of a text that says one."""
+
+    def typed(resolver: Resolver, expr: Expr, value: Step, *more: Step) -> Step:
+        if value.type not in (Json, String, Untyped):
+            raise resolver.wrong(expr, f"{expr.op} needs JSON", value, *more)
+        return resolver.text(expr.op, expr, result, (value, *more))
+
+    return typed
+
+
+def to_json(resolver: Resolver, expr: Expr, value: Step) -> Step:
+    """A value as JSON."""
+    if value.type == Untyped:
+        return word(NULL, Json)
+    if value.type == Json:
+        return value
+    return resolver.text("to_json", expr, Json, (value,), (value.type,))
+
+
+def _parts(pairs: list[tuple[Expr, ...]], marks: str) -> Expr:
+    between: list[Any] = [marks[0]]
+    for at, pair in enumerate(pairs):
+        between += [","] * (at > 0)
+        if len(pair) == 2:
+            between += [Expr("json_quoted", (pair[0].cast(String),)), ":"]
+        between.append(Expr("coalesce", (Expr("to_json", (pair[-1],)).cast(String), lit("null"))))
+    return Expr("reinterpret", (concat(*between, marks[1]),), (Json,))
+
+
+def json_array(*values: Expr) -> Expr:
+    """A JSON array of values."""
+    return _parts([(value,) for value in values], "[]")
+
+
+def json_object(*values: Expr) -> Expr:
+    """A JSON object of keys and values, one after the other."""
+    return _parts(list(zip(values[::2], values[1::2], strict=True)), "{}")
+
+
+RULES: dict[str, Callable[..., Step]] = {
+    "reinterpret": reinterpret,
+    "in_zone": zoned(TimestampTz, Timestamp),
+    "from_zone": zoned(Timestamp, TimestampTz),
+    "zone_text": zoned(TimestampTz, String),
+    "interval": interval,
+    **dict.fromkeys(("interval_months", "interval_days", "interval_micros"), part),
+    **dict.fromkeys(("interval_times", "interval_over"), interval_times),
+    "list": listed,
+    "struct": structured,
+    "list_length": length,
+    "list_element": element,
+    "list_slice": sliced,
+    **dict.fromkeys(("list_contains", "list_position"), searched),
+    "list_order": ordered,
+    "list_join": joined,
+    "list_concat": list_concat,
+    "struct_field": field,
+    "text_split": lambda resolver, expr, *args: resolver.text("text_split", expr, ListType("list", String), args),
+    "to_json": to_json,
+    **dict.fromkeys(("json_extract", "json_extract_path"), of_json(Json)),
+    **dict.fromkeys(
+        ("json_extract_text", "json_extract_path_text", "json_type", "json_typeof", "json_text"), of_json(String)
+    ),
+    "json_length": of_json(Int),
+    "json_valid": of_json(Bool),
+    "json_items": of_json(ListType("list", Json)),
+    "json_pairs": of_json(ListType("list", json_texts.PAIR)),
+    "json_keys": of_json(ListType("list", String)),
+    "json_quoted": of_json(String),
+    "json_minified": of_json(Json),
+    "decimal_limb": lambda resolver, expr, value: resolver.text(
+        "decimal_limb", expr, Int, (value,), (value.type, *expr.params)
+    ),
+    "decimal_from_limbs": lambda resolver, expr, *parts: checked(
+        resolver, expr, resolver.text("decimal_from_limbs", expr, expr.params[0], parts, expr.params), *parts
+    ),
+    "list_item": lambda resolver, expr, value: Step(
+        ops.COALESCE,
+        String,
+        (resolver.text("item", expr, String, (value,), (value.type,)), Step(CONSTANT, String, (), MISSING + END)),
+        0,
+        expr,
+    ),
+}

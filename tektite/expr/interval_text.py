@@ -1,0 +1,126 @@
+"""Intervals and bytes as people write them."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from tektite.expr.literals import show_clock
+from tektite.values.python_values import month_day_nano
+
+MICROSECONDS = {"microsecond": 1, "millisecond": 1000, "second": 1_000_000, "minute": 60_000_000, "hour": 3_600_000_000}
+DAY = 86_400_000_000
+DAYS = {"day": 1, "week": 7}
+MONTHS = {"month": 1, "quarter": 3, "year": 12, "decade": 120, "century": 1200, "millennium": 12000}
+SHORT = {
+    "y": "year", "yr": "year", "mon": "month", "mons": "month", "w": "week", "d": "day", "h": "hour", "hr": "hour", "hrs": "hour",
+    "m": "minute", "min": "minute", "mins": "minute", "s": "second", "sec": "second", "secs": "second", "ms": "millisecond",
+    "us": "microsecond", "centuries": "century", "millennia": "millennium",
+}  # fmt: skip
+UNITS = (*MONTHS, *DAYS, *MICROSECONDS)
+_CLOCK = re.compile(r"(?<![\w.])([+-]?)(\d+):(\d\d)(?::(\d\d)(?:\.(\d{1,6}))?)?$")
+_PIECE = re.compile(r"([+-]?\d+)(?:\.(\d+))?\s*([A-Za-z]+)\s*")
+
+
+def unit_name(text: str) -> str | None:
+    """The unit that a word names, in the singular; None if it names none."""
+    word = text.lower()
+    if word in SHORT:
+        return SHORT[word]
+    return next((form for form in (word, word.removesuffix("s")) if form in UNITS), None)
+
+
+def interval_of(text: str) -> tuple[int, int, int] | None:
+    """The months, days and microseconds that a text such as '1 year 2 months' or '3 days 04:05:06' says; None if it says none.
+
+    >>> interval_of("1 year 2 mons 3 days -04:05:06.7"), interval_of("90 minutes ago"), interval_of("soon")
+    ((14, 3, -14706700000), (0, 0, -5400000000), None)
+    """
+    rest = text.strip()
+    if rest.lower().endswith(" ago"):
+        before = interval_of(rest[:-4])
+        return None if before is None else (-before[0], -before[1], -before[2])
+    months = days = micros = 0
+    if not rest:
+        return None
+    clock = _CLOCK.search(rest)
+    if clock:
+        sign, hours, minutes, seconds, fraction = clock.groups()
+        count = (int(hours) * 60 + int(minutes)) * 60 + int(seconds or 0)
+        micros = count * 1_000_000 + int((fraction or "0").ljust(6, "0"))
+        micros = -micros if sign == "-" else micros
+        rest = rest[: clock.start()].strip()
+    while rest:
+        piece = _PIECE.match(rest)
+        unit = unit_name(piece[3]) if piece else None
+        if piece is None or unit is None:
+            return None
+        if piece[2]:
+            if unit not in MICROSECONDS:
+                return None
+            micros += round(float(f"{piece[1]}.{piece[2]}") * MICROSECONDS[unit])
+        elif unit in MONTHS:
+            months += int(piece[1]) * MONTHS[unit]
+        elif unit in DAYS:
+            days += int(piece[1]) * DAYS[unit]
+        else:
+            micros += int(piece[1]) * MICROSECONDS[unit]
+        rest = rest[piece.end() :]
+    return months, days, micros
+
+
+def parse_interval(text: str) -> Any:
+    """The interval that a text says. Raises ValueError if it says none."""
+    found = interval_of(text)
+    if found is None:
+        raise ValueError(text)
+    months, days, micros = found
+    return month_day_nano([months, days, micros * 1000])
+
+
+def shown_interval(months: int, days: int, micros: int) -> str:
+    """An interval as DuckDB shows it.
+
+    >>> shown_interval(14, -3, 3_723_500_000), shown_interval(0, 0, 0), shown_interval(0, 1, -1_000_000)
+    ('1 year 2 months -3 days 01:02:03.5', '00:00:00', '1 day -00:00:01')
+    """
+    years, left = divmod(abs(months), 12)
+    sign = "-" if months < 0 else ""
+    parts = [f"{sign}{n} {unit}{'s' * (n != 1)}" for n, unit in ((years, "year"), (left, "month")) if n]
+    if days:
+        parts.append(f"{days} day{'s' * (abs(days) != 1)}")
+    if micros or not parts:
+        parts.append(("-" if micros < 0 else "") + show_clock(abs(micros)))
+    return " ".join(parts)
+
+
+def parse_bytes(text: str) -> bytes:
+    r"""Bytes as PostgreSQL writes them (\x00ff), or as DuckDB does (\x00\xFF, and characters that stand for themselves).
+
+    >>> parse_bytes(r"\x00ff"), parse_bytes(r"a\xFFb")
+    (b'\x00\xff', b'a\xffb')
+    """
+    if re.fullmatch(r"\\x(?:[0-9a-fA-F]{2})*", text) and text.count("\\") == 1:
+        return bytes.fromhex(text[2:])
+    found = bytearray()
+    at = 0
+    while at < len(text):
+        escape = re.compile(r"\\x([0-9a-fA-F]{2})").match(text, at)
+        if escape:
+            found.append(int(escape[1], 16))
+            at = escape.end()
+        elif text[at] == "\\" or not text[at].isascii():
+            raise ValueError(text)
+        else:
+            found.append(ord(text[at]))
+            at += 1
+    return bytes(found)
+
+
+def shown_bytes(data: bytes) -> str:
+    r"""Bytes as DuckDB shows them.
+
+    >>> print(shown_bytes(b"a\x00'"))
+    a\x00\x27
+    """
+    return "".join(chr(b) if 32 <= b < 127 and b not in b"\\'\"" else f"\\x{b:02X}" for b in data)

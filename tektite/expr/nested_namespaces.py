@@ -1,0 +1,98 @@
+"""`.list`, `.struct` and `.json`: functions of lists, structs and JSON."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tektite.errors import IncorrectError
+
+if TYPE_CHECKING:
+    from tektite.expr.ast import Expr
+
+
+def _made(op: str, *args: Any, params: tuple[Any, ...] = ()) -> Expr:
+    from tektite.expr.ast import Expr, lift
+
+    return Expr(op, tuple(map(lift, args)), params)
+
+
+class ListMethods:
+    """Functions of a list."""
+
+    def __init__(self, value: Any) -> None:
+        self._value: Expr = value
+
+    def __repr__(self) -> str:
+        return f"<the functions of {self._value} as a list>"
+
+    def len(self) -> Expr:
+        """How many elements it has."""
+        return _made("list_length", self._value)
+
+    def get(self, index: Expr | int) -> Expr:
+        """An element, counted from 0, or from the end if negative; NULL if there is none."""
+        if isinstance(index, int):
+            return _made("list_element", self._value, index + 1 if index >= 0 else index)
+        return _made("list_element", self._value, index + 1)
+
+    def contains(self, value: Any) -> Expr:
+        """Whether a value is among the elements."""
+        return _made("list_contains", self._value, value)
+
+    def head(self, n: Expr | int) -> Expr:
+        """The first `n` elements."""
+        return _made("list_slice", self._value, 1, n)
+
+    def sort(self, descending: bool = False) -> Expr:
+        """The elements in order, NULLs last."""
+        return _made("list_order", self._value, params=("descending" if descending else "ascending",))
+
+    def reverse(self) -> Expr:
+        """The elements in reverse order."""
+        return _made("list_order", self._value, params=("reverse",))
+
+    def unique(self) -> Expr:
+        """Each different element that is not NULL once, in order."""
+        return _made("list_order", self._value, params=("distinct",))
+
+    def concat(self, other: Any) -> Expr:
+        """The elements of this list, then those of another."""
+        return _made("list_concat", self._value, other)
+
+    def join(self, separator: Expr | str = ",") -> Expr:
+        """The elements that are not NULL as one text."""
+        return _made("list_join", self._value, separator)
+
+
+class StructMethods:
+    """Functions of a struct."""
+
+    def __init__(self, value: Any) -> None:
+        self._value: Expr = value
+
+    def __repr__(self) -> str:
+        return f"<the functions of {self._value} as a struct>"
+
+    def field(self, name: str) -> Expr:
+        """A field by its name."""
+        if not isinstance(name, str):
+            raise IncorrectError(f"{self._value}.struct.field(...) takes the name of a field, not {name!r}")
+        return _made("struct_field", self._value, params=(name,))
+
+
+class JsonMethods:
+    """Functions of JSON."""
+
+    def __init__(self, value: Any) -> None:
+        self._value: Expr = value
+
+    def __repr__(self) -> str:
+        return f"<the functions of {self._value} as JSON>"
+
+    def get(self, path: Expr | str | int) -> Expr:
+        """A part, by a key, a place from 0 or a path such as `$.a[0]`, as JSON."""
+        return _made("json_extract", self._value, path)
+
+    def text(self, path: Expr | str | int) -> Expr:
+        """A part as a text."""
+        return _made("json_extract_text", self._value, path)

@@ -1,0 +1,115 @@
+"""Moments and the clocks of time zones, over arrays of words.
+
+A clock that is set back shows some times twice: they mean the later moment. One that is set forward leaves some out: they mean
+what it would show without that. Both are as in PostgreSQL and DuckDB.
+"""
+
+from __future__ import annotations
+
+import re
+import zoneinfo
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tektite.errors import IncorrectError
+from tektite.expr.literals import DAY, show_word
+from tektite.values.types import Timestamp
+from tektite.values.words import NULL, Words
+
+_OFFSET = re.compile(r"(?:utc|gmt)?([+-])(\d{1,2})(?::?(\d{2}))?", re.IGNORECASE)
+
+
+@lru_cache(512)
+def zone_named(name: str) -> str:
+    """The zone that a name means, as the database of zones has it: any case will do, and offsets such as +02.
+
+    >>> zone_named("europe/berlin"), zone_named("utc"), zone_named("+05:30")
+    ('Europe/Berlin', 'UTC', '+05:30')
+    """
+    text = name.strip()
+    if text.lower() in ("utc", "z", "zulu", "gmt", "default"):
+        return "UTC"
+    offset = _OFFSET.fullmatch(text)
+    if offset is not None and int(offset[2]) <= 15:
+        return f"{offset[1]}{int(offset[2]):02}:{offset[3] or '00'}"
+    known = zoneinfo.available_timezones()
+    if text in known:
+        return text
+    same = [zone for zone in known if zone.lower() == text.lower()]
+    if same:
+        return same[0]
+    raise IncorrectError(
+        f"there is no time zone {name!r}: name one of the zone database, such as 'Europe/Berlin', or an offset"
+    )
+
+
+def offsets(moments: Words, zone: str) -> Words:
+    """How far the clocks of a zone are ahead of UTC at some moments, in microseconds."""
+    fixed = _OFFSET.fullmatch(zone)
+    if fixed is not None:
+        ahead = (int(fixed[2]) * 60 + int(fixed[3] or 0)) * 60_000_000
+        return np.full(len(moments), -ahead if fixed[1] == "-" else ahead)
+    if zone == "UTC":
+        return np.zeros_like(moments)
+    array: Any = pa.array(moments, pa.timestamp("us", zone))
+    local: Words = pc.local_timestamp(array).view(pa.int64()).to_numpy()
+    return local - moments
+
+
+def _in_range(compute: Callable[[Words, str], Any]) -> Callable[[Words, str], Any]:
+    """Applies a function to words that are not NULL."""
+
+    def computed(given: Words, zone: str) -> Any:
+        missing = given == NULL
+        return np.where(missing, NULL, compute(np.where(missing, 0, given), zone))
+
+    return computed
+
+
+def _clock(moments: Words, zone: str) -> Words:
+    return moments + offsets(moments, zone)
+
+
+def _moment(clocks: Words, zone: str) -> Words:
+    before, after = offsets(clocks - DAY, zone), offsets(clocks + DAY, zone)
+    early, late = clocks - before, clocks - after
+    # a time that is shown twice, or once: the candidate that the clock agrees with; the later one if both do
+    agrees_late = offsets(late, zone) == after
+    agrees_early = offsets(early, zone) == before
+    both = np.maximum(early, late)
+    found: Words = np.where(agrees_late & agrees_early, both, np.where(agrees_late, late, early))
+    return found
+
+
+def _text(moments: Words, zone: str) -> Any:
+    """What the clocks of a zone show, and how far ahead of UTC they are."""
+    texts: list[str | None] = []
+    for moment, ahead in zip(
+        moments.tolist(), offsets(np.where(moments == NULL, 0, moments), zone).tolist(), strict=True
+    ):
+        texts.append(None if moment == NULL else show_word(moment + ahead, Timestamp) + shown_offset(ahead))
+    return pa.array(texts, pa.string())
+
+
+def shown_offset(microseconds: int) -> str:
+    """An offset as PostgreSQL shows it.
+
+    >>> shown_offset(0), shown_offset(-19_800_000_000)
+    ('+00', '-05:30')
+    """
+    minutes, seconds = divmod(abs(microseconds) // 1_000_000, 60)
+    text = f"{'-' if microseconds < 0 else '+'}{minutes // 60:02}"
+    text += f":{minutes % 60:02}" if minutes % 60 or seconds else ""
+    return text + (f":{seconds:02}" if seconds else "")
+
+
+FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "in_zone": _in_range(_clock),
+    "from_zone": _in_range(_moment),
+    "zone_text": _text,
+}
