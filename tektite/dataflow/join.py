@@ -17,7 +17,7 @@ from tektite.dataflow.node import Node
 from tektite.errors import IncorrectError
 from tektite.kernels.operators.join import JOIN_STATE
 from tektite.kernels.operators.join import join as join_kernel
-from tektite.kernels.seek.route import partition_moments
+from tektite.kernels.seek.moments import partition_moments
 from tektite.trace.addresses import addresses
 from tektite.trace.batch import Batch
 from tektite.trace.chunk import Chunk

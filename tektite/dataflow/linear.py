@@ -16,7 +16,7 @@ from tektite.errors import FunctionError, IncorrectError, TektiteError
 from tektite.expr.program import FailingRowError
 from tektite.kernels.operators.accumulate import COUNT_PRESENT, SUM_INT, accumulate, explode
 from tektite.kernels.operators.groups import NOT_WORTH_IT, accumulate_groups
-from tektite.kernels.seek.route import scale
+from tektite.kernels.seek.shift import scale
 from tektite.trace.chunk import Chunk, column_spec
 from tektite.values.types import Float, Type
 from tektite.values.words import Words

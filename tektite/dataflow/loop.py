@@ -12,7 +12,7 @@ import numpy as np
 from tektite.dataflow.arrange import Buffer, consolidate, exchange_by
 from tektite.dataflow.graph import Moment, Outbox, Scope
 from tektite.dataflow.node import Node
-from tektite.kernels.seek.route import shift
+from tektite.kernels.seek.shift import shift
 from tektite.trace.chunk import Chunk, column_spec
 
 

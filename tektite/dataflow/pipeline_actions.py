@@ -22,7 +22,7 @@ from tektite.kernels.operators.intersect import intersect
 from tektite.kernels.operators.join import JOIN_STATE
 from tektite.kernels.operators.join import join as join_kernel
 from tektite.kernels.seek.candidates import find_candidates, numbered_keys
-from tektite.kernels.seek.route import scale
+from tektite.kernels.seek.shift import scale
 from tektite.trace.batch import Batch
 from tektite.trace.chunk import Chunk
 from tektite.trace.spine import Version

@@ -23,7 +23,7 @@ from tektite.errors import FaultError, IncorrectError, TektiteError
 from tektite.kernels.operators import aggregate as aggregate_kernel
 from tektite.kernels.operators import reduce as reduce_kernel
 from tektite.kernels.operators.collect import collect, settle
-from tektite.kernels.seek.route import partition_moments
+from tektite.kernels.seek.moments import partition_moments
 from tektite.trace.addresses import addresses
 from tektite.trace.batch import Batch
 from tektite.trace.batch_memory import FEW_ROWS

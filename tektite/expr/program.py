@@ -27,7 +27,8 @@ from tektite.expr.steps import CONSTANT, FALLIBLE, INPUT, READS_TEXTS, Step, Tex
 from tektite.expr.text import Memo, TextDictionary, Words, memo_for, set_table
 from tektite.expr.typing import Columns, resolve
 from tektite.kernels.expr import steps as ops
-from tektite.kernels.expr.interpreter import COLUMN, FAILED, OWNS, REGISTER, SHARES, STEP, WORD, run_program
+from tektite.kernels.expr.interpreter import FAILED, OWNS, SHARES, run_program
+from tektite.kernels.expr.program import COLUMN, REGISTER, STEP, WORD
 from tektite.kernels.layout.rows import copy_out, head_of_array
 from tektite.values import composites
 from tektite.values.types import Bool, String, Type

@@ -25,7 +25,7 @@ import numpy as np
 import pyarrow as pa
 
 from tektite.errors import IncorrectError, NotFoundError, UnsupportedError
-from tektite.kernels.text import strings
+from tektite.kernels.text import collection, strings
 from tektite.values.text_space import AT_ONCE, START, TAIL_BYTES, Mark, TextSpace, TextTable, copied_texts, make_room
 from tektite.values.words import NULL, Words, arrow_buffer, validity_buffer
 
@@ -240,7 +240,7 @@ class Dictionary:
         """Which of some ids have a text here: an array of truth values."""
         known = np.empty(len(ids), np.int64)
         state, _table = self._reading()
-        strings.known_ids(state, np.ascontiguousarray(ids), known)
+        collection.known_ids(state, np.ascontiguousarray(ids), known)
         return known.astype(bool)
 
     # ------------------------------------------------------------------ collection
@@ -267,13 +267,13 @@ class Dictionary:
     def mark_words(self, words: Words) -> None:
         """Texts whose ids are in a contiguous array are in use."""
         flat = words.reshape(-1)
-        self._mark(lambda state: strings.mark_words(state, flat))
+        self._mark(lambda state: collection.mark_words(state, flat))
 
     def mark_rows(self, head: int, place: int = 0) -> int:
         """Texts whose ids are in the rows at address `head` are in use. Looks at some of the rows, from `place` on; the place
         to go on from, or -1.
         """
-        return int(self._mark(lambda state: strings.mark_rows(state, head, place, AT_ONCE)))
+        return int(self._mark(lambda state: collection.mark_rows(state, head, place, AT_ONCE)))
 
     def _mark(self, mark: Callable[[Words], Any]) -> Any:
         """Mark texts without the lock. A table that is replaced meanwhile may have lost marks, so that they are made again."""
@@ -305,7 +305,7 @@ class Dictionary:
             moved, place = new.end.position, boundary
             while True:
                 with self._lock:
-                    place = int(strings.copy_tail(state, place, TAIL_BYTES, new.state))
+                    place = int(collection.copy_tail(state, place, TAIL_BYTES, new.state))
                     left = space.end.position - place
                     if not left:
                         removed = space.end.texts - new.end.texts

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tektite.kernels.text import strings
+from tektite.kernels.text import collection, strings
 from tektite.values.words import Words
 
 _FIRST_SLOTS = 64
@@ -115,7 +115,7 @@ def copied_texts(
     """
     slots, at, found = len(table) // 2, heap.ctypes.data, np.zeros(2, np.int64)
     for start in range(0, slots, AT_ONCE):
-        strings.measure_slots(old, at, table, start, min(start + AT_ONCE, slots), found)
+        collection.measure_slots(old, at, table, start, min(start + AT_ONCE, slots), found)
         yield
     new.state[strings.ERA] = old[strings.ERA] - eras
     boundary = int(old[strings.BOUNDARY])
@@ -128,7 +128,7 @@ def copied_texts(
         size *= 2
     new.set_table(size, START)
     for start in range(0, slots, AT_ONCE):
-        strings.copy_slots(old, at, table, start, min(start + AT_ONCE, slots), eras, new.state)
+        collection.copy_slots(old, at, table, start, min(start + AT_ONCE, slots), eras, new.state)
         yield
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from tektite.kernels.compile import kernel
+from tektite.kernels.layout.columns import copy_words, fill_words, writer_of
 from tektite.kernels.layout.memory import load, read, store
 from tektite.kernels.layout.pages import address_of
-from tektite.kernels.layout.rows import copy_words, fill_words, writer_of
 from tektite.kernels.layout.scratch import keep, scratch
 
 write_measured = writer_of(load, measured=True)

@@ -7,7 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tektite.kernels.seek.route import partition_moments, route, scale, shift, split_epoch
+from tektite.kernels.seek.moments import partition_moments
+from tektite.kernels.seek.route import route, split_epoch
+from tektite.kernels.seek.shift import scale, shift
 from tests.support.kernel_rows import Row, Rows, read
 
 ROWS = st.lists(st.tuples(st.integers(-3, 3), st.integers(-(2**63), 2**63 - 1), *[st.integers(0, 2)] * 4), max_size=60)

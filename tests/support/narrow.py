@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tektite.kernels.layout.rows import NARROW_FROM
+from tektite.kernels.layout.columns import NARROW_FROM
 
 WIDTHS = {1: np.int8, 2: np.int16, 4: np.int32, 8: np.int64}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tektite.kernels.compile import kernel
-from tektite.kernels.expr.steps import step
+from tektite.kernels.expr.dispatch import step
 from tektite.kernels.layout.pages import address_of
 
 

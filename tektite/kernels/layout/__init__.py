@@ -1,6 +1,7 @@
 """The layout of updates in memory: heads, columns, raw loads and stores.
 
 codes        words of a column as short codes, for sorting
+columns      stored columns: how narrow they may be, and writing words to them
 input_heads  heads over updates as they arrive at an input, without copies
 memory       raw loads and stores, and bit casts between words and floats
 pages        huge pages and prefetching

@@ -8,12 +8,11 @@ from __future__ import annotations
 import numpy as np
 
 from tektite.kernels.compile import inner
-from tektite.kernels.layout.memory import read
-from tektite.kernels.layout.rows import NARROW_FROM, address, count, fitting_step, range_of, step_of
+from tektite.kernels.layout.columns import NARROW_FROM, fitting_step, range_of
+from tektite.kernels.layout.memory import GREATEST, read
+from tektite.kernels.layout.rows import address, count, step_of
 from tektite.kernels.sort.radix import bit_length
-
-_NULL = -(2**63)
-_MAX = 2**63 - 1
+from tektite.values.words import NULL
 
 
 @inner
@@ -24,8 +23,8 @@ def column_ranges(table, nd, keys, columns, lo, low, bits, nullable):
     64 bits otherwise. Epochs (column `nd`) count as at least `lo`.
     """
     for j in range(columns):
-        least = _MAX
-        most = _NULL
+        least = GREATEST
+        most = NULL
         for c in range(len(table)):
             head = table[c]
             here = count(head)
@@ -38,8 +37,8 @@ def column_ranges(table, nd, keys, columns, lo, low, bits, nullable):
             least = max(least, lo)
             most = max(most, lo)
         nullable[j] = 0
-        if least == _NULL and most != _NULL and j < keys:
-            least = _MAX
+        if least == NULL and most != NULL and j < keys:
+            least = GREATEST
             for c in range(len(table)):
                 head = table[c]
                 here = count(head)
@@ -48,7 +47,7 @@ def column_ranges(table, nd, keys, columns, lo, low, bits, nullable):
                     here = min(here, 1)
                 for i in range(here):
                     word = read(at, step_of(head, j), i)
-                    least = min(least, _MAX if word == _NULL else word)
+                    least = min(least, GREATEST if word == NULL else word)
             if j == nd:
                 least = max(least, lo)
             least -= 1
@@ -76,7 +75,7 @@ def low_bits(bits):
 def encode(word, low, nullable, floor):
     """The code of a word, which counts as at least `floor`."""
     word = max(word, floor)
-    if nullable and word == _NULL:
+    if nullable and word == NULL:
         return np.uint64(0)
     return np.uint64(word - low)
 
@@ -85,5 +84,5 @@ def encode(word, low, nullable, floor):
 def decode(code, low, nullable):
     """The word of a code."""
     if nullable and code == np.uint64(0):
-        return np.int64(_NULL)
+        return np.int64(NULL)
     return np.int64(code) + low

@@ -14,6 +14,10 @@ from typing import Any
 
 from tektite.kernels.toolchain import intrinsic, ir, types
 
+LEAST = -(2**63)
+GREATEST = 2**63 - 1
+"""The least and the greatest word."""
+
 
 @intrinsic
 def load(typing_context: Any, address: Any, index: Any) -> Any:

@@ -9,11 +9,11 @@ from __future__ import annotations
 import numpy as np
 
 from tektite.kernels.compile import inner
+from tektite.kernels.layout.columns import all_same
 from tektite.kernels.layout.memory import load
 from tektite.kernels.layout.pages import address_of, empty_words
 from tektite.kernels.layout.rows import fitting_columns, new_head, set_constant, set_stored
 from tektite.kernels.layout.scratch import keep
-from tektite.kernels.seek.keys import all_same
 
 # Records that are sorted by insertion.
 _FEW = 12

@@ -22,17 +22,10 @@ from __future__ import annotations
 import numpy as np
 
 from tektite.kernels.compile import inner, kernel
-from tektite.kernels.layout.memory import load, store
+from tektite.kernels.layout.columns import column_bytes, copy_words, empty_columns
+from tektite.kernels.layout.memory import GREATEST, load, store
 from tektite.kernels.layout.pages import address_of, empty_words
-from tektite.kernels.layout.rows import (
-    column_bytes,
-    copy_words,
-    count,
-    empty_columns,
-    new_head,
-    set_constant,
-    set_stored,
-)
+from tektite.kernels.layout.rows import count, new_head, set_constant, set_stored
 from tektite.kernels.layout.scratch import keep, scratch
 from tektite.kernels.merge.order import plan, plan_pairs, plan_run, sort_groups, whole_groups
 from tektite.kernels.merge.state import (
@@ -79,11 +72,10 @@ from tektite.kernels.merge.write import (
 )
 from tektite.kernels.operators.sums import overflow_head
 
-_MOST = 2**63 - 1
 # Rows that are merged at a time. A plan of equal rows may have one more.
 _BLOCK = 1024
 # An argument that is not a literal: for those Numba would compile a function once more.
-_ALL = np.int64(_MOST)
+_ALL = np.int64(GREATEST)
 
 
 @inner

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tektite.kernels.compile import inner
+from tektite.kernels.compile import inlined, inner
 from tektite.kernels.layout.memory import load, read, store
 from tektite.kernels.merge.state import (
     ADDRESS_A,
@@ -28,11 +28,10 @@ from tektite.kernels.merge.state import (
     column_field,
     compare,
 )
+from tektite.kernels.sort.numbers import number_sort_of
 
 # An argument that is not a literal: for those Numba would compile a function once more.
 _FIRST = np.int64(0)
-# Groups up to this long are sorted by insertion.
-_SHORT = 16
 
 
 @inner
@@ -65,6 +64,16 @@ def _compared_column(state, number):
     )  # fmt: skip
 
 
+@inlined
+def _list_row(sources, pairs, n, paired, i, k, from_a):
+    """Make row i of the first input number n of a plan, if `from_a` is 1, else row k of the second. Write (n, k) where the next
+    pair goes, in case they are one.
+    """
+    store(sources, n, ~k ^ ((~k ^ i) & -from_a))
+    store(pairs, 2 * paired, n)
+    store(pairs, 2 * paired + 1, k)
+
+
 @inner
 def plan_pairs(state, sources, pairs, size):
     """Write a plan of the next n rows, n up to `size`, to `sources`, for inputs of which neither holds two equal rows. Of two
@@ -86,9 +95,7 @@ def plan_pairs(state, sources, pairs, size):
             y = max(read(b0, sb0, k), floor0)
             from_a = np.int64(x <= y)
             from_b = np.int64(y <= x)
-            store(sources, n, ~k ^ ((~k ^ i) & -from_a))
-            store(pairs, 2 * paired, n)
-            store(pairs, 2 * paired + 1, k)
+            _list_row(sources, pairs, n, paired, i, k, from_a)
             paired += from_a & from_b
             n += 1
             i += from_a
@@ -107,9 +114,7 @@ def plan_pairs(state, sources, pairs, size):
                 order = compare(state, i, ~k, np.int64(2), compared)
                 from_a = np.int64(order <= 0)
                 from_b = np.int64(order >= 0)
-            store(sources, n, ~k ^ ((~k ^ i) & -from_a))
-            store(pairs, 2 * paired, n)
-            store(pairs, 2 * paired + 1, k)
+            _list_row(sources, pairs, n, paired, i, k, from_a)
             paired += from_a & from_b
             n += 1
             i += from_a
@@ -230,6 +235,16 @@ def whole_groups(state, sources, n):
 
 
 @inner
+def _is_after(sought, x, y):
+    """Whether input row x comes after y in the compared columns from a first one to a last one."""
+    state, first, last = sought
+    return compare(state, x, y, first, last) > 0
+
+
+_sort_rows = number_sort_of(_is_after)
+
+
+@inner
 def sort_groups(state, sources, n):
     """Sort each group of equal data by its clamped times."""
     data = load(state, COMPARED_DATA)
@@ -239,52 +254,5 @@ def sort_groups(state, sources, n):
         stop = start + 1
         while stop < n and compare(state, load(sources, start), load(sources, stop), _FIRST, data) == 0:
             stop += 1
-        if stop - start > _SHORT:
-            _merge_sort(state, sources, start, stop, data, compared)
-        else:
-            _insertion_sort(state, sources, start, stop, data, compared)
+        _sort_rows(sources + 8 * start, stop - start, (state, data, compared))
         start = stop
-
-
-@inner
-def _insertion_sort(state, sources, start, stop, first, compared):
-    for r in range(start + 1, stop):
-        source = load(sources, r)
-        place = r
-        while place > start and compare(state, load(sources, place - 1), source, first, compared) > 0:
-            store(sources, place, load(sources, place - 1))
-            place -= 1
-        store(sources, place, source)
-
-
-@inner
-def _merge_sort(state, sources, start, stop, first, compared):
-    """Bottom up, from runs sorted by insertion; runs already in order are not touched."""
-    for r in range(start, stop, _SHORT):
-        _insertion_sort(state, sources, r, min(r + _SHORT, stop), first, compared)
-    spare = np.empty(stop - start, np.int64)
-    width = _SHORT
-    while width < stop - start:
-        for left in range(start, stop - width, 2 * width):
-            middle = left + width
-            right = min(middle + width, stop)
-            if compare(state, load(sources, middle - 1), load(sources, middle), first, compared) <= 0:
-                continue
-            for r in range(left, middle):
-                spare[r - left] = load(sources, r)
-            x = 0
-            y = middle
-            place = left
-            while x < width and y < right:
-                if compare(state, load(sources, y), spare[x], first, compared) < 0:
-                    store(sources, place, load(sources, y))
-                    y += 1
-                else:
-                    store(sources, place, spare[x])
-                    x += 1
-                place += 1
-            while x < width:
-                store(sources, place, spare[x])
-                x += 1
-                place += 1
-        width *= 2

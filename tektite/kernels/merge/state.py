@@ -9,8 +9,9 @@ The inputs are `a` and `b`; rows have `nd` data, `nt` time and `nf` diff columns
 from __future__ import annotations
 
 from tektite.kernels.compile import inner
-from tektite.kernels.layout.memory import load, read, store
-from tektite.kernels.layout.rows import NARROW_FROM, address, count, fitting_step, step_of
+from tektite.kernels.layout.columns import NARROW_FROM, fitting_step
+from tektite.kernels.layout.memory import GREATEST, LEAST, load, read, store
+from tektite.kernels.layout.rows import address, count, step_of
 
 RUNNING = 0
 DONE = 1
@@ -56,9 +57,6 @@ PER_COLUMN = 14
 # ... and at last the numbers of the columns to compare.
 
 NEEDED = -1
-
-LEAST = -(2**63)
-_MOST = 2**63 - 1
 
 
 @inner
@@ -140,8 +138,8 @@ def prepare(state, a, b, nd, nt, nf, frontier, latest_a, latest_b):
             floor = frontier[0, j - nd]
             for f in range(1, frontier.shape[0]):
                 floor = min(floor, frontier[f, j - nd])
-        _set_side(state, j, ADDRESS_A, a, floor, latest_a if j == nd else _MOST)
-        _set_side(state, j, ADDRESS_B, b, floor, latest_b if j == nd else _MOST)
+        _set_side(state, j, ADDRESS_A, a, floor, latest_a if j == nd else GREATEST)
+        _set_side(state, j, ADDRESS_B, b, floor, latest_b if j == nd else GREATEST)
         if is_time:
             varies_a = step_of(a, j) != 0
             varies_b = step_of(b, j) != 0

@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 
 from tektite.kernels.compile import inner
-from tektite.kernels.layout.memory import load, load4, read, store
-from tektite.kernels.layout.rows import copy_words, fill_words, fitting_step, put, writer_of
+from tektite.kernels.layout.columns import copy_words, fill_words, fitting_step, put, writer_of
+from tektite.kernels.layout.memory import LEAST, load, load4, read, store
 from tektite.kernels.merge.state import (
     ABOVE,
     ADDRESS_A,
@@ -22,7 +22,6 @@ from tektite.kernels.merge.state import (
     FIELDS,
     FLOOR,
     KEYS,
-    LEAST,
     LIVE,
     OVERFLOWN,
     PER_COLUMN,

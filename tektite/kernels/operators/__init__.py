@@ -4,6 +4,7 @@ accumulate     turns rows into keys whose diff columns are summed by linear aggr
 aggregate      linear aggregates: sums, and the values computed from them
 chain          the output of a key at many epochs, in one pass over its rows
 collect        a reduce by a Python function: finds its groups, and emits its results
+combinations   what an intersection writes for a word: a record for each combination of rows
 emit           writes the differences between a key's old and new values
 epochs         the epochs at which a grouping kernel evaluates a key
 extenders      the extenders of an intersection, and the filter of words
@@ -13,6 +14,7 @@ join           all pairs of rows with equal keys, in bounded chunks
 limbs          exact sums of floats, as integers in limbs
 pairs          writes pairs of rows of two sides, column by column
 range_filter   rows on one side of a bound of their key, when bounds move
+rectangles     finds the pairs of rows that a join writes, as rectangles
 reduce         one moment of a reduce on one shard
 reduce_blocks  the paths of a reduce that evaluate a block of keys at one epoch
 reduce_keys    the path of a reduce that evaluates each key at each of its epochs

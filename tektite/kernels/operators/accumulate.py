@@ -14,24 +14,24 @@ from __future__ import annotations
 import numpy as np
 
 from tektite.kernels.compile import inner, kernel
-from tektite.kernels.layout.memory import load, read, store
+from tektite.kernels.layout.columns import copy_words
+from tektite.kernels.layout.memory import GREATEST, load, read, store
 from tektite.kernels.layout.pages import address_of, empty_words
-from tektite.kernels.layout.rows import address, copy_column, copy_words, count, new_head, set_stored, step_of, value
+from tektite.kernels.layout.rows import address, copy_column, count, new_head, set_stored, step_of, value
 from tektite.kernels.operators.limbs import LIMBS, limbs_of
+from tektite.values.words import NULL
 
 COUNT_PRESENT = 1
 SUM_INT = 2
 
-_NULL = -(2**63)
 _LOW = 0xFFFFFFFF
 _FEW = 2**30
-_MAX = 2**63 - 1
 
 
 @inner
 def halves(value):
     """The low and the high limb of an integer: both have its sign. NULL is zero."""
-    if value == _NULL:
+    if value == NULL:
         return 0, 0
     if value < 0:
         return -(-value & _LOW), -(-value >> 32)
@@ -43,7 +43,20 @@ def too_large(limb, m):
     """Whether a limb (below 2**32 in size) times a multiplicity may not fit a word."""
     if -_FEW <= m <= _FEW or limb == 0:
         return False
-    return m < -_MAX or (m if m >= 0 else -m) > _MAX // (limb if limb >= 0 else -limb)
+    return m < -GREATEST or (m if m >= 0 else -m) > GREATEST // (limb if limb >= 0 else -limb)
+
+
+@inner
+def accumulated_head(rows, times, spec):
+    """A head for rows with accumulators, and the numbers of key columns, of pairs and of diff columns that `spec` says (see
+    `accumulate`).
+    """
+    keys = spec[0]
+    pairs = (len(spec) - 1 - keys) // 2
+    diffs = 1
+    for p in range(pairs):
+        diffs += 2 if spec[1 + keys + 2 * p] == SUM_INT else 1
+    return new_head(rows, keys + times + diffs), keys, pairs, diffs
 
 
 @kernel("Tuple((int64[::1], int64[::1]))(int64, int64, int64, int64[::1])")
@@ -52,12 +65,7 @@ def accumulate(source, data, times, spec):
     columns, the times, the multiplicity, and the diff columns of each pair. The row count is -1 on overflow.
     """
     rows = count(source)
-    keys = spec[0]
-    pairs = (len(spec) - 1 - keys) // 2
-    diffs = 1
-    for p in range(pairs):
-        diffs += 2 if spec[1 + keys + 2 * p] == SUM_INT else 1
-    head = new_head(rows, keys + times + diffs)
+    head, keys, pairs, diffs = accumulated_head(rows, times, spec)
     for j in range(keys):
         copy_column(source, spec[1 + j], head, j)
     for j in range(times):
@@ -78,11 +86,11 @@ def accumulate(source, data, times, spec):
         v_step = step_of(source, column)
         out = at + 8 * used * rows
         if kind == COUNT_PRESENT:
-            if v_step == 0 and load(v_at, 0) != _NULL:
+            if v_step == 0 and load(v_at, 0) != NULL:
                 copy_column(source, multiplicity, head, target)
             else:
                 for i in range(rows):
-                    present = read(v_at, v_step, i) != _NULL
+                    present = read(v_at, v_step, i) != NULL
                     store(out, i, read(m_at, m_step, i) if present else 0)
                 set_stored(head, target, out)
             used += 1
@@ -128,7 +136,7 @@ def explode(accumulated, keys, times, source, columns):
     for f in range(len(columns)):
         for i in range(rows):
             word = value(source, columns[f], i)
-            if word == _NULL:
+            if word == NULL:
                 continue
             m = value(accumulated, multiplicity, i)
             slot, low, middle, high = limbs_of(word)

@@ -21,17 +21,25 @@ limbs.py). Slot 0 has all other diffs; slot 1 + LIMBS * a + bin has the limbs of
 are the diff columns but the last, then the LIMBS bins of each float column. _VALUE and _FLOAT do not occur together.
 
 Short names: `kc` is the number of key columns, `nf` of diff columns that have an accumulator, `vo` of value columns of the
-output; `acc` has the accumulators, `slots` for each group; `m` is a row's multiplicity, `d` a diff.
+output; `acc` is the address of a group's accumulators; `m` is a row's multiplicity, `d` a diff, `v` the number of an output
+column.
 """
 
 from __future__ import annotations
 
-from tektite.kernels.compile import inner
+from typing import NamedTuple
+
+import numpy as np
+
+from tektite.kernels.compile import inlined, inner
 from tektite.kernels.layout.memory import bits_from_float, load, read, store
+from tektite.kernels.layout.pages import address_of
 from tektite.kernels.layout.rows import address, count, step_of, value
-from tektite.kernels.operators.limbs import LIMBS, limbs_word
+from tektite.kernels.layout.scratch import scratch
+from tektite.kernels.operators.limbs import DIGITS, LIMBS, limbs_word
 from tektite.kernels.operators.wide import product_high, sum_overflows, wide_add, wide_float
-from tektite.kernels.seek.keys import BLOCK, NULL
+from tektite.kernels.seek.keys import BLOCK
+from tektite.values.words import NULL
 
 COUNT = 0
 SUM = 1
@@ -44,6 +52,57 @@ AVG_FLOAT = 7
 OVERFLOWS = -1
 
 AGGREGATE_WORDS = 5
+_KIND, _A, _B, _C, _DIGITS = range(AGGREGATE_WORDS)
+# Accumulators of a _VALUE column.
+_VALUE_SLOTS = 3
+
+
+class Sums(NamedTuple):
+    """How groups are summed. A group is *linear*, with results as described above, or it is present from multiplicity `least` on,
+    with no values. `params` is the address of the descriptions. Each group has `slots` accumulators: `nf` for diff columns, then
+    those of values or of `floats` float columns. The groups of a block have theirs at `totals`, and those of their former rows
+    at `former`; `digits` is room to round floats in.
+    """
+
+    linear: bool
+    least: int
+    kc: int
+    nf: int
+    vo: int
+    params: int
+    floats: int
+    slots: int
+    totals: int
+    former: int
+    digits: int
+
+
+@inner
+def new_sums(linear, least, kc, nf, vo, params, with_former):
+    """How groups with `nf` diff columns are summed, with room for a block of them; the memory, and the sums."""
+    described = address_of(params)
+    floats = 0
+    values = 0
+    if linear:
+        for v in range(vo):
+            kind = field(described, v, _KIND)
+            if kind >= SUM_FLOAT:
+                floats = max(floats, field(described, v, _A) + 1)
+            elif is_value(kind):
+                values += 1
+    if floats > 0:
+        nf -= 1  # the limb, which is summed bin by bin
+    slots = nf + LIMBS * floats + _VALUE_SLOTS * values
+    memory, (totals, former, digits) = scratch(
+        (BLOCK * slots, BLOCK * slots if with_former else 0, DIGITS if floats > 0 else 0)
+    )
+    return memory, Sums(linear, least, kc, nf, vo, described, floats, slots, totals, former, digits)
+
+
+@inner
+def field(params, v, number):
+    """A word of the description of output column v."""
+    return load(params, AGGREGATE_WORDS * v + number)
 
 
 @inner
@@ -53,120 +112,127 @@ def is_value(kind):
 
 
 @inner
-def float_columns(params, vo, linear):
-    """How many float columns are summed as limbs."""
-    columns = 0
-    if linear:
-        for v in range(vo):
-            if params[5 * v] >= SUM_FLOAT:
-                columns = max(columns, params[5 * v + 1] + 1)
-    return columns
+def group_at(sums, accumulators, j):
+    """The address of the accumulators of group j, of those of a block."""
+    return accumulators + 8 * sums.slots * j
 
 
-@inner
-def accumulators(params, vo, nf, linear):
-    """How many accumulators a group needs: `nf` for diff columns, and those of values or floats."""
-    total = nf + LIMBS * float_columns(params, vo, linear)
-    if linear:
-        for v in range(vo):
-            if is_value(params[5 * v]):
-                total += 3
-    return total
-
-
-@inner
-def accumulate_row(head, i, kc, diff_at, nf, params, vo, linear, floats, acc, base):
-    """Add row i to the accumulators from acc[base] on; `nf` diff columns have one, and a limb follows them if there are
-    `floats`. False if a diff column no longer fits its word.
+@inlined
+def accumulate_row(sums, acc, head, i, diff_at):
+    """Add row i, whose first diff column is `diff_at`, to a group's accumulators. False if a diff column no longer fits its
+    word.
     """
     wrong = False
-    for f in range(nf):
-        d = value(head, diff_at + f, i)
-        wrong |= sum_overflows(acc[base + f], d)
-        acc[base + f] += d
-    if linear:
-        slot = base + nf
-        if floats > 0 and value(head, kc, i) > 0:
-            slot += value(head, kc, i) - 1
-            d = value(head, diff_at + nf, i)
-            wrong |= sum_overflows(acc[slot], d)
-            acc[slot] += d
-            return not wrong
-        for v in range(vo):
-            if is_value(params[5 * v]):
-                word = value(head, kc + params[5 * v + 1], i)
-                if word != NULL:
-                    m = value(head, diff_at, i)
-                    high, low = wide_add(acc[slot], acc[slot + 1], product_high(word, m), word * m)
-                    acc[slot] = high
-                    acc[slot + 1] = low
-                    acc[slot + 2] += m
-                slot += 3
+    for f in range(sums.nf):
+        wrong |= _add_diff(acc, f, value(head, diff_at + f, i))
+    if not sums.linear:
+        return not wrong
+    if sums.floats > 0 and value(head, sums.kc, i) > 0:
+        slot = sums.nf + value(head, sums.kc, i) - 1
+        wrong |= _add_diff(acc, slot, value(head, diff_at + sums.nf, i))
+        return not wrong
+    slot = sums.nf
+    for v in range(sums.vo):
+        if is_value(field(sums.params, v, _KIND)):
+            word = value(head, sums.kc + field(sums.params, v, _A), i)
+            if word != NULL:
+                m = value(head, diff_at, i)
+                high, low = wide_add(load(acc, slot), load(acc, slot + 1), product_high(word, m), word * m)
+                store(acc, slot, high)
+                store(acc, slot + 1, low)
+                store(acc, slot + 2, load(acc, slot + 2) + m)
+            slot += _VALUE_SLOTS
     return not wrong
 
 
 @inner
-def accumulate_block(head, lone, begin, end, many, kc, diff_at, nf, params, vo, linear, floats, acc, slots):
-    """Add the rows begin[j]..end[j] to the accumulators of key j, for a block of keys, column by column, as
-    `accumulate_row` does. If `lone` no key has more than one row. Returns a key whose diffs no longer fit their word,
-    or -1.
+def _add_diff(acc, slot, d):
+    """Add to an accumulator. Returns whether the sum does not fit."""
+    total = load(acc, slot)
+    store(acc, slot, total + d)
+    return sum_overflows(total, d)
+
+
+@inner
+def accumulate_block(sums, head, lone, begin, end, many, diff_at):
+    """Add the rows begin[j]..end[j] to the totals of group j, for a block of groups, column by column, as `accumulate_row` does.
+    If `lone` no group has more than one row. Returns a group whose diffs no longer fit their word, or -1.
     """
     bad = -1
-    last = count(head) - 1
-    for f in range(nf):
+    for f in range(sums.nf):
         at = address(head, diff_at + f)
         by = step_of(head, diff_at + f)
         if lone:
-            for j in range(many):
-                i = load(begin, j)
-                d = read(at, by, min(i, last)) * (load(end, j) - i)
-                total = acc[j * slots + f]
-                if sum_overflows(total, d):
-                    bad = j
-                acc[j * slots + f] = total + d
-            continue
+            bad = max(bad, _add_lone_diffs(sums, f, at, by, count(head) - 1, begin, end, many))
+        else:
+            bad = max(bad, _add_diffs(sums, f, at, by, begin, end, many))
+    if sums.floats > 0:
         for j in range(many):
-            total = acc[j * slots + f]
+            acc = group_at(sums, sums.totals, j)
             for i in range(load(begin, j), load(end, j)):
-                d = read(at, by, i)
-                if sum_overflows(total, d):
+                slot = value(head, sums.kc, i)
+                if slot > 0 and _add_diff(acc, sums.nf + slot - 1, value(head, diff_at + sums.nf, i)):
                     bad = j
-                total += d
-            acc[j * slots + f] = total
-    if floats > 0:
-        for j in range(many):
-            for i in range(load(begin, j), load(end, j)):
-                slot = value(head, kc, i)
-                if slot > 0:
-                    slot += j * slots + nf - 1
-                    d = value(head, diff_at + nf, i)
-                    if sum_overflows(acc[slot], d):
-                        bad = j
-                    acc[slot] += d
-    elif linear and slots > nf:
-        diffs = address(head, diff_at)
-        diffs_by = step_of(head, diff_at)
-        slot = nf
-        for v in range(vo):
-            if not is_value(params[5 * v]):
-                continue
-            at = address(head, kc + params[5 * v + 1])
-            by = step_of(head, kc + params[5 * v + 1])
-            for j in range(many):
-                high = acc[j * slots + slot]
-                low = acc[j * slots + slot + 1]
-                seen = acc[j * slots + slot + 2]
-                for i in range(load(begin, j), load(end, j)):
-                    word = read(at, by, i)
-                    if word != NULL:
-                        m = read(diffs, diffs_by, i)
-                        high, low = wide_add(high, low, product_high(word, m), word * m)
-                        seen += m
-                acc[j * slots + slot] = high
-                acc[j * slots + slot + 1] = low
-                acc[j * slots + slot + 2] = seen
-            slot += 3
+    elif sums.linear and sums.slots > sums.nf:
+        slot = sums.nf
+        for v in range(sums.vo):
+            if is_value(field(sums.params, v, _KIND)):
+                _add_values(sums, slot, head, sums.kc + field(sums.params, v, _A), diff_at, begin, end, many)
+                slot += _VALUE_SLOTS
     return bad
+
+
+@inner
+def _add_lone_diffs(sums, f, at, by, last, begin, end, many):
+    """Add diff column f of groups that have at most one row each; `last` is the last row there is. No branch depends on which
+    groups have one. Returns a group whose sum does not fit, or -1.
+    """
+    bad = -1
+    for j in range(many):
+        i = load(begin, j)
+        d = read(at, by, min(i, last)) * (load(end, j) - i)
+        if _add_diff(group_at(sums, sums.totals, j), f, d):
+            bad = j
+    return bad
+
+
+@inner
+def _add_diffs(sums, f, at, by, begin, end, many):
+    """Add diff column f. Returns a group whose sum does not fit, or -1."""
+    bad = -1
+    for j in range(many):
+        acc = group_at(sums, sums.totals, j)
+        total = load(acc, f)
+        for i in range(load(begin, j), load(end, j)):
+            d = read(at, by, i)
+            if sum_overflows(total, d):
+                bad = j
+            total += d
+        store(acc, f, total)
+    return bad
+
+
+@inner
+def _add_values(sums, slot, head, column, diff_at, begin, end, many):
+    """Add the words of a value column, times multiplicities, to the three accumulators from `slot` on."""
+    at = address(head, column)
+    by = step_of(head, column)
+    diffs = address(head, diff_at)
+    diffs_by = step_of(head, diff_at)
+    for j in range(many):
+        acc = group_at(sums, sums.totals, j)
+        high = load(acc, slot)
+        low = load(acc, slot + 1)
+        seen = load(acc, slot + 2)
+        for i in range(load(begin, j), load(end, j)):
+            word = read(at, by, i)
+            if word != NULL:
+                m = read(diffs, diffs_by, i)
+                high, low = wide_add(high, low, product_high(word, m), word * m)
+                seen += m
+        store(acc, slot, high)
+        store(acc, slot + 1, low)
+        store(acc, slot + 2, seen)
 
 
 @inner
@@ -177,28 +243,27 @@ def float_word(x):
 
 
 @inner
-def finish_column(acc, base, slot, params, v):
+def _finish_column(sums, acc, slot, v):
     """The word of output column v of a present group, and whether it fits; if it does not, its low word. `slot` is where
     its own accumulators begin.
     """
-    kind = params[5 * v]
-    a = params[5 * v + 1]
+    kind = field(sums.params, v, _KIND)
+    a = field(sums.params, v, _A)
     if kind == COUNT:
-        return acc[base + a], True
+        return load(acc, a), True
     high = 0
     low = 0
     seen = 0
     if kind <= AVG:
-        limb = acc[base + params[5 * v + 2]]
-        small = acc[base + a]
+        limb = load(acc, field(sums.params, v, _B))
+        small = load(acc, a)
         high, low = wide_add(limb >> 32, limb << 32, small >> 63, small)
-        seen = acc[base]
-        if params[5 * v + 3] >= 0:
-            seen = acc[base + params[5 * v + 3]]
+        present = field(sums.params, v, _C)
+        seen = load(acc, present if present >= 0 else 0)
     else:
-        high = acc[slot]
-        low = acc[slot + 1]
-        seen = acc[slot + 2]
+        high = load(acc, slot)
+        low = load(acc, slot + 1)
+        seen = load(acc, slot + 2)
     if kind == COUNT_VALUE:
         return seen, True
     if kind == OVERFLOWS:
@@ -208,74 +273,78 @@ def finish_column(acc, base, slot, params, v):
     if kind == SUM or kind == SUM_VALUE:
         return low, high == low >> 63 and low != NULL
     scale = 1.0
-    for _ in range(params[5 * v + 4]):
+    for _ in range(field(sums.params, v, _DIGITS)):
         scale *= 10.0
     return float_word(wide_float(high, low) / (seen * scale)), True
 
 
 @inner
-def finish_float(acc, base, nf, params, v, digits):
-    """The word of output column v of a present group, which is of a _FLOAT kind. `digits` is room to round in."""
-    seen = acc[base + params[5 * v + 3]]
+def _finish_float(sums, acc, v):
+    """The word of output column v of a present group, which is of a _FLOAT kind."""
+    seen = load(acc, field(sums.params, v, _C))
     if seen == 0:
         return NULL
-    return limbs_word(acc, base + nf + LIMBS * params[5 * v + 1], 1 if params[5 * v] == SUM_FLOAT else seen, digits)
+    limbs = acc + 8 * (sums.nf + LIMBS * field(sums.params, v, _A))
+    return limbs_word(limbs, 1 if field(sums.params, v, _KIND) == SUM_FLOAT else seen, sums.digits)
 
 
 @inner
-def finish(acc, base, nf, params, vo, linear, least, digits, values):
+def finish(sums, acc, values):
     """Write the result row of a group to values[:vo]. Returns 1 if the group is present, 0 if not, and 2 if it is present
-    and a sum does not fit a word. If not `linear` the group is present from multiplicity `least` on, with no values.
+    and a sum does not fit a word.
     """
-    if not linear:
-        return 1 if acc[base] >= least else 0
-    if acc[base] == 0:
+    if not sums.linear:
+        return 1 if load(acc, 0) >= sums.least else 0
+    if load(acc, 0) == 0:
         return 0
-    slot = base + nf
+    slot = sums.nf
     there = 1
-    for v in range(vo):
-        if params[5 * v] >= SUM_FLOAT:
-            values[v] = finish_float(acc, base, nf, params, v, digits)
+    for v in range(sums.vo):
+        kind = field(sums.params, v, _KIND)
+        if kind >= SUM_FLOAT:
+            values[v] = _finish_float(sums, acc, v)
             continue
-        word, fits = finish_column(acc, base, slot, params, v)
+        word, fits = _finish_column(sums, acc, slot, v)
         if not fits:
             there = 2
         values[v] = word
-        if is_value(params[5 * v]):
-            slot += 3
+        if is_value(kind):
+            slot += _VALUE_SLOTS
     return there
 
 
 @inner
-def finish_block(acc, many, slots, nf, params, vo, linear, least, digits, out):
+def finish_block(sums, accumulators, many, out):
     """Write the results of a block of groups to address `out`, BLOCK words a column, and behind the columns whether
     each is present. Returns a group with a sum that does not fit a word, or -1.
     """
     bad = -1
-    there = out + 8 * BLOCK * vo
+    there = out + 8 * BLOCK * sums.vo
     for j in range(many):
-        first = acc[j * slots]
-        store(there, j, (1 if first != 0 else 0) if linear else (1 if first >= least else 0))
-    slot = nf
-    if linear:
-        for v in range(vo):
-            column = out + 8 * BLOCK * v
-            if params[5 * v] == COUNT:
-                a = params[5 * v + 1]
-                for j in range(many):
-                    store(column, j, acc[j * slots + a])
-                continue
-            if params[5 * v] >= SUM_FLOAT:
-                for j in range(many):
-                    if load(there, j) != 0:
-                        store(column, j, finish_float(acc, j * slots, nf, params, v, digits))
-                continue
+        first = load(accumulators, j * sums.slots)
+        store(there, j, np.int64(first != 0 if sums.linear else first >= sums.least))
+    if not sums.linear:
+        return bad
+    slot = sums.nf
+    for v in range(sums.vo):
+        column = out + 8 * BLOCK * v
+        kind = field(sums.params, v, _KIND)
+        if kind == COUNT:
+            a = field(sums.params, v, _A)
             for j in range(many):
-                if load(there, j) != 0:
-                    word, fits = finish_column(acc, j * slots, j * slots + slot, params, v)
-                    store(column, j, word)
-                    if not fits:
-                        bad = j
-            if is_value(params[5 * v]):
-                slot += 3
+                store(column, j, load(accumulators, j * sums.slots + a))
+            continue
+        for j in range(many):
+            if load(there, j) == 0:
+                continue
+            acc = group_at(sums, accumulators, j)
+            if kind >= SUM_FLOAT:
+                store(column, j, _finish_float(sums, acc, v))
+            else:
+                word, fits = _finish_column(sums, acc, slot, v)
+                store(column, j, word)
+                if not fits:
+                    bad = j
+        if is_value(kind):
+            slot += _VALUE_SLOTS
     return bad

@@ -4,21 +4,20 @@ The values of a key are numbered by their first occurrence. `counts` has their m
 changes are a sorted list of events (epoch, value, diff). A bit for each value says whether it is present, so the first values
 are found without looking at absent ones.
 
-Short names: `kc`, `nd` and `vo` are the numbers of key columns, of data columns and of the values' columns; `j` is the number of
-a key in its block.
+Short names: `vo` is the number of the values' columns; `j` is the number of a key in its block; `wanted` says which values are
+wanted (see values.py and sources.py).
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from tektite.kernels.compile import inner
+from tektite.kernels.compile import inlined, inner
 from tektite.kernels.layout.memory import load
 from tektite.kernels.layout.records import room, sort_records
 from tektite.kernels.layout.rows import value
-from tektite.kernels.operators.sources import head_of, shown, test_of, time_of, times_of
+from tektite.kernels.operators.sources import diff_of, end_row, epoch_of, first_row, head_of, is_tested, shown
 from tektite.kernels.operators.values import cursors_at, next_value, pass_value
-from tektite.kernels.seek.keys import BLOCK
 from tektite.kernels.sort.radix import bit_length
 
 # Walks look at the key's fresh rows once an epoch. A chain looks at all rows of the key once, and takes about so many times as
@@ -27,60 +26,67 @@ _WORTH = 4
 
 
 @inner
-def is_worth_it(sources, fresh, last, begin, end, j, n_epochs):
-    """Whether a chain costs less than a walk to the first values at every epoch. Sources fresh..last have the fresh rows."""
+def is_worth_it(sources, numbers, j, n_epochs):
+    """Whether a chain costs less than a walk to the first values at every epoch."""
     rows = 0
     work = 0
-    for s in range(max(sources, last)):
-        here = load(end, s * BLOCK + j) - load(begin, s * BLOCK + j)
-        if s < sources:
+    for s in range(numbers.all):
+        here = end_row(sources, s, j) - first_row(sources, s, j)
+        if s < numbers.want:
             rows += here
-        if s >= fresh and s < last:
+        if s >= numbers.past:
             work += here
     return n_epochs > 1 and n_epochs * work > _WORTH * (rows + work)
 
 
+@inlined
+def push_event(events, n, epoch, which, what):
+    """Append a record of three words to the n records of a list. Returns the list and its length."""
+    events = room(events, 3 * n, 3)
+    events[3 * n] = epoch
+    events[3 * n + 1] = which
+    events[3 * n + 2] = what
+    return events, n + 1
+
+
 @inner
-def read_chain(table, sources, begin, end, j, cursors, kc, nd, vo, backward, low, moment):
-    """Key j's values, `vo` words each, their multiplicities at epoch `low`, how many these are; the events, and how many."""
+def read_chain(sources, last, j, wanted, low):
+    """Key j's values in sources 0..last-1, `vo` words each, their multiplicities at epoch `low`, how many these are; the events,
+    and how many.
+    """
+    vo = wanted.vo
     values = np.empty(16 * vo, np.int64)
     counts = np.empty(16, np.int64)
     events = np.empty(48, np.int64)
     n = 0
     n_events = 0
-    step = -1 if backward else 1
-    active = cursors_at(sources, begin, end, j, backward, cursors)
+    step = -1 if wanted.backward else 1
+    active = cursors_at(sources, last, j, wanted.backward)
     while True:
-        best, chosen, row = next_value(table, begin, end, j, cursors, active, kc, nd, backward)
+        best, chosen, row = next_value(sources, j, active, wanted)
         if best < 0:
             break
         values = room(values, n * vo, vo)
         for c in range(vo):
-            values[n * vo + c] = value(chosen, kc + c, row)
+            values[n * vo + c] = value(chosen, sources.kc + c, row)
         counts = room(counts, n, 1)
         counts[n] = 0
         for a in range(best, active):
-            s = load(cursors, 2 * a)
-            head = head_of(table, s)
-            column = time_of(table, s)
-            times = times_of(table, s)
-            start = load(cursors, 2 * a + 1)
-            stop = pass_value(table, begin, end, j, cursors, a, kc, nd, step, chosen, row)
+            s = load(sources.cursors, 2 * a)
+            start = load(sources.cursors, 2 * a + 1)
+            stop = pass_value(sources, j, a, wanted, chosen, row)
+            tested = is_tested(sources, s)
             for i in range(start, stop, step):
-                diff = value(head, column + times, i)
                 epoch = low
-                if test_of(table, s) != 0:
-                    if not shown(head, column, times, i, moment):
+                if tested:
+                    if not shown(sources, s, i):
                         continue
-                    epoch = value(head, column, i)
+                    epoch = epoch_of(sources, s, i)
+                diff = value(head_of(sources, s), diff_of(sources, s), i)
                 if epoch <= low:
                     counts[n] += diff
                 else:
-                    events = room(events, 3 * n_events, 3)
-                    events[3 * n_events] = epoch
-                    events[3 * n_events + 1] = n
-                    events[3 * n_events + 2] = diff
-                    n_events += 1
+                    events, n_events = push_event(events, n_events, epoch, n, diff)
         n += 1
     sort_records(events, n_events, 3, 2)
     return values, counts, n, events, n_events
@@ -171,15 +177,12 @@ def _push(list_, n, values, i, vo, epoch, diff):
 
 
 @inner
-def push_first(
-    table, sources, begin, end, j, cursors, kc, nd, vo, k, ties, backward, epochs, n_epochs, moment, list_, n
-):
-    """Append records (values, epoch, diff): key j's first `k` values at its first epoch, then the differences of each later epoch
-    from the one before.
+def push_first(sources, last, j, wanted, epochs, n_epochs, list_, n):
+    """Append records (values, epoch, diff): the wanted values of key j at its first epoch, then the differences of each later
+    epoch from the one before.
     """
-    values, counts, many, events, n_events = read_chain(
-        table, sources, begin, end, j, cursors, kc, nd, vo, backward, epochs[0], moment
-    )
+    vo, k, ties = wanted.vo, wanted.k, wanted.ties
+    values, counts, many, events, n_events = read_chain(sources, last, j, wanted, epochs[0])
     bits = presence(counts, many, False)
     former = np.empty(16, np.int64)
     chosen = np.empty(16, np.int64)
@@ -191,8 +194,8 @@ def push_first(
         if q > 0:
             if first < 0:
                 continue
-            last = former[2 * n_former - 2] if n_former > 0 else -1
-            if left == 0 and first > last and not (ties > 0 and _ties(values, first, last, vo, ties)):
+            latest = former[2 * n_former - 2] if n_former > 0 else -1
+            if left == 0 and first > latest and not (ties > 0 and _ties(values, first, latest, vo, ties)):
                 continue
         chosen, n_chosen, left = _choose(values, counts, bits, many, vo, k, ties, chosen)
         a = 0

@@ -14,21 +14,21 @@ from tektite.kernels.layout.memory import load
 from tektite.kernels.layout.pages import address_of
 from tektite.kernels.layout.records import columns_room, head_of_columns, room
 from tektite.kernels.layout.rows import count, value
-from tektite.kernels.layout.scratch import keep, scratch
+from tektite.kernels.layout.scratch import keep
 from tektite.kernels.operators.chain import next_there, pass_events, presence, read_chain
 from tektite.kernels.operators.emit import batch_head, push_output, push_values, same_values, write_records
-from tektite.kernels.operators.epochs import (
-    HIDDEN,
-    LATER,
-    first_epoch,
-    head_of_todo,
-    key_epochs,
-    later_work,
-    one_epoch,
-    push_todo,
+from tektite.kernels.operators.epochs import SweepBounds, epochs_of_key, head_of_todo, one_epoch
+from tektite.kernels.operators.sources import (
+    Numbers,
+    key_word,
+    new_sources,
+    next_keys,
+    seek_sources,
+    set_history,
+    set_work,
 )
-from tektite.kernels.operators.sources import SOURCE, needs_test, next_keys, seek_sources, set_source, set_sources
-from tektite.kernels.seek.keys import BLOCK, gather_block
+from tektite.kernels.operators.values import FirstValues
+from tektite.kernels.seek.keys import gather_block
 
 
 @kernel(
@@ -45,16 +45,16 @@ def collect(work, work_nd, input, old, shape, moment, lo, hi):
     """
     kc, nd, nt, nt_in, vo = shape[0], shape[1], shape[2], shape[3], shape[5]
     nv = nd - kc  # value columns of the input
+    all_values = FirstValues(nd, nv, np.int64(0), np.int64(0), False)
     n_history = len(input)
     n_past = n_history + len(old)
-    n_work = len(work)
-    n_all = n_past + n_work
-    memory, (table, cursors, begin, end, keys, firsts) = scratch(
-        (SOURCE * n_all, 2 * n_all, BLOCK * n_all, BLOCK * n_all, BLOCK * kc, BLOCK + 1)
-    )
-    rounds = address_of(moment)
-    only = one_epoch(work, work_nd, lo, hi, 1)
-    set_sources(table, input, old, work, work_nd, nd, nt_in, kc + vo, nt, rounds, lo, only >= 0, True)
+    numbers = Numbers(n_history, n_past, n_past + len(work), n_history)
+    sweep = SweepBounds(lo, hi, one_epoch(work, work_nd, lo, hi, True))
+    single = sweep.only >= 0
+    memory, sources, _ = new_sources(numbers.all, kc, address_of(moment), np.int64(0))
+    set_history(sources, np.int64(0), input, nd, nt_in, lo, single, True)
+    set_history(sources, n_history, old, kc + vo, nt, lo, single, True)
+    set_work(sources, n_past, work, work_nd, nt, single)
 
     capacity = 64
     buf = np.empty((nv + 2) * capacity, np.int64)
@@ -67,22 +67,15 @@ def collect(work, work_nd, input, old, shape, moment, lo, hi):
     epochs = np.empty(4, np.int64)
     list_ = np.empty(4 * nt, np.int64)
     while True:
-        many = next_keys(table, n_past, n_work, kc, keys, firsts, begin, end)
+        many = next_keys(sources, n_past, len(work))
         if many == 0:
             break
-        seek_sources(table, 0, n_past, keys, many, kc, begin, end)
+        seek_sources(sources, 0, n_past, many)
         for j in range(many):
-            low, flags = first_epoch(table, n_past, n_all, begin, end, j, rounds, only, lo, True)
-            epochs[0] = low
-            n_epochs = 1
-            if flags & LATER != 0:
-                epochs, n_epochs = key_epochs(table, n_past, n_past, n_all, begin, end, j, rounds, lo, low, epochs)
-            if flags & HIDDEN != 0:
-                list_, n = later_work(table, n_past, nt, begin, end, j, rounds, lo, hi, epochs, n_epochs, list_)
-                todo, n_todo = push_todo(todo, n_todo, keys, j, kc, nt, list_, n)
-            values, counts, many_values, events, n_events = read_chain(
-                table, n_history, begin, end, j, cursors, kc, nd, nv, False, low, rounds
+            epochs, n_epochs, list_, todo, n_todo = epochs_of_key(
+                sources, numbers, sweep, nt, j, True, epochs, list_, todo, n_todo
             )
+            values, counts, many_values, events, n_events = read_chain(sources, n_history, j, all_values, epochs[0])
             there = presence(counts, many_values, True)
             event = 0
             for q in range(n_epochs):
@@ -98,7 +91,7 @@ def collect(work, work_nd, input, old, shape, moment, lo, hi):
                     i = next_there(there, i + 1, many_values)
                 requests, request_capacity = columns_room(requests, request_capacity, kc + 1, n_requests, 1)
                 for c in range(kc):
-                    requests[c * request_capacity + n_requests] = load(keys, c * BLOCK + j)
+                    requests[c * request_capacity + n_requests] = key_word(sources, j, c)
                 requests[kc * request_capacity + n_requests] = epochs[q]
                 n_requests += 1
     empty = np.empty(0, np.int64)
@@ -120,12 +113,8 @@ def settle(requests, wants, old, shape, moment, lo, hi):
     n_own = len(old)
     n_requests = count(requests)
     n_wants = count(wants)
-    memory, (table, begin, end, keys, firsts) = scratch(
-        (SOURCE * n_own, BLOCK * n_own, BLOCK * n_own, BLOCK * kc, BLOCK + 1)
-    )
-    rounds = address_of(moment)
-    for s in range(n_own):
-        set_source(table, s, old[s], kc + vo, nt, needs_test(old[s], kc + vo, nt, rounds, lo, hi == lo + 1))
+    memory, sources, _ = new_sources(n_own, kc, address_of(moment), np.int64(0))
+    set_history(sources, np.int64(0), old, kc + vo, nt, lo, hi == lo + 1, True)
     width = kc + vo + 2
     capacity = n_wants + n_requests + 8
     buf = np.empty(width * capacity, np.int64)
@@ -135,16 +124,16 @@ def settle(requests, wants, old, shape, moment, lo, hi):
     want = 0
     start = 0
     while start < n_requests:
-        many = gather_block(requests, start, kc, keys, firsts)
-        seek_sources(table, 0, n_own, keys, many, kc, begin, end)
+        many = gather_block(requests, start, kc, sources.keys, sources.firsts)
+        seek_sources(sources, 0, n_own, many)
         for j in range(many):
-            first = load(firsts, j)
+            first = load(sources.firsts, j)
             low = value(requests, kc, first)
-            list_, n = push_output(table, 0, n_own, begin, end, j, kc, vo, rounds, low, list_, 0)
+            list_, n = push_output(sources, 0, n_own, j, vo, low, list_, 0)
             former = 0
             n_former = 0
             used = 0
-            for r in range(first, load(firsts, j + 1)):
+            for r in range(first, load(sources.firsts, j + 1)):
                 epoch = value(requests, kc, r)
                 n_values = 0
                 while want < n_wants and value(wants, 0, want) == r:
@@ -161,8 +150,8 @@ def settle(requests, wants, old, shape, moment, lo, hi):
                     used += n_values
             if n > 0:
                 buf, capacity = columns_room(buf, capacity, width, rows, n)
-                rows = write_records(list_, n, keys, j, kc, vo, buf, capacity, rows)
-        start = load(firsts, many)
+                rows = write_records(list_, n, sources, j, vo, buf, capacity, rows)
+        start = load(sources.firsts, many)
     buf, head = batch_head(buf, capacity, rows, kc, vo, moment, -1, False)
     keep(memory)
     return buf, head

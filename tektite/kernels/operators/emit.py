@@ -1,8 +1,8 @@
 """Writes the differences between a key's old and new values, for grouping kernels.
 
-Short names: `kc` is the number of key columns, `vo` the number of value columns, `j` the number of a key in its block. `list_`
-is a list of n records (see records.py). `buf` is a column-major buffer of keys, values, epoch and diff, with room for `capacity`
-rows.
+Short names: `kc` is the number of key columns, `vo` the number of value columns, `j` the number of a key in its block (see
+sources.py). `list_` is a list of n records (see records.py). `buf` is a column-major buffer of keys, values, epoch and diff, with
+room for `capacity` rows.
 """
 
 from __future__ import annotations
@@ -14,7 +14,16 @@ from tektite.kernels.layout.memory import load, store
 from tektite.kernels.layout.pages import address_of
 from tektite.kernels.layout.records import head_of_columns, room, sort_records
 from tektite.kernels.layout.rows import value
-from tektite.kernels.operators.sources import head_of, shown, test_of, time_of, times_of
+from tektite.kernels.operators.sources import (
+    diff_of,
+    end_row,
+    epoch_of,
+    first_row,
+    head_of,
+    is_tested,
+    key_word,
+    shown,
+)
 from tektite.kernels.seek.keys import BLOCK
 
 
@@ -33,34 +42,38 @@ def push_values(list_, n, values, first, many, vo, epoch, sign):
 
 
 @inner
-def push_output(table, first, last, begin, end, j, kc, vo, moment, low, list_, n):
-    """Append the rows of the operator's own output that are shown for key j, negated, as records (values, epoch, diff)."""
+def push_output(sources, first, last, j, vo, low, list_, n):
+    """Append the rows of the operator's own output, sources first..last-1, that are shown for key j, negated, as records (values,
+    epoch, diff).
+    """
+    kc = sources.kc
     for s in range(first, last):
-        head = head_of(table, s)
-        start = load(begin, s * BLOCK + j)
-        past = load(end, s * BLOCK + j)
+        head = head_of(sources, s)
+        start = first_row(sources, s, j)
+        past = end_row(sources, s, j)
         if past > start:
             list_ = room(list_, n * (vo + 2), (past - start) * (vo + 2))
         for i in range(start, past):
             epoch = low
-            if test_of(table, s) != 0:
-                if not shown(head, time_of(table, s), times_of(table, s), i, moment):
+            if is_tested(sources, s):
+                if not shown(sources, s, i):
                     continue
-                epoch = max(low, value(head, time_of(table, s), i))
+                epoch = max(low, epoch_of(sources, s, i))
             at = n * (vo + 2)
             for c in range(vo):
                 list_[at + c] = value(head, kc + c, i)
             list_[at + vo] = epoch
-            list_[at + vo + 1] = -value(head, time_of(table, s) + times_of(table, s), i)
+            list_[at + vo + 1] = -value(head, diff_of(sources, s), i)
             n += 1
     return list_, n
 
 
 @inner
-def write_records(list_, n, keys, j, kc, vo, buf, capacity, rows):
+def write_records(list_, n, sources, j, vo, buf, capacity, rows):
     """Sort and consolidate key j's records (values, epoch, diff) into rows of the column-major buffer, which must have
     room for all. Returns the number of rows then.
     """
+    kc = sources.kc
     stride = vo + 2
     sort_records(list_, n, stride, vo + 1)
     q = 0
@@ -80,7 +93,7 @@ def write_records(list_, n, keys, j, kc, vo, buf, capacity, rows):
             q += 1
         if diff != 0:
             for c in range(kc):
-                buf[c * capacity + rows] = load(keys, c * BLOCK + j)
+                buf[c * capacity + rows] = key_word(sources, j, c)
             for c in range(vo + 1):
                 buf[(kc + c) * capacity + rows] = list_[at + c]
             buf[(kc + vo + 1) * capacity + rows] = diff
@@ -89,10 +102,11 @@ def write_records(list_, n, keys, j, kc, vo, buf, capacity, rows):
 
 
 @inner
-def write_change(former, n_former, values, n_values, keys, j, kc, vo, epoch, with_epoch, buf, capacity, rows):
+def write_change(former, n_former, values, n_values, sources, j, vo, epoch, with_epoch, buf, capacity, rows):
     """Write the change of key j from at most one record of values to at most one other. Returns the number of rows
     then.
     """
+    kc = sources.kc
     order = 0
     if n_former == 0 or n_values == 0:
         order = n_former - n_values
@@ -110,7 +124,7 @@ def write_change(former, n_former, values, n_values, keys, j, kc, vo, epoch, wit
         both = False
     for _ in range(2):
         for c in range(kc):
-            buf[c * capacity + rows] = load(keys, c * BLOCK + j)
+            buf[c * capacity + rows] = key_word(sources, j, c)
         if order > 0:
             for c in range(vo):
                 buf[(kc + c) * capacity + rows] = former[c]
@@ -130,11 +144,12 @@ def write_change(former, n_former, values, n_values, keys, j, kc, vo, epoch, wit
 
 
 @inner
-def write_block(results, had, many, keys, kc, vo, buf, capacity, rows, plus):
+def write_block(results, had, many, sources, vo, buf, capacity, rows, plus):
     """Write the changes of a block of keys from former results (at address `results`, if `had`) to new ones (behind
     them), each as `finish_block` leaves them. Diffs are not written while all rows so far have diff 1 (`plus`). Returns
     the number of rows then, and whether that still holds.
     """
+    kc = sources.kc
     side = BLOCK * (vo + 1)
     picks = results + 8 * 2 * side
     n = 0
@@ -169,7 +184,7 @@ def write_block(results, had, many, keys, kc, vo, buf, capacity, rows, plus):
     for c in range(kc):
         column = at + 8 * capacity * c
         for q in range(n):
-            store(column, q, load(keys, BLOCK * c + (load(picks, q) & (BLOCK - 1))))
+            store(column, q, key_word(sources, load(picks, q) & (BLOCK - 1), c))
     for v in range(vo):
         column = at + 8 * capacity * (kc + v)
         for q in range(n):

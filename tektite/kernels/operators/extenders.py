@@ -14,7 +14,7 @@ from tektite.kernels.layout.memory import load, load4, read, store, store1
 from tektite.kernels.layout.pages import address_of
 from tektite.kernels.layout.rows import address, step_of
 from tektite.kernels.seek.candidates import number_of, size_of, span_of
-from tektite.kernels.seek.keys import word_end
+from tektite.kernels.seek.search import word_end
 
 # What `extenders` says of each: the address of what `find_candidates` found, its slots, the columns of its key, how many columns
 # behind the key must be the word, its data columns, its time columns, whether it is complete, whether it may be passed over where

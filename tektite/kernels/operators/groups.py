@@ -11,13 +11,13 @@ import numpy as np
 from tektite.kernels.compile import kernel
 from tektite.kernels.layout.memory import load, read, store
 from tektite.kernels.layout.pages import address_of
-from tektite.kernels.layout.rows import address, copy_column, count, new_head, set_stored, step_of, value
-from tektite.kernels.operators.accumulate import COUNT_PRESENT, SUM_INT, halves
+from tektite.kernels.layout.rows import address, copy_column, count, set_stored, step_of, value
+from tektite.kernels.operators.accumulate import COUNT_PRESENT, accumulated_head, halves
 from tektite.kernels.seek.route import mix
+from tektite.values.words import NULL
 
 NOT_WORTH_IT = -2
 
-_NULL = -(2**63)
 # After so many rows the attempt is abandoned if three quarters of them had a key of their own: enough to see thousands of groups.
 _SAMPLE = 4096
 # Limbs are below 2**32, so that this many of them, multiplicities counted, add up to less than 2**63.
@@ -31,12 +31,7 @@ def accumulate_groups(source, data, times, spec):
     The row count is NOT_WORTH_IT where more than every second row has a key of its own, or a sum may not fit.
     """
     rows = count(source)
-    keys = spec[0]
-    pairs = (len(spec) - 1 - keys) // 2
-    diffs = 1
-    for p in range(pairs):
-        diffs += 2 if spec[1 + keys + 2 * p] == SUM_INT else 1
-    head = new_head(rows, keys + times + diffs)
+    head, keys, pairs, diffs = accumulated_head(rows, times, spec)
     multiplicity = data + times
     m_at = address(source, multiplicity)
     m_step = step_of(source, multiplicity)
@@ -142,13 +137,13 @@ def accumulate_groups(source, data, times, spec):
         v_at = address(source, column)
         v_step = step_of(source, column)
         if kind == COUNT_PRESENT:
-            if v_step == 0 and value(source, column, 0) != _NULL:
+            if v_step == 0 and value(source, column, 0) != NULL:
                 set_stored(head, target, counts)
                 continue
             for i in range(rows):
                 g = np.int64(group[i])
                 m = read(m_at, m_step, i)
-                store(at, g, load(at, g) + (m if read(v_at, v_step, i) != _NULL else 0))
+                store(at, g, load(at, g) + (m if read(v_at, v_step, i) != NULL else 0))
             set_stored(head, target, at)
         else:
             high = at + 8 * groups

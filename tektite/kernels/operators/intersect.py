@@ -13,27 +13,29 @@ once for every combination of rows that have the word. Other extenders only need
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
 from tektite.kernels.compile import inlined, inner, kernel
 from tektite.kernels.layout.memory import load, read, store
 from tektite.kernels.layout.pages import address_of
 from tektite.kernels.layout.records import room
-from tektite.kernels.layout.rows import address, count, new_head, set_constant, set_stored, step_of, value
+from tektite.kernels.layout.rows import (
+    address,
+    count,
+    step_of,
+    value,
+)
 from tektite.kernels.layout.scratch import keep, scratch
+from tektite.kernels.operators.combinations import Work, combinations, extended_rows, write_combinations
 from tektite.kernels.operators.extenders import (
     COLUMN,
     COMPLETE,
-    DATA,
     EQUAL,
     EXTENDER,
     FOUND,
     OPTIONAL,
     SIFTED,
     SLOTS,
-    TIMES,
     ExtenderFilter,
     Extenders,
     candidates_of,
@@ -45,24 +47,11 @@ from tektite.kernels.operators.extenders import (
     pays,
     rows_of,
 )
-from tektite.kernels.operators.wide import product_overflows
-from tektite.kernels.seek.keys import NULL, gallop_word, word_end
+from tektite.kernels.seek.search import gallop_word, word_end
+from tektite.values.words import NULL
 
 # Fewer words than this are never put into a filter: a search among them touches one or two cache lines.
 FEW = 8
-
-
-class Work(NamedTuple):
-    """Addresses of scratch memory. Extender e has a cursor for each of its slots, cursors[first_slot[e]:first_slot[e + 1]]. The
-    rows of extender e that have the present word are the pairs (batch, row) number first_run[e]..first_run[e + 1] of the run,
-    and turn[e] is the one of the present combination. `kept` has the numbers of candidates that passed a filter.
-    """
-
-    first_slot: int
-    cursors: int
-    first_run: int
-    turn: int
-    kept: int
 
 
 @inner
@@ -175,63 +164,6 @@ def _runs(extenders, row, proposer, batch, candidate, word, work, run):
     return True
 
 
-@inner
-def _combinations(many, work):
-    """How many combinations of the run's rows there are."""
-    product = 1
-    for e in range(many):
-        product *= max(1, load(work.first_run, e + 1) - load(work.first_run, e))
-    return product
-
-
-@inner
-def _next_combination(many, work):
-    """Move on to the next combination of rows, one of each extender that has some; whether there is one."""
-    for e in range(many):
-        if load(work.first_run, e + 1) > load(work.first_run, e):
-            after = load(work.turn, e) + 1
-            if after < load(work.first_run, e + 1):
-                store(work.turn, e, after)
-                return True
-            store(work.turn, e, load(work.first_run, e))
-    return False
-
-
-@inlined
-def _write_combinations(prefix, nd, nt, lo, extenders, row, word, work, run, out):
-    """Write a record (row, word, times, diff) for each combination of the run's rows. Returns whether a product of diffs
-    overflows.
-    """
-    many = extenders.many
-    wrong = False
-    for e in range(many):
-        store(work.turn, e, load(work.first_run, e))
-    going = True
-    while going:
-        store(out, 0, row)
-        store(out, 1, word)
-        stamp = out + 16
-        for t in range(nt):
-            store(stamp, t, value(prefix, nd + t, row))
-        store(stamp, 0, max(load(stamp, 0), lo))
-        diff = value(prefix, nd + nt, row)
-        for e in range(many):
-            if load(work.first_run, e + 1) > load(work.first_run, e):
-                batch = load(run, 2 * load(work.turn, e))
-                i = load(run, 2 * load(work.turn, e) + 1)
-                column = field_of(extenders, e, DATA)
-                times = field_of(extenders, e, TIMES)
-                for t in range(times):
-                    store(stamp, t, max(load(stamp, t), value(batch, column + t, i)))
-                factor = value(batch, column + times, i)
-                wrong |= product_overflows(diff, factor)
-                diff *= factor
-        store(stamp, nt, diff)
-        out += 8 * (nt + 3)
-        going = _next_combination(many, work)
-    return wrong
-
-
 @inlined
 def _extend_row(prefix, nd, nt, lo, extenders, row, proposer, filter_, work, run, extended, used):
     """Append a record for every word that all extenders allow for a row, of those that the proposer has and the filter lets pass.
@@ -258,51 +190,13 @@ def _extend_row(prefix, nd, nt, lo, extenders, row, proposer, filter_, work, run
                 if not _is_proposed(extenders, proposer, key, slot, batch, candidate, end, word, work):
                     continue
                 if _runs(extenders, row, proposer, batch, candidate, word, work, run):
-                    more = _combinations(extenders.many, work)
+                    more = combinations(extenders.many, work)
                     if (used + more) * (nt + 3) > len(extended):
                         extended = room(extended, used * (nt + 3), more * (nt + 3))
                     out = address_of(extended) + 8 * used * (nt + 3)
-                    wrong |= _write_combinations(prefix, nd, nt, lo, extenders, row, word, work, run, out)
+                    wrong |= write_combinations(prefix, nd, nt, lo, extenders, row, word, work, run, out)
                     used += more
     return extended, used, wrong
-
-
-@inner
-def _extended_rows(prefix, spec, nt, extended, used, wrong):
-    """Rows of `used` records (row of `prefix`, word, times, diff): the columns of `prefix` that `spec` lists, the words, the `nt`
-    times and the diff. The number of rows is -1 if something is wrong.
-    """
-    outputs = len(spec)
-    stride = nt + 3
-    head = new_head(used, outputs + 1 + nt + 1)
-    stored = nt + 2
-    for c in range(outputs):
-        if step_of(prefix, spec[c]) != 0:
-            stored += 1
-    buf = np.empty(stored * used, np.int64)
-    out = address_of(buf)
-    for c in range(outputs):
-        if step_of(prefix, spec[c]) == 0:
-            set_constant(head, c, load(address(prefix, spec[c]), 0))
-            continue
-        for o in range(used):
-            store(out, o, value(prefix, spec[c], extended[o * stride]))
-        set_stored(head, c, out)
-        out += 8 * used
-    for t in range(nt + 2):  # the word, the times, the diff
-        same = True
-        for o in range(used):
-            word = extended[o * stride + 1 + t]
-            same &= word == extended[1 + t]
-            store(out, o, word)
-        if same and used > 0 and t > 0:
-            set_constant(head, outputs + t, extended[1 + t])
-        else:
-            set_stored(head, outputs + t, out)
-        out += 8 * used
-    if wrong:
-        head[0] = -1
-    return buf, head
 
 
 @kernel("Tuple((int64[::1], int64[::1]))(int64, int64, int64, int64[::1], int64[::1], int64, int64, int64[::1])")
@@ -368,4 +262,4 @@ def intersect(prefix, nd, nt, extenders, spec, lo, limit, state):
     keep(marks)
     keep(memory)
     state[0] = place
-    return _extended_rows(prefix, spec, nt, extended, used, wrong)
+    return extended_rows(prefix, spec, nt, extended, used, wrong)

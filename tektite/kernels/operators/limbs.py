@@ -9,6 +9,7 @@ NaN. The accumulators of one float column are one word for each bin.
 from __future__ import annotations
 
 from tektite.kernels.compile import inner
+from tektite.kernels.layout.memory import load, store
 from tektite.values.words import NAN
 
 BINS = 66
@@ -50,18 +51,18 @@ def limbs_of(word):
 
 
 @inner
-def carry_limbs(acc, at, digits):
+def carry_limbs(limbs, digits):
     """Write the size of a sum to `digits` as digits of 32 bits, the lowest bin's at 1. Returns the sum's sign:
     -1, 0 or 1.
     """
-    digits[0] = 0
+    store(digits, 0, 0)
     carry = 0
     some = 0
     for k in range(BINS):
-        limb = acc[at + k]
+        limb = load(limbs, k)
         # The halves are added apart, since a limb may be as large as a word can hold.
         low = (limb & _LOW) + carry
-        digits[1 + k] = low & _LOW
+        store(digits, 1 + k, low & _LOW)
         some |= low & _LOW
         carry = (low >> 32) + (limb >> 32)
     sign = 1 if carry > 0 or some != 0 else 0
@@ -69,11 +70,11 @@ def carry_limbs(acc, at, digits):
         sign = -1
         borrow = 0
         for k in range(1, BINS + 1):
-            low = borrow - digits[k]
-            digits[k] = low & _LOW
+            low = borrow - load(digits, k)
+            store(digits, k, low & _LOW)
             borrow = low >> 32
         carry = borrow - carry
-    digits[BINS + 1] = carry
+    store(digits, BINS + 1, carry)
     return sign
 
 
@@ -82,10 +83,10 @@ def divide_digits(digits, divisor):
     """Divide by a positive number, down to the digit below the bins. Returns the remainder."""
     rest = 0
     for k in range(BINS + 1, -1, -1):
-        digit = digits[k]
+        digit = load(digits, k)
         if divisor < _FEW:
             rest = (rest << 32) | digit
-            digits[k] = rest // divisor
+            store(digits, k, rest // divisor)
             rest %= divisor
         else:
             # Bit by bit, and without doubling what may not be doubled: rest < divisor < 2**63.
@@ -99,7 +100,7 @@ def divide_digits(digits, divisor):
                     quotient |= 1
                 else:
                     rest += rest + bit
-            digits[k] = quotient
+            store(digits, k, quotient)
     return rest
 
 
@@ -107,10 +108,10 @@ def divide_digits(digits, divisor):
 def round_digits(digits, rest):
     """The bits of the double nearest to `digits`, ties to even. A `rest` that is not 0 stands for something behind the digits."""
     top = BINS + 1
-    while top > 0 and digits[top] == 0:
+    while top > 0 and load(digits, top) == 0:
         top -= 1
     place = 32 * top - 1
-    digit = digits[top]
+    digit = load(digits, top)
     while digit > 0:
         digit >>= 1
         place += 1
@@ -121,16 +122,16 @@ def round_digits(digits, rest):
         return _INFINITY
     k = last >> 5
     shift = last & 31
-    mantissa = (digits[k] >> shift) | (digits[k + 1] << (32 - shift))
+    mantissa = (load(digits, k) >> shift) | (load(digits, k + 1) << (32 - shift))
     if shift > 11:
-        mantissa |= digits[k + 2] << (64 - shift)
+        mantissa |= load(digits, k + 2) << (64 - shift)
     k = (last - 1) >> 5
     shift = (last - 1) & 31
-    if (digits[k] >> shift) & 1 != 0:
-        more = rest != 0 or (mantissa & 1) != 0 or digits[k] & ((1 << shift) - 1) != 0
+    if (load(digits, k) >> shift) & 1 != 0:
+        more = rest != 0 or (mantissa & 1) != 0 or load(digits, k) & ((1 << shift) - 1) != 0
         while not more and k > 0:
             k -= 1
-            more = digits[k] != 0
+            more = load(digits, k) != 0
         if more:
             mantissa += 1
     # The hidden bit, if it is there, adds one to the exponent; so does a mantissa that was rounded up to 2**53.
@@ -138,22 +139,23 @@ def round_digits(digits, rest):
 
 
 @inner
-def limbs_word(acc, at, divisor, digits):
-    """The word of the double nearest to the sum whose limbs begin at acc[at], divided by `divisor`, which is not 0.
+def limbs_word(limbs, divisor, digits):
+    """The word of the double nearest to the sum whose limbs are at the address `limbs`, divided by `divisor`, which is not 0.
+    `digits` is room to round in: DIGITS words.
 
     NaN if there is a NaN, or if there are infinities of both signs; an infinity if there is one.
     """
-    plus = acc[at + PLUS_INFINITY]
-    minus = acc[at + MINUS_INFINITY]
+    plus = load(limbs, PLUS_INFINITY)
+    minus = load(limbs, MINUS_INFINITY)
     # Infinities that were retracted but never inserted count with the other sign.
     above = plus > 0 or minus < 0
     below = plus < 0 or minus > 0
-    if acc[at + NOT_A_NUMBER] != 0 or (above and below):
+    if load(limbs, NOT_A_NUMBER) != 0 or (above and below):
         return _NAN
     bits = _INFINITY
     sign = 1 if above else -1
     if not above and not below:
-        sign = carry_limbs(acc, at, digits)
+        sign = carry_limbs(limbs, digits)
         if sign == 0:
             return 0
         rest = 0

@@ -14,25 +14,36 @@ from __future__ import annotations
 import numpy as np
 
 from tektite.kernels.compile import inner, kernel
-from tektite.kernels.layout.memory import load
-from tektite.kernels.layout.pages import address_of
+from tektite.kernels.layout.columns import all_same, copy_words, fill_words
+from tektite.kernels.layout.memory import GREATEST, load
 from tektite.kernels.layout.records import compare_records, room, sort_records
 from tektite.kernels.layout.rows import (
     address,
-    copy_words,
     count,
-    fill_words,
     new_head,
+    place_columns,
     set_constant,
     set_stored,
     step_of,
     value,
 )
-from tektite.kernels.layout.scratch import keep, scratch
+from tektite.kernels.layout.scratch import keep
 from tektite.kernels.operators.pairs import write_maxima, write_products
-from tektite.kernels.operators.sources import SOURCE, head_of, next_keys, seek_sources, set_source, set_start, start_of
+from tektite.kernels.operators.sources import (
+    end_row,
+    first_row,
+    head_of,
+    new_sources,
+    next_keys,
+    seek_sources,
+    set_source,
+    set_start,
+    start_of,
+)
 from tektite.kernels.operators.wide import product_overflows, sum_overflows
-from tektite.kernels.seek.keys import BLOCK, GREATEST, NULL, all_same, gallop_from, gallop_word, has_null
+from tektite.kernels.seek.keys import has_null
+from tektite.kernels.seek.search import gallop_from, gallop_word
+from tektite.values.words import NULL
 
 # Flags of a comparison. ABOVE: rows pass from the bound upwards, not up to it. BEHIND: the step lies behind the rows
 # that equal the bound, not before them. FLOATS: words are those of floats, of which -0.0 and 0.0 are equal.
@@ -52,13 +63,13 @@ _MANY = 1 << 14
 
 
 @inner
-def _collect_bounds(sources, first, last, begin, end, j, bound_at, nd, times, nt, lo, flags, list_):
+def _collect_bounds(sources, first, last, j, bound_at, nd, times, nt, lo, flags, list_):
     """The bounds of key j that are not NULL, as records (time, bound, diff) sorted by time and bound; how many."""
     stride = nt + 2
     many = 0
     for s in range(first, last):
         head = head_of(sources, s)
-        for i in range(load(begin, s * BLOCK + j), load(end, s * BLOCK + j)):
+        for i in range(first_row(sources, s, j), end_row(sources, s, j)):
             word = value(head, bound_at, i)
             if word == NULL:
                 continue
@@ -140,13 +151,12 @@ def segments(named, sought, by_bounds, kc, bound_at, nd, times, nt, flags, lo, l
     n_named = len(named)
     n_sought = len(sought)
     n_all = n_named + n_sought
-    memory, (sources, begin, end, keys, firsts) = scratch(
-        (SOURCE * n_all, BLOCK * n_all, BLOCK * n_all, BLOCK * kc, BLOCK + 1)
-    )
+    none = np.int64(0)
+    memory, sources, _ = new_sources(n_all, kc, none, none)
     for s in range(n_sought):
-        set_source(sources, s, sought[s], 0, 0, 0)
+        set_source(sources, s, sought[s], none, none, False)
     for s in range(n_named):
-        set_source(sources, n_sought + s, named[s], 0, 0, 0)
+        set_source(sources, n_sought + s, named[s], none, none, False)
         set_start(sources, n_sought + s, state[CURSORS + s])
     first_bounds = 0
     last_bounds = n_sought
@@ -165,30 +175,28 @@ def segments(named, sought, by_bounds, kc, bound_at, nd, times, nt, flags, lo, l
     state[DONE] = 0
     state[NEXT] = 0
     while rows < limit and used < _MANY * (nt + 4):
-        many = next_keys(sources, n_sought, n_named, kc, keys, firsts, begin, end)
+        many = next_keys(sources, n_sought, n_named)
         if many == 0:
             state[DONE] = 1
             break
-        seek_sources(sources, 0, n_sought, keys, many, kc, begin, end)
+        seek_sources(sources, 0, n_sought, many)
         for j in range(many):
-            if has_null(keys, j, kc):
+            if has_null(sources.keys, j, kc):
                 continue
             present = False
             for s in range(first_rows, last_rows):
-                present |= load(end, s * BLOCK + j) > load(begin, s * BLOCK + j)
+                present |= end_row(sources, s, j) > first_row(sources, s, j)
             if not present:
                 continue
-            list_, n = _collect_bounds(
-                sources, first_bounds, last_bounds, begin, end, j, bound_at, nd, times, nt, lo, flags, list_
-            )
+            list_, n = _collect_bounds(sources, first_bounds, last_bounds, j, bound_at, nd, times, nt, lo, flags, list_)
             b = 0
             while b < n:
                 last = b + 1
                 while last < n and compare_records(list_, b * (nt + 2), list_, last * (nt + 2), nt) == 0:
                     last += 1
                 for s in range(first_rows, last_rows):
-                    start = load(begin, s * BLOCK + j)
-                    stop = load(end, s * BLOCK + j)
+                    start = first_row(sources, s, j)
+                    stop = end_row(sources, s, j)
                     if stop > start:
                         before = used
                         found, used, bad = _add_segments(
@@ -309,20 +317,17 @@ def emit_segments(found, spec, nd, times, nt, limit, state):
     outputs = len(spec)
     width = outputs + nt + 1
     head = new_head(rows, width)
-    stored = 0
     for c in range(width):
         constant, word = _one_word(found, first, last, stride, c, spec, nd, times, nt)
         if constant:
             set_constant(head, c, word)
         else:
-            set_stored(head, c, stored)
-            stored += 1
-    buf = np.empty(stored * rows, np.int64)
+            set_stored(head, c, 0)
+    buf = place_columns(head, rows)
     for c in range(width):
         if head[4 + 3 * c] == 0:
             continue
-        out = address_of(buf) + 8 * rows * head[3 + 3 * c]
-        set_stored(head, c, out)
+        out = head[3 + 3 * c]
         if c < outputs:
             _copy_data(found, first, last, stride, spec[c], out)
             continue

@@ -25,30 +25,24 @@ from __future__ import annotations
 import numpy as np
 
 from tektite.kernels.compile import inner, kernel
-from tektite.kernels.layout.memory import load
 from tektite.kernels.layout.pages import address_of, empty_words
 from tektite.kernels.layout.records import columns_room
-from tektite.kernels.layout.rows import count
-from tektite.kernels.layout.scratch import keep, scratch
-from tektite.kernels.operators.aggregate import accumulators, float_columns
+from tektite.kernels.layout.scratch import keep
+from tektite.kernels.operators.aggregate import new_sums
 from tektite.kernels.operators.emit import batch_head, write_block, write_ones
-from tektite.kernels.operators.epochs import head_of_todo, one_epoch
-from tektite.kernels.operators.limbs import DIGITS
-from tektite.kernels.operators.reduce_blocks import (
-    FOUND,
-    Block,
-    Numbers,
-    Shape,
-    Sums,
-    SweepBounds,
-    all_shown,
-    find_tops,
-    sum_block,
-    without_known,
-    write_sums,
-)
+from tektite.kernels.operators.epochs import SweepBounds, head_of_todo, one_epoch
+from tektite.kernels.operators.reduce_blocks import all_shown, find_tops, sum_block, without_known, write_sums
 from tektite.kernels.operators.reduce_keys import reduce_keys
-from tektite.kernels.operators.sources import SOURCE, next_keys, seek_sources, set_sources
+from tektite.kernels.operators.sources import (
+    Numbers,
+    key_word,
+    new_sources,
+    next_keys,
+    seek_sources,
+    set_history,
+    set_work,
+)
+from tektite.kernels.operators.values import LISTED_WORDS, FirstValues
 from tektite.kernels.seek.keys import BLOCK
 
 # The operators. LINEAR takes five words for each output column (see aggregate.py); FIRST and LAST take k,
@@ -67,12 +61,12 @@ TOO_LARGE = 2
 
 
 @inner
-def note(status, code, keys, kc, j):
+def _note(status, code, sources, j):
     """Set a status, and the key that it is about, unless j is -1."""
     if j >= 0:
         status[0] = code
-        for c in range(kc):
-            status[1 + c] = load(keys, c * BLOCK + j)
+        for c in range(sources.kc):
+            status[1 + c] = key_word(sources, j, c)
 
 
 @kernel(
@@ -95,17 +89,10 @@ def reduce(work, work_nd, input, old, shape, params, moment, lo, hi):
     kc, nd, nt, nt_in, nf, vo = shape[0], shape[1], shape[2], shape[3], shape[4], shape[5]
     from_output = shape[6] != 0
     op = shape[7]
-    linear = op == LINEAR
-    floats = float_columns(params, vo, linear)
-    if floats > 0:
-        nf -= 1  # the limb, which is summed bin by bin
-    columns = Shape(kc, nd, nt, nt_in, nf, vo, from_output, op == LAST)
-    summed = linear or op == AT_LEAST
+    summed = op == LINEAR or op == AT_LEAST
     least = params[0] if len(params) > 0 else 0
-    sums = Sums(linear, floats, accumulators(params, vo, nf, linear) if summed else 0, least)
-    digits = np.empty(DIGITS if floats > 0 else 0, np.int64)
-    acc = np.empty(BLOCK * sums.slots, np.int64)
-    prior = np.zeros(0 if from_output else BLOCK * sums.slots, np.int64)
+    sums_memory, sums = new_sums(op == LINEAR, least, kc, nf if summed else 0, vo, params, not from_output)
+    wanted = FirstValues(nd, vo, least, 0 if summed else params[1], op == LAST)
 
     history = input if from_output else old
     own = old[: len(old) if from_output else 0]
@@ -113,26 +100,20 @@ def reduce(work, work_nd, input, old, shape, params, moment, lo, hi):
     n_past = n_history + len(own)
     n_all = n_past + len(work)
     numbers = Numbers(n_history, n_past, n_all, n_history if from_output else n_all)
-    memory, (table, cursors, begin, end, keys, firsts, results, found) = scratch(
-        (
-            SOURCE * n_all, 2 * n_all, BLOCK * n_all, BLOCK * n_all, BLOCK * kc, BLOCK + 1,
-            2 * BLOCK * (vo + 2), FOUND,
-        )
-    )  # fmt: skip
-    block = Block(table, cursors, begin, end, keys, firsts, results, found)
-    sweep = SweepBounds(address_of(moment), lo, hi, one_epoch(work, work_nd, lo, hi, shape[6]))
+    n_results = 2 * BLOCK * (vo + 2)
+    memory, sources, results = new_sources(n_all, kc, address_of(moment), n_results + LISTED_WORDS)
+    listed = results + 8 * n_results
+    sweep = SweepBounds(lo, hi, one_epoch(work, work_nd, lo, hi, from_output))
     single = sweep.only >= 0
-    past_rows = set_sources(
-        table, history, own, work, work_nd, nd, nt_in, kc + vo, nt, sweep.rounds, lo, single, from_output
-    )  # fmt: skip
+    past_rows = set_history(sources, 0, history, nd, nt_in, lo, single, from_output)
+    past_rows += set_history(sources, n_history, own, kc + vo, nt, lo, single, True)
+    work_rows = set_work(sources, n_past, work, work_nd, nt, single)
     had = past_rows > 0
-    work_rows = 0
-    for w in range(len(work)):
-        work_rows += count(work[w])
 
     # A column-major buffer of key, values, epoch and diff. Diffs are not written while all are 1 (`plus`).
     width = kc + vo + 2
-    capacity = 2 * work_rows + 8 if had else work_rows + 8
+    most = 2 if had else 1  # rows that a key changes by, where it has one result at most
+    capacity = most * work_rows + 8
     buf = empty_words(width * capacity)
     rows = 0
     plus = True
@@ -141,48 +122,49 @@ def reduce(work, work_nd, input, old, shape, params, moment, lo, hi):
     status = np.zeros(1 + kc, np.int64)
     bad = -1
     while bad < 0:
-        many = next_keys(table, n_past, len(work), kc, keys, firsts, begin, end)
+        many = next_keys(sources, n_past, len(work))
         if many == 0:
             break
-        seek_sources(table, n_history, n_past, keys, many, kc, begin, end)
-        if len(own) > 0 and single and op == AT_LEAST:
-            many = without_known(table, n_history, n_past, n_all, begin, end, keys, many, kc, sweep.rounds, sweep.only)
+        seek_sources(sources, n_history, n_past, many)
+        if n_past > n_history and single and op == AT_LEAST:
+            many = without_known(sources, numbers, many, sweep.only)
             if many == 0:
                 continue
-        seek_sources(table, 0, n_history, keys, many, kc, begin, end)
+        seek_sources(sources, 0, n_history, many)
         if from_output and single and op == AT_LEAST:
-            if all_shown(table, n_history, n_past, begin, end, many, sweep.rounds, sweep.only, least, results):
+            if all_shown(sources, numbers, many, sweep.only, least, results):
                 buf, capacity = columns_room(buf, capacity, width, rows, many)
-                rows, plus = write_block(results, len(own) > 0, many, keys, kc, vo, buf, capacity, rows, plus)
+                rows, plus = write_block(results, n_past > n_history, many, sources, vo, buf, capacity, rows, plus)
                 continue
         if summed:
-            bad = sum_block(block, columns, numbers, sums, sweep.rounds, many, params, acc, prior)
+            bad = sum_block(sources, numbers, sums, nd, from_output, many)
             if bad >= 0:
                 break
             if not from_output and single:
-                buf, capacity = columns_room(buf, capacity, width, rows, 2 * many if had else many)
-                large, rows, plus = write_sums(
-                    block, columns, sums, many, params, digits, acc, prior, had, buf, capacity, rows, plus
-                )  # fmt: skip
-                note(status, TOO_LARGE, keys, kc, large)
+                buf, capacity = columns_room(buf, capacity, width, rows, most * many)
+                large, rows, plus = write_sums(sources, sums, many, had, results, buf, capacity, rows, plus)
+                _note(status, TOO_LARGE, sources, large)
                 continue
-        elif single and least == 1 and params[1] == 0:
-            usual, todo, n_later = find_tops(block, columns, numbers, sweep, many, todo, n_todo)
+        elif single and wanted.k == 1 and wanted.ties == 0:
+            usual, todo, n_later = find_tops(
+                sources, numbers, wanted, sweep, nt, from_output, many, results, listed, todo, n_todo
+            )
             if usual:
                 n_todo = n_later
-                buf, capacity = columns_room(buf, capacity, width, rows, 2 * many if had else many)
-                rows, plus = write_block(results, True, many, keys, kc, vo, buf, capacity, rows, plus)
+                buf, capacity = columns_room(buf, capacity, width, rows, most * many)
+                rows, plus = write_block(results, True, many, sources, vo, buf, capacity, rows, plus)
                 continue
         if plus:
             plus = False
             write_ones(buf, (kc + vo + 1) * capacity, rows)
         bad, large, todo, n_todo, buf, capacity, rows = reduce_keys(
-            block, columns, numbers, sums, sweep, many, params, digits, acc, prior, todo, n_todo, buf, capacity, rows
-        )  # fmt: skip
-        note(status, TOO_LARGE, keys, kc, large)
+            sources, numbers, sums, wanted, sweep, nt, from_output, many, todo, n_todo, buf, capacity, rows
+        )
+        _note(status, TOO_LARGE, sources, large)
 
-    note(status, OVERFLOW, keys, kc, bad)
+    _note(status, OVERFLOW, sources, bad)
     buf, head = batch_head(buf, capacity, rows, kc, vo, moment, sweep.only, plus)
     todo_buf, todo_head = head_of_todo(todo, n_todo, kc, nt)
     keep(memory)
+    keep(sums_memory)
     return buf, head, todo_buf, todo_head, status

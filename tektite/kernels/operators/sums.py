@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from tektite.kernels.compile import inner
+from tektite.kernels.layout.memory import GREATEST
 from tektite.kernels.layout.rows import new_head
-
-_MAX = 2**63 - 1
 
 
 @inner
@@ -24,7 +23,7 @@ def times(word, factor):
     if -(1 << 31) <= word < (1 << 31) and factor < (1 << 31):
         return word * factor, 0
     size = np.uint64(word) if word >= 0 else ~np.uint64(word) + np.uint64(1)
-    limit = np.uint64(_MAX) if word >= 0 else np.uint64(_MAX) + np.uint64(1)
+    limit = np.uint64(GREATEST) if word >= 0 else np.uint64(GREATEST) + np.uint64(1)
     return word * factor, np.int64(size > limit // np.uint64(factor))
 
 

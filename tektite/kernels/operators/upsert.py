@@ -9,7 +9,8 @@ from tektite.kernels.layout.memory import load, read, store
 from tektite.kernels.layout.pages import address_of
 from tektite.kernels.layout.rows import address, count, new_head, set_stored, step_of, value
 from tektite.kernels.layout.scratch import keep, scratch
-from tektite.kernels.seek.keys import BLOCK, compare_key, compare_rows, gallop_rows, gather_block, seek_block
+from tektite.kernels.seek.keys import BLOCK, compare_key, gather_block, seek_block
+from tektite.kernels.seek.search import compare_rows, gallop_rows
 
 # With more rows of a key than these, the sum of one is searched for instead of compared with all others.
 _FEW = 16

@@ -10,6 +10,8 @@ from __future__ import annotations
 import numpy as np
 
 from tektite.kernels.compile import inner, kernel
+from tektite.kernels.layout.pages import address_of
+from tektite.kernels.layout.scratch import keep
 from tektite.kernels.operators.aggregate import float_word
 from tektite.kernels.operators.limbs import DIGITS, LIMBS, limbs_of, limbs_word
 from tektite.kernels.operators.wide import wide_add, wide_float
@@ -93,7 +95,10 @@ def frame_totals(words, same, low, high, kind, limit, divisor, out):
         elif kind == AVG:
             out[i] = float_word(wide_float(sum_high, sum_low) / present / divisor)
         else:
-            out[i] = limbs_word(limbs, 0, 1 if kind == SUM_FLOAT else present, digits)
+            divided_by = 1 if kind == SUM_FLOAT else present
+            out[i] = limbs_word(address_of(limbs), divided_by, address_of(digits))
+    keep(limbs)
+    keep(digits)
     return -1
 
 

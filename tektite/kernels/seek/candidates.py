@@ -12,12 +12,23 @@ from __future__ import annotations
 import numpy as np
 
 from tektite.kernels.compile import inner, kernel
+from tektite.kernels.layout.columns import copy_words
 from tektite.kernels.layout.memory import load, store
 from tektite.kernels.layout.pages import address_of
-from tektite.kernels.layout.rows import address, count, new_head, set_constant, set_stored, step_of, value
+from tektite.kernels.layout.rows import (
+    address,
+    copy_column,
+    count,
+    new_head,
+    place_columns,
+    set_constant,
+    set_stored,
+    step_of,
+    value,
+)
 from tektite.kernels.layout.scratch import keep, scratch
 from tektite.kernels.seek.keys import BLOCK, gather_block, group_end, has_null, seek_block
-from tektite.kernels.seek.route import mix, shard_of_hash
+from tektite.kernels.seek.route import SEED, mix, shard_of_hash
 
 # What is found for an extender is one array, which for n rows holds: the numbers of the rows in the order of their keys (n), for
 # each row the number of its key (n), for each key how many rows of the arrangement have it (n places), and for each key its
@@ -49,20 +60,17 @@ def numbered_keys(prefix, spec):
     rows = count(prefix)
     columns = len(spec)
     head = new_head(rows, columns + 3)
-    buf = np.empty((columns + 1) * rows, np.int64)
-    out = address_of(buf)
     for c in range(columns):
-        if step_of(prefix, spec[c]) == 0:
-            set_constant(head, c, load(address(prefix, spec[c]), 0))
-        else:
-            for i in range(rows):
-                store(out, i, value(prefix, spec[c], i))
-            set_stored(head, c, out)
-            out += 8 * rows
-    for i in range(rows):
-        store(out, i, i)
-    set_stored(head, columns, out)
+        copy_column(prefix, spec[c], head, c)
+    set_stored(head, columns, 0)
     set_constant(head, columns + 2, 1)
+    buf = place_columns(head, rows)
+    for c in range(columns):
+        if head[4 + 3 * c] != 0:
+            copy_words(address(prefix, spec[c]), step_of(prefix, spec[c]), 0, rows, head[3 + 3 * c], 8)
+    numbers = head[3 + 3 * columns]
+    for i in range(rows):
+        store(numbers, i, i)
     return buf, head
 
 
@@ -71,10 +79,7 @@ def _everything(rows, table, slots, found):
     """Where keys have no columns, all rows of all batches are candidates of each row."""
     total = 0
     for b in range(slots):
-        span = span_of(found, rows, slots, 0, b)
-        store(span, 0, table[b])
-        store(span, 1, 0)
-        store(span, 2, count(table[b]))
+        _set_span(found, rows, slots, 0, b, table[b], 0, count(table[b]))
         total += count(table[b])
     store(found, 2 * rows, total)
     for i in range(rows):
@@ -107,49 +112,64 @@ def find_candidates(sorted_keys, kc, numbered, table, first_of, sharded_by, slot
         if many == 0:
             break
         for j in range(many):
-            hashed = np.uint64(0x9E3779B97F4A7C15)
-            if shards > 1:
-                for c in range(sharded_by):
-                    hashed = mix(hashed, load(keys, c * BLOCK + j))
-            store(owners, j, shard_of_hash(hashed, shards))
+            store(owners, j, _owner_of(keys, j, sharded_by, shards))
             store(found, 2 * rows + done + j, 0)
             for i in range(load(firsts, j), load(firsts, j + 1)):
                 number = i if numbered == 0 else value(sorted_keys, kc, i)
                 store(found, i, number)
                 store(found, rows + number, done + j)
         for s in range(shards):
-            own = 0
-            for j in range(many):
-                if load(owners, j) == s:
-                    store(members, own, j)
-                    for c in range(kc):
-                        store(part, c * BLOCK + own, load(keys, c * BLOCK + j))
-                    own += 1
+            own = _keys_of_shard(s, owners, keys, many, kc, members, part)
             if own == 0:
                 continue
             first = first_of[s]
             for b in range(first, first_of[s + 1]):
-                batch = table[b]
-                batch_rows = count(batch)
-                seek_block(batch, starts[b], part, own, kc, places)
+                seek_block(table[b], starts[b], part, own, kc, places)
                 starts[b] = load(places, own - 1)
                 for m in range(own):
                     start = load(places, m)
                     end = start
                     if not has_null(part, m, kc):
-                        end = group_end(batch, batch_rows, start, part, m, kc)
+                        end = group_end(table[b], count(table[b]), start, part, m, kc)
                     key = done + load(members, m)
-                    span = span_of(found, rows, slots, key, b - first)
-                    store(span, 0, batch)
-                    store(span, 1, start)
-                    store(span, 2, end)
+                    _set_span(found, rows, slots, key, b - first, table[b], start, end)
                     store(found, 2 * rows + key, size_of(found, rows, key) + end - start)
             for b in range(first_of[s + 1] - first, slots):
                 for m in range(own):
-                    span = span_of(found, rows, slots, done + load(members, m), b)
-                    store(span, 1, 0)
-                    store(span, 2, 0)
+                    _set_span(found, rows, slots, done + load(members, m), b, 0, 0, 0)
         done += many
         row = load(firsts, many)
     keep(memory)
     return result
+
+
+@inner
+def _owner_of(keys, j, sharded_by, shards):
+    """The shard that owns key j of a block, by its first `sharded_by` columns."""
+    hashed = SEED
+    if shards > 1:
+        for c in range(sharded_by):
+            hashed = mix(hashed, load(keys, c * BLOCK + j))
+    return shard_of_hash(hashed, shards)
+
+
+@inner
+def _keys_of_shard(shard, owners, keys, many, kc, members, part):
+    """Copy the keys of a block that a shard owns to the block `part`, and their numbers to `members`; how many they are."""
+    own = 0
+    for j in range(many):
+        if load(owners, j) == shard:
+            store(members, own, j)
+            for c in range(kc):
+                store(part, c * BLOCK + own, load(keys, c * BLOCK + j))
+            own += 1
+    return own
+
+
+@inner
+def _set_span(found, rows, slots, key, slot, batch, start, end):
+    """Say which rows of a batch have a key."""
+    span = span_of(found, rows, slots, key, slot)
+    store(span, 0, batch)
+    store(span, 1, start)
+    store(span, 2, end)

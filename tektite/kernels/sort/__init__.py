@@ -2,6 +2,7 @@
 
 build     makes one sorted, consolidated rows object of any chunks of updates
 gathered  build for rows of more than a word: sorts row numbers, then gathers
+numbers   sorts numbers by a comparison that the caller passes in
 packed    build for rows that fit one word: sorts these words and unpacks them
 radix     sorts 64-bit words by radix and insertion
 """

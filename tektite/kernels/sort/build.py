@@ -18,14 +18,24 @@ from __future__ import annotations
 
 import numpy as np
 
-from tektite.kernels.compile import inner, kernel
+from tektite.kernels.compile import inlined, inner, kernel
 from tektite.kernels.layout.codes import column_ranges
-from tektite.kernels.layout.memory import read, store
-from tektite.kernels.layout.pages import address_of
-from tektite.kernels.layout.rows import address, count, new_head, set_constant, set_stored, step_of, value
+from tektite.kernels.layout.memory import load, read, store
+from tektite.kernels.layout.rows import (
+    address,
+    count,
+    new_head,
+    place_columns,
+    set_constant,
+    set_stored,
+    step_of,
+    value,
+)
+from tektite.kernels.layout.scratch import keep, scratch
 from tektite.kernels.operators.sums import carry, overflow_head
 from tektite.kernels.sort.gathered import build_gathered
 from tektite.kernels.sort.packed import build_packed
+from tektite.values.words import NULL
 
 # Up to this many rows, moving whole rows by insertion is cheaper than looking at columns.
 _FEW = 32
@@ -72,92 +82,104 @@ def _build_one(table, nd, nt, nf, lo):
 
 @inner
 def _build_few(table, nd, nt, nf, lo, rows):
-    """Insertion sort of whole rows."""
+    """Insertion sort of whole rows, which lie one behind the other as `cells`. `order` lists the cells where they begin."""
     columns = nd + nt + nf
     keys = nd + nt
-    cells = np.empty(rows * columns + rows, np.int64)
-    order = cells[rows * columns :]
+    memory, (cells, order) = scratch((rows * columns, rows))
+    _copy_cells(table, nd, columns, lo, cells)
+    for i in range(rows):
+        place = i
+        while place > 0 and _compare_cells(cells, i * columns, load(order, place - 1), keys) < 0:
+            store(order, place, load(order, place - 1))
+            place -= 1
+        store(order, place, i * columns)
+    kept = _sum_equal(cells, order, rows, keys, columns)
+    if kept < 0:
+        keep(memory)
+        return overflow_head(columns)
+    buf, head = _columns_of_cells(cells, order, kept, columns)
+    keep(memory)
+    return buf, head
+
+
+@inlined
+def _copy_cells(table, nd, columns, lo, cells):
+    """Copy the rows of all chunks to `cells`."""
     begin = 0
     for c in range(len(table)):
         head = table[c]
-        here = count(head)
+        rows = count(head)
         for j in range(columns):
             at = address(head, j)
-            bytes_a_row = step_of(head, j)
-            for i in range(here):
-                cells[(begin + i) * columns + j] = read(at, bytes_a_row, i)
-        begin += here
-    for row in range(rows):
-        epoch = row * columns + nd
-        cells[epoch] = max(cells[epoch], lo)
-        place = row
-        while place > 0:
-            other = order[place - 1]
-            less = False
-            for j in range(keys):
-                x = cells[row * columns + j]
-                y = cells[other * columns + j]
-                if x != y:
-                    less = x < y
-                    break
-            if not less:
-                break
-            order[place] = other
-            place -= 1
-        order[place] = row
+            by = step_of(head, j)
+            floor = lo if j == nd else NULL
+            for i in range(rows):
+                store(cells, (begin + i) * columns + j, max(read(at, by, i), floor))
+        begin += rows
+
+
+@inlined
+def _compare_cells(cells, x, y, keys):
+    """-1, 0 or 1 as the row that begins at cell x is before, equal to or after that at y in the first `keys` columns."""
+    for j in range(keys):
+        left = load(cells, x + j)
+        right = load(cells, y + j)
+        if left != right:
+            return -1 if left < right else 1
+    return 0
+
+
+@inlined
+def _sum_equal(cells, order, rows, keys, columns):
+    """Sum the diffs of rows with equal keys into the first of them. Moves those that have a diff then to the front of the order.
+    Returns how many these are, or -1 if a sum does not fit a word.
+    """
     kept = 0
     i = 0
     while i < rows:
-        row = order[i] * columns
+        row = load(order, i)
         end = i + 1
-        while end < rows:
-            other = order[end] * columns
-            same = True
-            for j in range(keys):
-                if cells[row + j] != cells[other + j]:
-                    same = False
-                    break
-            if not same:
-                break
+        while end < rows and _compare_cells(cells, row, load(order, end), keys) == 0:
             end += 1
         some = False
         for j in range(keys, columns):
-            total = cells[row + j]
+            total = load(cells, row + j)
             above = 0
             for k in range(i + 1, end):
-                word = cells[order[k] * columns + j]
+                word = load(cells, load(order, k) + j)
                 grown = total + word
                 above += carry(total, word, grown)
                 total = grown
             if above != 0:
-                return overflow_head(columns)
-            cells[row + j] = total
+                return -1
+            store(cells, row + j, total)
             some = some or total != 0
         if some:
-            order[kept] = order[i]
+            store(order, kept, row)
             kept += 1
         i = end
+    return kept
+
+
+@inlined
+def _columns_of_cells(cells, order, kept, columns):
+    """The first `kept` rows of an order as columns, constant ones not stored."""
     head = new_head(kept, columns)
     if kept == 0:
         return np.empty(0, np.int64), head
-    stored_columns = 0
-    first = order[0] * columns
     for j in range(columns):
-        word = cells[first + j]
+        word = load(cells, load(order, 0) + j)
         set_constant(head, j, word)
         for k in range(1, kept):
-            if cells[order[k] * columns + j] != word:
-                head[4 + 3 * j] = 8
-                stored_columns += 1
+            if load(cells, load(order, k) + j) != word:
+                set_stored(head, j, 0)
                 break
-    buf = np.empty(stored_columns * kept, np.int64)
-    at = address_of(buf)
+    buf = place_columns(head, kept)
     for j in range(columns):
         if head[4 + 3 * j] != 0:
-            set_stored(head, j, at)
+            at = head[3 + 3 * j]
             for k in range(kept):
-                store(at, k, cells[order[k] * columns + j])
-            at += 8 * kept
+                store(at, k, load(cells, load(order, k) + j))
     return buf, head
 
 

@@ -10,27 +10,15 @@ import numpy as np
 
 from tektite.kernels.compile import inner
 from tektite.kernels.layout.codes import code_step, decode, encode, low_bits
-from tektite.kernels.layout.memory import load, read, store
+from tektite.kernels.layout.columns import column_bytes, copy_words, empty_columns, put
+from tektite.kernels.layout.memory import GREATEST, load, read, store
 from tektite.kernels.layout.pages import address_of, empty_words, prefetch
-from tektite.kernels.layout.rows import (
-    address,
-    column_bytes,
-    copy_words,
-    count,
-    empty_columns,
-    fitting_columns,
-    new_head,
-    put,
-    set_constant,
-    set_stored,
-    step_of,
-)
+from tektite.kernels.layout.rows import address, count, fitting_columns, new_head, set_constant, set_stored, step_of
 from tektite.kernels.layout.scratch import keep, scratch
 from tektite.kernels.operators.sums import carry, overflow_head
 from tektite.kernels.sort.radix import bit_length, sort_words
+from tektite.values.words import NULL
 
-_NULL = -(2**63)
-_MAX = 2**63 - 1
 # Rows laid out at a time, so that a block of cells stays in the cache between columns.
 _BLOCK = 1024
 # Rows gathered at a time.
@@ -99,7 +87,7 @@ def _lay_out(table, nd, keys, columns, lo, low, bits, nullable, offset, stride, 
                         store(cells, spot + i * stride, read(at, by_bytes, block + i))
                     continue
                 least = low[j]
-                floor = lo if j == nd else _NULL
+                floor = lo if j == nd else NULL
                 spot = base + (offset[j] >> 6)
                 room = 64 - (offset[j] & 63)
                 if width <= room:
@@ -158,7 +146,7 @@ def _order_rows(cells, rows, stride, key_words, key_bits, order):
         is_sorted = True
         last = np.uint64(0)
         for i in range(length):
-            row = load(order, start + i) & _MAX
+            row = load(order, start + i) & GREATEST
             word = np.uint64(0)
             if width > 0:
                 word = _field_of(cells, row * stride, position, width)
@@ -255,13 +243,13 @@ def _fold_gathered(cells, rows, stride, keys, columns, low, bits, nullable, offs
         size = min(_GATHERED, rows - begin)
         mixed = 0
         for i in range(begin + _GATHERED, min(begin + 2 * _GATHERED, rows)):
-            row = (load(order, i) & _MAX) * stride
+            row = (load(order, i) & GREATEST) * stride
             prefetch(cells + 8 * row)
             prefetch(cells + 8 * (row + stride - 1))
         for i in range(size):
             row = load(order, begin + i)
             mixed |= row
-            row = (row & _MAX) * stride
+            row = (row & GREATEST) * stride
             for x in range(stride):
                 store(block, i * stride + x, load(cells, row + x))
         for j in range(columns):

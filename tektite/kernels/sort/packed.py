@@ -10,28 +10,23 @@ import numpy as np
 
 from tektite.kernels.compile import inner
 from tektite.kernels.layout.codes import code_step, decode, encode, low_bits
-from tektite.kernels.layout.memory import load, read, store
-from tektite.kernels.layout.pages import address_of, empty_words
-from tektite.kernels.layout.rows import (
+from tektite.kernels.layout.columns import (
     NARROW_FROM,
-    address,
     column_bytes,
     copy_words,
-    count,
     empty_columns,
     fitting_step,
-    new_head,
     range_of,
-    set_constant,
-    set_stored,
-    step_of,
     writer_of,
 )
+from tektite.kernels.layout.memory import load, read, store
+from tektite.kernels.layout.pages import address_of, empty_words
+from tektite.kernels.layout.rows import address, count, new_head, set_constant, set_stored, step_of
 from tektite.kernels.layout.scratch import keep
 from tektite.kernels.operators.sums import carry, overflow_head, times
 from tektite.kernels.sort.radix import sort_words
+from tektite.values.words import NULL
 
-_NULL = -(2**63)
 # Rows packed at a time, so that a block of words stays in the first-level cache between columns.
 _BLOCK = 1024
 # A table of sums has at most this many places, which the second-level cache holds, and so many for each row.
@@ -89,7 +84,7 @@ def _pack(table, nd, columns, lo, low, bits, nullable, shift, ignored, words):
                     continue
                 least = low[j]
                 by = np.uint64(shift[j])
-                floor = lo if j == nd else _NULL
+                floor = lo if j == nd else NULL
                 at = address(head, j)
                 by_bytes = step_of(head, j)
                 if by_bytes == 0:

@@ -1,5 +1,7 @@
 """Texts as bytes.
 
-like     matches LIKE patterns against texts, without a memo
-strings  ids of texts, and the table that finds a text by its id
+collection  collects texts that nobody uses
+ids         ids of texts, and loads, stores and copies of bytes
+like        matches LIKE patterns against texts, without a memo
+strings     the table that finds a text by its id
 """
