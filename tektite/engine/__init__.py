@@ -22,6 +22,7 @@ notices          who is told when an epoch has closed: threads, tasks and callba
 pending_updates  updates of an input that wait for their epoch to close
 publication      a view's contents and changes as a stored arrangement, for other processes to read
 reading          what tables and views have in common: rows, lookups, changes, representations
+routing          the changes of one view, sent to those who follow one value of its first column
 row_slices       large data in slices
 session          one user of an engine, and transactions: what is read and written as one
 stored_inputs    imports files that other processes wrote; adds columns to stored inputs

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from tektite.engine.input_core import InputCore
     from tektite.engine.lock import EngineLock
     from tektite.engine.view_core import ViewCore
+    from tektite.values.schema import Schema
 
 LOG = logging.getLogger("tektite")
 
@@ -62,6 +63,11 @@ class ChangeFeed:
         return self.view.engine.lock
 
     @property
+    def schema(self) -> Schema:
+        """The columns of the rows that it tells of."""
+        return self.view.schema
+
+    @property
     def low(self) -> int:
         """The first epoch that it can not tell of yet, or ever."""
         return self.view.low if self.upto is None else self.upto
@@ -77,7 +83,7 @@ class ChangeFeed:
             return left
         dictionary = self.view.engine.dictionary
         with dictionary.reading():
-            words = self._words()
+            words = self.words()
             return changes_table(words, self.view.schema, dictionary) if words.shape[1] else None
 
     def table(self) -> pa.Table:
@@ -90,7 +96,7 @@ class ChangeFeed:
         words = np.empty((len(self.view.columns) + 2, 0), np.int64)
         return changes_table(words, self.view.schema, self.view.engine.dictionary)
 
-    def _words(self) -> Words:
+    def words(self) -> Words:
         """Take the changes from the handle: data columns, time, diff."""
         view = self.view
         low = view.low

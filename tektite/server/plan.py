@@ -17,7 +17,7 @@ import yaml
 from tektite.errors import IncorrectError, NotFoundError, TektiteError
 from tektite.pipeline import PipelinePlan, PlainReader, from_plain
 from tektite.server.epochs import EpochPolicy
-from tektite.server.scram import Verifier
+from tektite.sql.access.verifiers import Verifier
 
 PORT = 5433
 HTTP_PORT = 5434

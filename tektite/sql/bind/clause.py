@@ -80,7 +80,7 @@ class ClauseContext:
             raise self.binder.source.error("names with more than three parts are not supported", node, UnsupportedError)
         name = "" if node.args.get("table") else folded(node.this)
         if (
-            name == "user"
+            name in ("user", "current_role")
             and not node.this.args.get("quoted")
             and not any(s.find(name, "") for s in self.scope.around())
         ):
@@ -121,6 +121,9 @@ class ClauseContext:
 
     def contents(self) -> CatalogContents:
         return self.binder.tables.contents()
+
+    def current_user(self) -> Expr:
+        return self.binder.tables.current_user()
 
     def reads_system(self) -> bool:
         return self.binder.tables.reads_system

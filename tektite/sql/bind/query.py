@@ -40,6 +40,8 @@ from tektite.sql.walking import free_columns
 from tektite.values import types
 from tektite.values.types import Type
 
+HOLDER = "#holder"
+"""The label of the parameter that is whose rights count, in the conditions of policies."""
 ENDLESS = 1 << 62
 """More rows than there can be: LIMIT and OFFSET beyond it count as this, so that their sum fits a word."""
 
@@ -68,6 +70,12 @@ class Tables(Protocol):
 
     def contents(self) -> CatalogContents:
         """What there is, for the system catalogs."""
+
+    def current_user(self) -> Expr:
+        """What `current_user` is."""
+
+    def holder(self) -> Expr:
+        """Whose rights count."""
 
 
 @dataclass
@@ -134,6 +142,8 @@ class Binder:
     def parameter(self, node: exp.Expr) -> Expr:
         """The value of a parameter, or the column that stands for it."""
         label = label_of(node)
+        if label == HOLDER:
+            return self.tables.holder()
         if self.placeholders is not None:
             if label not in self.placeholders:
                 raise self.source.error(f"there is no parameter ${label}", node, NotFoundError)

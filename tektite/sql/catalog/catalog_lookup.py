@@ -442,14 +442,17 @@ FUNCTIONS: dict[str, Function] = {
 
 def session_value(scalars: Scalars, name: str) -> Expr:
     """What a session says of itself by a word, such as current_user."""
+    if name == "current_user":
+        return scalars.context.current_user()
     contents = scalars.context.contents()
     path = [schema for schema in contents.settings.search_path if schema in contents.schemas]
     values = {
         "current_schema": path[0] if path else None,
         "current_database": contents.settings.database,
         "current_catalog": contents.settings.database,
+        "session_user": contents.settings.login,
     }
-    return lit(values.get(name, contents.settings.user), types.String)
+    return lit(values[name], types.String)
 
 
 def current_schemas(scalars: Scalars, implicit: Expr) -> Expr:

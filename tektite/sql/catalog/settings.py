@@ -84,6 +84,13 @@ class SessionSettings:
     """The settings of one session, and who its user is."""
 
     user: str = "tektite"
+    """Whose rights statements have: SET ROLE changes it."""
+    login: str = "tektite"
+    """Who the session belongs to."""
+    is_trusted: bool = True
+    """Whether it is of a program that holds the engine, or of a client that nobody asked who it is: it may do everything, until
+    it takes a role.
+    """
     database: str = DATABASE
     process: int = field(default_factory=os.getpid)
     changed: dict[str, str] = field(default_factory=dict)
@@ -92,7 +99,7 @@ class SessionSettings:
     def show(self, name: str) -> str:
         """The value of a setting."""
         known = self.known(name)
-        return self.user if known == "session_authorization" else self.changed.get(known, SETTINGS[known].value)
+        return self.login if known == "session_authorization" else self.changed.get(known, SETTINGS[known].value)
 
     def set(self, name: str, values: Sequence[str] | None) -> None:
         """Give a setting a value, or, with None, the one that it began with."""

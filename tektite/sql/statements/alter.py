@@ -10,6 +10,7 @@ from sqlglot import exp
 from tektite.engine.core import core_of
 from tektite.engine.declarations import defaults_of, set_defaults
 from tektite.errors import NotFoundError, UnsupportedError
+from tektite.sql.access.access_control import table_object
 from tektite.sql.bind.scope import folded
 from tektite.sql.parse.places import StatementText, nearest
 from tektite.sql.parse.read_arguments import refuse_unread
@@ -30,6 +31,7 @@ def alter(runner: StatementRunner, source: StatementText, tree: exp.Alter, param
     if kind != "TABLE":
         raise source.error(f"ALTER {kind} is not supported", source.where(kind), UnsupportedError)
     table = target(runner, source, tree.this)
+    runner.access.check_owner(runner.access.who(), table_object(table.name))
     changes: dict[str, Any] = {}
     for action in tree.args.get("actions") or ():
         if not isinstance(action, exp.AlterColumn) or action.args.get("dtype") is not None:

@@ -46,8 +46,6 @@ class Result:
     table: pa.Table | None = None
     view: View | None = None
     subscription: Subscription | None = None
-    is_temporary: bool = False
-    """Whether the view was installed for this subscription alone: it is dropped by whoever ends that."""
 
     def __iter__(self) -> Iterator[Any]:
         if self.subscription is not None:

@@ -26,8 +26,9 @@ from tektite.expr import Expr, col, lit
 from tektite.expr.fold import folded as folded_constant
 from tektite.query.builders import project
 from tektite.query.collection import Collection
+from tektite.sql.access.access_control import AccessControl
 from tektite.sql.bind.bound import nothing
-from tektite.sql.bind.named_relations import HIDDEN, Definition, Given, Reads
+from tektite.sql.bind.named_relations import HIDDEN, Definition, Given, Reader, Reads
 from tektite.sql.bind.query import Binder
 from tektite.sql.catalog import catalog_lookup
 from tektite.sql.catalog.contents import CatalogContents
@@ -37,6 +38,7 @@ from tektite.sql.catalog.settings import SessionSettings
 from tektite.sql.logical import Node, outer_columns
 from tektite.sql.lower.lower import Lowering
 from tektite.sql.lower.row_order import ordered
+from tektite.sql.parse import access_statements as said
 from tektite.sql.parse import parser
 from tektite.sql.parse.depth_limit import deep_calls
 from tektite.sql.parse.places import StatementText
@@ -47,15 +49,20 @@ from tektite.sql.statements import (
     copy,
     create,
     drop,
+    grants,
     insert,
+    policies,
     prepared,
+    roles,
     session_settings,
     show,
     table_writes,
     transactions,
     update,
 )
+from tektite.sql.statements.parametrised import parametrised
 from tektite.sql.statements.result import Result
+from tektite.sql.statements.shared_queries import SharedQueries
 from tektite.sql.statements.statement_cache import Planned, Remembered, carries_data
 from tektite.values import types
 from tektite.values.schema import Schema
@@ -87,6 +94,10 @@ class StatementRunner:
         self._told: datetime.datetime | None = None
         self._numbers = 0
         self.remembered = Remembered(self)
+        self.access = AccessControl(self)
+        self.shared = SharedQueries(self)
+        self.standing_secured: dict[str, frozenset[str]] = {}
+        """The tables whose policies materialised views were installed with, by view; those of views that roles own."""
 
     @property
     def transaction(self) -> Transaction | None:
@@ -168,6 +179,8 @@ class StatementRunner:
         match statement:
             case parser.Plain():
                 return self._plain(statement, parameters)
+            case parser.Explain() if statement.is_subscription:
+                return self._explain_subscribe(source, statement.tree, parameters)
             case parser.Explain():
                 return self._explain(source, statement.tree, parameters)
             case parser.Subscribe():
@@ -186,7 +199,8 @@ class StatementRunner:
                 return prepared.execute(self, statement, parameters)
             case parser.Deallocate():
                 return prepared.deallocate(self, statement, parameters)
-        raise AssertionError(f"no way to run {type(statement).__name__}")
+        handler = ACCESS_HANDLERS[type(statement)]
+        return handler(self, statement)
 
     def _plain(self, statement: parser.Plain, parameters: Mapping[str, Any]) -> Result:
         source, tree = statement.source, statement.tree
@@ -207,28 +221,32 @@ class StatementRunner:
     def _explain(self, source: StatementText, tree: exp.Expr, parameters: Mapping[str, Any]) -> Result:
         """The plan of a query, and what installing it would share and make."""
         properties = tree.args.get("properties")
-        joins = "auto"
+        joins, statement_tree = "auto", tree
         if isinstance(tree, exp.Create) and properties and properties.find(exp.MaterializedProperty):
             joins = create.joins_of(source, tree)
             tree = tree.expression
         if not isinstance(tree, exp.Query | exp.Values):
             raise source.error("EXPLAIN of anything but a query is not supported", None, UnsupportedError)
-        planned = self.bind(source, tree, parameters).joined_by(joins)
+        is_view = joins != "auto" or isinstance(statement_tree, exp.Create)
+        bind = self.bind_standing if is_view else self.bind
+        planned = bind(source, tree, parameters).joined_by(joins)
         lines = self.engine.explain(self.collection(planned)).splitlines()
         return Result("EXPLAIN", pa.table({"plan": lines}))
 
     def _subscribe(self, source: StatementText, tree: exp.Expr, parameters: Mapping[str, Any]) -> Result:
         """The changes of a view or a table, or of a query that is installed for it."""
         name = only_table(source, tree)
-        found = None if name is None else self.relation_named(name)
-        temporary = False
-        if isinstance(found, Table) and not found.name.startswith(HIDDEN):
-            return Result("SUBSCRIBE", subscription=found.subscribe())
-        if not isinstance(found, View) or found.name.startswith(HIDDEN):
-            temporary = True
-            self._numbers += 1
-            found = self.install(f"subscription_{self._numbers}", self.bind(source, tree, parameters))
-        return Result("SUBSCRIBE", view=found, subscription=found.subscribe(), is_temporary=temporary)
+        found = None if name is None or self.access.who() is not None else self.relation_named(name)
+        if isinstance(found, Table | View) and not found.name.startswith(HIDDEN):
+            view = found if isinstance(found, View) else None
+            return Result("SUBSCRIBE", view=view, subscription=found.subscribe())
+        query = parametrised(self, source, tree, parameters)
+        return Result("SUBSCRIBE", subscription=self.shared.subscribe(query))
+
+    def _explain_subscribe(self, source: StatementText, tree: exp.Expr, parameters: Mapping[str, Any]) -> Result:
+        """How a subscription would be computed: for whom else at once, and by which plan."""
+        query = parametrised(self, source, tree, parameters)
+        return Result("EXPLAIN", pa.table({"plan": self.shared.explain(query)}))
 
     # ------------------------------------------------------------------ queries
 
@@ -239,9 +257,14 @@ class StatementRunner:
         return self.remembered.plan(tree, lambda: self._bind(source, tree, parameters))
 
     def _bind(
-        self, source: StatementText, tree: exp.Expr, parameters: Mapping[str, Any], given: Given | None = None
+        self,
+        source: StatementText,
+        tree: exp.Expr,
+        parameters: Mapping[str, Any],
+        given: Given | None = None,
+        reader: Reader | None = None,
     ) -> Planned:
-        reads = Reads(self, given)
+        reads = Reads(self, given, reader)
         binder = Binder(source, reads, parameters)
         try:
             with outer_columns(binder.columns):
@@ -253,7 +276,25 @@ class StatementRunner:
         except RecursionError:
             raise source.error("the query is nested too deeply", None, UnsupportedError) from None
         declared = tuple(binder.declared(col(name)) for name in bound.names)
-        return Planned(plan, bound, reads.names, reads.asked, reads_system=reads.reads_system, declared=declared)
+        return Planned(
+            plan, bound, reads.names, reads.asked, reads_system=reads.reads_system, declared=declared,
+            secured=frozenset(reads.secured), reads_user=reads.reads_user,
+        )  # fmt: skip
+
+    def bind_given(self, source: StatementText, tree: exp.Expr, given: Given) -> Planned:
+        """A query of our own over what is given by name."""
+        return self._bind(source, tree, {}, given, Reader(None))
+
+    def bind_standing(self, source: StatementText, tree: exp.Expr, parameters: Mapping[str, Any]) -> Planned:
+        """A query that is to be kept up to date, with the rights of whoever has it installed; it follows the roles."""
+        if not self.access.is_configured:
+            return self.bind(source, tree, parameters)
+        who, user = self.access.who(), lit(self.settings.user, types.String)
+        return self._bind(source, tree, parameters, None, Reader(who, None, user, is_standing=True))
+
+    def bind_for(self, source: StatementText, tree: exp.Expr, reader: Reader) -> Planned:
+        """A query as somebody reads it."""
+        return self._bind(source, tree, {}, None, reader)
 
     def collection(self, planned: Planned, hidden: bool = False) -> Collection:
         """A query as a collection, its columns under their visible names; with those that only order it, if asked."""
@@ -362,6 +403,8 @@ class StatementRunner:
             )
         view = self.engine.install(name, self.collection(planned))
         self.reads[name] = planned.reads
+        if planned.secured:
+            self.standing_secured[name] = planned.secured
         # columns that only LIMIT needs for its order are not the view's, which then has no order
         shown = dict(zip(planned.bound.names, unique_titles(planned.bound.titles), strict=True))
         known = [(shown.get(o.column), o) for o in planned.bound.order]
@@ -420,7 +463,11 @@ class StatementRunner:
         found += [view for view, reads in self.reads.items() if name in reads]
         found += [index.name for index in self.indexes.values() if index.table == name]
         found += [p.name for p in self.prepared.values() if name in p.reads]
-        return found
+        named = {f"{HIDDEN}prepared_{p.name}" for p in self.prepared.values()}
+        found += [
+            "a subscription" for q in self.shared.all() if name in q.reads and q.followers and q.view.name not in named
+        ]
+        return list(dict.fromkeys(found))
 
     def schema_names(self) -> list[str]:
         """Every schema: those that were created, those that names of tables and views say, and those of the system."""
@@ -503,4 +550,17 @@ HANDLERS: dict[type[exp.Expr], Callable[[StatementRunner, StatementText, Any, Ma
     exp.Commit: transactions.commit,
     exp.Rollback: transactions.rollback,
     exp.Copy: copy.copy,
+}
+ACCESS_HANDLERS: dict[type[parser.Statement], Callable[[StatementRunner, Any], Result]] = {
+    said.CreateRole: roles.create_role,
+    said.AlterRole: roles.alter_role,
+    said.DropRole: roles.drop_role,
+    said.TakeRole: roles.take_role,
+    said.ChangeGrants: grants.change_grants,
+    said.ChangeMembers: grants.change_members,
+    said.ChangeOwner: grants.change_owner,
+    said.ChangeOwned: roles.change_owned,
+    said.ChangePolicy: policies.change_policy,
+    said.SecureTable: policies.secure_table,
+    said.ChangeToken: roles.change_token,
 }
