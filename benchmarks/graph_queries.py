@@ -21,6 +21,7 @@ import numpy as np
 
 import tektite as tk
 from benchmarks.measure import Laps, Others, ccdf, memory, percentile
+from benchmarks.open_loop import TICK, paced
 from benchmarks.plots import Record, draw_ccdf, figure, short
 from benchmarks.workloads import QUERY_SEED, Words, bfs_edges, r
 from tektite import graph
@@ -32,7 +33,6 @@ DESCRIPTION = (
 
 KINDS = ("look-up", "1-hop", "2-hop", "4-path")
 SIDES = ("shared", "not shared")
-TICK = 1e-3
 NODE, PAIR = {"node": tk.Int}, {"src": tk.Int, "dst": tk.Int}
 
 
@@ -189,23 +189,16 @@ class Mix:
         ticks = max(round(seconds / tick), 1)
         plan = self._changes(ticks, per_kind, per_graph)
         base = self.engine.next_epoch
-        latencies = np.empty(ticks)
-        done = 0
-        start = time.perf_counter()
-        while done < ticks:
-            due = min(int((time.perf_counter() - start) / tick), ticks)
-            if due == done:
-                time.sleep(max(start + (done + 1) * tick - time.perf_counter(), 0.0))
-                continue
+
+        def handle(first: int, end: int) -> None:
             for table, rows, diffs, per_tick in plan:
-                part = slice(done * per_tick, due * per_tick)
-                times = base + np.repeat(np.arange(done, due, dtype=np.int64), per_tick)
+                part = slice(first * per_tick, end * per_tick)
+                times = base + np.repeat(np.arange(first, end, dtype=np.int64), per_tick)
                 table.update(rows[part], times=times, diffs=diffs[part])
-            self.engine.advance(to=base + due)
+            self.engine.advance(to=base + end)
             self._finish()
-            latencies[done:due] = time.perf_counter() - (start + np.arange(done + 1, due + 1) * tick)
-            done = due
-        return latencies.tolist()
+
+        return paced(ticks, tick, handle)
 
     def _changes(self, ticks: int, per_kind: int, per_graph: int) -> list[tuple[tk.Table, Words, Words, int]]:
         """What every table gets: its rows in the order of time, their diffs, and how many of them belong to a tick."""

@@ -8,6 +8,7 @@ when the engine was done with it, so a stall counts for everything that had to w
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 
 import numpy as np
 
@@ -29,15 +30,8 @@ def updates_of(computation: Counts, total: int) -> tuple[Words, Words]:
     return keys, np.tile(np.array([1, -1], np.int64), pairs)
 
 
-def offer(computation: Counts, rate: int, seconds: float) -> list[float]:
-    """Offer `rate` updates a second for some seconds; the latency of each tick, in seconds."""
-    per_tick = max(round(rate * TICK) // 2 * 2, 2)
-    ticks = round(rate * seconds) // per_tick
-    tick = per_tick / rate
-    keys, diffs = updates_of(computation, ticks * per_tick)
-    engine, records = computation.engine, computation.records
-    epochs = np.repeat(np.arange(ticks, dtype=np.int64), per_tick) + engine.next_epoch
-    base = engine.next_epoch
+def paced(ticks: int, tick: float, handle: Callable[[int, int], None]) -> list[float]:
+    """Call `handle(first, end)` for `ticks` ticks of `tick` seconds, with all that are due at a time; each tick.s latency."""
     latencies = np.empty(ticks)
     done = 0
     start = time.perf_counter()
@@ -47,14 +41,29 @@ def offer(computation: Counts, rate: int, seconds: float) -> list[float]:
         if due == done:
             time.sleep(max(start + (done + 1) * tick - time.perf_counter(), 0.0))
             continue
-        part = slice(done * per_tick, due * per_tick)
-        records.update(keys[part], times=epochs[part], diffs=diffs[part])
-        engine.advance(to=base + due)
-        if computation.view is not None:
-            engine.finish(computation.view)
+        handle(done, due)
         latencies[done:due] = time.perf_counter() - (start + np.arange(done + 1, due + 1) * tick)
         done = due
     return latencies.tolist()
+
+
+def offer(computation: Counts, rate: int, seconds: float) -> list[float]:
+    """Offer `rate` updates a second for some seconds; the latency of each tick, in seconds."""
+    per_tick = max(round(rate * TICK) // 2 * 2, 2)
+    ticks = round(rate * seconds) // per_tick
+    keys, diffs = updates_of(computation, ticks * per_tick)
+    engine, records = computation.engine, computation.records
+    base = engine.next_epoch
+    epochs = np.repeat(np.arange(ticks, dtype=np.int64), per_tick) + base
+
+    def handle(first: int, end: int) -> None:
+        part = slice(first * per_tick, end * per_tick)
+        records.update(keys[part], times=epochs[part], diffs=diffs[part])
+        engine.advance(to=base + end)
+        if computation.view is not None:
+            engine.finish(computation.view)
+
+    return paced(ticks, per_tick / rate, handle)
 
 
 def figures(latencies: list[float], others: Others) -> dict[str, object]:

@@ -25,7 +25,7 @@ PAGES: dict[str, tuple[str, tuple[str, ...]]] = {
     "engine": ("Engine, sessions and storage", ("Engine", "Session", "Transaction", "Storage", "Held", "Index", "IndexInfo")),
     "tables-and-views": ("Tables and views", ("Table", "View", "ReadableCollection")),
     "subscriptions": ("Subscriptions", ("Subscription", "Delta", "Change", "Listener")),
-    "queries": ("Queries", ("Collection", "Grouped", "Loop", "LoopVariable", "match")),
+    "queries": ("Queries", ("Collection", "Grouped", "Loop", "LoopVariable", "match", "ArgumentQuery")),
     "expressions": (
         "Expressions",
         ("Expr", "col", "lit", "when", "coalesce", "concat", "greatest", "least", "hash64", "truncdiv", "truncmod"),
@@ -88,12 +88,15 @@ def page(title: str, names: tuple[str, ...]) -> str:
 
 
 def class_section(name: str, kind: type) -> Iterator[str]:
-    """A class, then its own methods and properties."""
-    bases = [base.__name__ for base in kind.__mro__[1:] if base.__name__ in {*tk.__all__, "ReadableCollection"}]
+    """A class, then its methods and properties: its own, and those of bases that have no page."""
+    documented = {*tk.__all__, "ReadableCollection"}
+    bases = [base.__name__ for base in kind.__mro__[1:] if base.__name__ in documented]
+    parts = [kind, *(base for base in kind.__mro__[1:] if _is_part(base, documented))]
+    own = dict.fromkeys(each for part in parts for each in vars(part) if not each.startswith("_"))
     yield entry(
         f"## `tk.{name}", kind, f"Also has what {' and '.join(f'`{base}`' for base in bases)} has." if bases else ""
     )
-    for member in without_former(kind, [each for each in vars(kind) if not each.startswith("_")]):
+    for member in without_former(kind, list(own)):
         found = inspect.getattr_static(kind, member)
         if isinstance(found, property):
             yield f"### `{name}.{member}`\n\n{prose(found.fget)}\n"
@@ -101,6 +104,11 @@ def class_section(name: str, kind: type) -> Iterator[str]:
             yield entry(f"### `{name}.{member}", found.__func__)
         elif inspect.isfunction(found):
             yield entry(f"### `{name}.{member}", found)
+
+
+def _is_part(base: type, documented: set[str]) -> bool:
+    """Whether a class is one of ours that only holds methods of others."""
+    return base.__module__.startswith("tektite.") and base.__name__ not in documented
 
 
 def entry(heading: str, found: Any, note: str = "") -> str:

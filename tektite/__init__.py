@@ -1,5 +1,6 @@
 """Tektite: standing queries over changing data that share the indexes they need."""
 
+from tektite.engine.argument_query import ArgumentQuery
 from tektite.engine.changes import Changes
 from tektite.engine.engine import Engine
 from tektite.engine.holds import Held, Index, IndexInfo
@@ -47,6 +48,7 @@ from tektite.values.types import Bool, Date, Decimal, Float, Float64, Int, Int64
 __version__ = "0.1.0"
 
 __all__ = [
+    "ArgumentQuery",
     "Bool",
     "Change",
     "Collection",

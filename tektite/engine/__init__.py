@@ -1,5 +1,7 @@
 """What a program holds: the engine, its inputs and views, and the catalog of what they share.
 
+argument_query   ArgumentQuery: one dataflow that answers any number of arguments
+argument_tables  the tables of arguments that a query in any language reads
 catalog          every arrangement that queries share, by collection and leading columns
 change_feed      the changes of a view from one moment on, for one follower
 changes          what the former name of `View.subscribe` returns
@@ -17,6 +19,8 @@ graph_cache      the graph of a dataflow that was dropped, for the next one of t
 holds            holds on history, indexes that stay, and `IndexInfo`
 hooks            what a language has an engine call
 input_core       an input's declaration, its trace, and its part in closing epochs
+installation     installs views, and drops views and inputs
+languages        the methods of Engine for SQL and Datalog
 lock             the engine's lock, the decorator that takes it, and changes that happen whole or not at all
 notices          who is told when an epoch has closed: threads, tasks and callbacks
 pending_updates  updates of an input that wait for their epoch to close

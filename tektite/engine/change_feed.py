@@ -27,6 +27,8 @@ from tektite.values.words import Words
 if TYPE_CHECKING:
     from tektite.engine.input_core import InputCore
     from tektite.engine.lock import EngineLock
+    from tektite.engine.table import Table
+    from tektite.engine.view import View
     from tektite.engine.view_core import ViewCore
     from tektite.values.schema import Schema
 
@@ -61,6 +63,11 @@ class ChangeFeed:
     def lock(self) -> EngineLock:
         """The engine's, which guards everything that changes it."""
         return self.view.engine.lock
+
+    @property
+    def source(self) -> Table | View:
+        """What its follower holds: the table or the view."""
+        return self.view.facade
 
     @property
     def schema(self) -> Schema:

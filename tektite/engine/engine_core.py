@@ -6,7 +6,6 @@ installs and drops dataflows. Every method may be called from any thread: those 
 
 from __future__ import annotations
 
-import gc
 import math
 import weakref
 from collections.abc import Callable, Mapping, Sequence
@@ -22,6 +21,7 @@ from tektite.engine.constraints import check_time
 from tektite.engine.epochs import PreparedEpoch
 from tektite.engine.hooks import Hooks
 from tektite.engine.input_core import InputCore
+from tektite.engine.installation import check_installable, drop_input, drop_view, entry_for, install
 from tektite.engine.lock import EngineLock, StepByStep, guarded
 from tektite.engine.notices import Notices, is_over
 from tektite.engine.publication import Publication
@@ -158,7 +158,7 @@ class EngineCore:
     def add_input(self, made: InputCore, *steps: Callable[[], object]) -> Table:
         """Let users and queries find an input. Further `steps`, each of which may be repeated, belong to it."""
         made.facade = Table(self.engine, made)
-        entry = _entry(made)
+        entry = entry_for(made)
 
         def add() -> None:
             self.inputs[made.name] = made
@@ -454,53 +454,12 @@ class EngineCore:
         """Views of several collections by one dataflow, in which what they have in common is computed once. They can be read from
         `since` on, an epoch that a transaction reads, or else from the last closed one. Beyond `limit` bytes they fail.
         """
-        for name, collection in collections.items():
-            self._check_installable(name, collection)
-        leads = [
-            column_numbers(collection.schema, (keys or {}).get(name, ())) for name, collection in collections.items()
-        ]
-        flow, arranged = self.catalog.render(
-            ", ".join(collections), [c.operator for c in collections.values()], leads, limit
-        )
-        views: list[ViewCore] = []
-        try:
-            flow.settle_start(since)
-            for (name, collection), found, errors in zip(
-                collections.items(), arranged, flow.result_errors, strict=True
-            ):
-                view = ViewCore(self, name, collection.operator, flow, found, keep, views, errors)
-                view.facade = View(self.engine, view)
-                views.append(view)
-                if on_change is not None:
-                    view.call_on_change(on_change, snapshot=True)
-        except BaseException:
-            self.catalog.abandon(flow)
-            for view in views:
-                view.release()
-            raise
-        entries = [_entry(view) for view in views]
-
-        def add() -> None:
-            self.views.update({view.name: view for view in views})
-            self.catalog.add(*entries)
-            self.coordinator.add(flow)
-            self.catalog.finished(flow)
-
-        self.lock.decide(StepByStep(add))
-        try:
-            self.coordinator.start(flow)
-        except BaseException:
-            if flow.failure is not None:  # an interrupt of its first sweep: there is nothing to read, ever
-                for view in views:
-                    self.drop(view.name)
-            raise
-        self.notices.give(self.coordinator)
-        return [view.facade for view in views]
+        return install(self, collections, keys or {}, keep, on_change, since, limit)
 
     @guarded
     def collect(self, collection: Collection) -> pa.Table:
         """The rows of a query, computed once; see `tektite.engine.collect`."""
-        self._check_installable(self.hidden_name("collect"), collection)
+        check_installable(self, self.hidden_name("collect"), collection)
         return collect(self, collection)
 
     def hidden_name(self, purpose: str) -> str:
@@ -508,55 +467,13 @@ class EngineCore:
         self._hidden += 1
         return f"{HIDDEN_PREFIX}{purpose}_{self._hidden}"
 
-    def _check_installable(self, name: str, collection: Collection) -> None:
-        self.check_name(name)
-        if not isinstance(collection, Collection):
-            raise IncorrectError(f"install {name!r} needs a collection, not {type(collection).__name__}")
-        if getattr(collection, "engine", self.engine) is not self.engine:
-            raise IncorrectError(f"install {name!r}: the collection belongs to another engine")
-        loop = collection.operator.loop
-        if loop is not None:
-            raise IncorrectError(f"install {name!r}: the collection belongs to loop {loop.name!r}; leave it first")
-
     @guarded
     def drop(self, name: str) -> None:
         """Remove an input or a view; see `Engine.drop`."""
         if name in self.inputs:
-            self._drop_input(self.inputs[name])
+            drop_input(self, self.inputs[name])
         else:
-            self._drop_view(by_name(self.views, name, "view"))
-
-    def _drop_input(self, source: InputCore) -> None:
-        entry = self.entry_of(source, "table")
-        steps: list[Callable[[], object]] = [
-            lambda: self.catalog.remove(entry), source.release, lambda: self.inputs.pop(source.name, None)
-        ]  # fmt: skip
-        storage = self.storage
-        if storage is not None and source.is_stored:
-            steps.append(lambda: storage.unclaimed.pop(source.name, None))
-            # Whoever declares an input of this name again begins anew, its sources included.
-            gone = {source.name: None}
-            steps.append(self.to_storage(DurableChange(self.epoch, arrangements={**gone}, positions={**gone})))
-        self.lock.decide(StepByStep(*steps))
-
-    def _drop_view(self, view: ViewCore) -> None:
-        entry, flow = self.entry_of(view, "view"), view.flow
-        held = sum([trace.bytes for trace in flow.traces])
-        steps: list[Callable[[], object]] = [
-            lambda: self.catalog.remove(entry), view.release, lambda: self.views.pop(view.name, None)
-        ]  # fmt: skip
-        if not any([other is not view and self.views.get(other.name) is other for other in view.together]):
-            steps += [
-                lambda: self.coordinator.remove(flow), lambda: self.catalog.release(flow),
-                lambda: self.catalog.graphs.release(view.definition, flow),
-            ]  # fmt: skip
-        if view.publication is not None:
-            gone = DurableChange(self.epoch, arrangements={view.name: None})
-            steps += [view.publication.handle.drop, self.to_storage(gone)]
-        self.lock.decide(StepByStep(*steps))
-        if held >= 8 * allocator.BULK:
-            gc.collect()  # a dataflow's nodes refer to each other
-            allocator.trim()
+            drop_view(self, by_name(self.views, name, "view"))
 
     # ------------------------------------------------------------------ shared arrangements
 
@@ -668,16 +585,6 @@ class EngineCore:
         self.texts.close()
         if self.storage is not None:
             self.storage.close(discard)
-
-
-def _entry(source: InputCore | ViewCore) -> Entry:
-    """The arrangement of an input or a view, for queries to find."""
-    names = tuple(source.schema.names[c] for c in source.columns)
-    errors = source.errors if isinstance(source, ViewCore) else ()
-    return Entry(
-        source.name, source.operator.fingerprint, source, source.trace, source.columns, names, source.sharded_by, None,
-        errors=errors,
-    )  # fmt: skip
 
 
 def by_name(where: Mapping[str, T], name: str, kind: str) -> T:

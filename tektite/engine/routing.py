@@ -8,7 +8,7 @@ costs what changed and who is concerned. Nobody is given a row of another number
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -27,11 +27,29 @@ LARGE = 1 << 20
 """Bytes from which on a follower's part of some changes is copied: a part that is not holds on to all of them."""
 
 
+class RoutedAnswer(Protocol):
+    """The part of a view that followers of one value hold, as others hold a view."""
+
+    @property
+    def name(self) -> str:
+        """What it is called in messages."""
+
+    @property
+    def schema(self) -> Schema:
+        """Its columns."""
+
+    @property
+    def _core(self) -> ViewCore:
+        """The view that it is a part of."""
+
+
 class RoutedFeed:
     """What one follower of a value has not been told yet. It offers what a `ChangeFeed` does to a subscription."""
 
-    def __init__(self, router: Router, value: int, schema: Schema) -> None:
-        self.schema = schema
+    def __init__(self, router: Router, value: int, source: RoutedAnswer) -> None:
+        self.source = source
+        """What its follower holds."""
+        self.schema = source.schema
         """The columns of the rows that it tells of."""
         self.waiters: dict[Waiter, None] = {}
         """Threads and tasks that wait for changes."""
@@ -119,18 +137,31 @@ class Router:
         self._feed.call(self.route, self.route)
         self.empty = self._feed.empty()
 
-    def follow(self, value: int, schema: Schema) -> RoutedFeed:
-        """A feed of the rows with a value in the first column: those that are there, then each change of them."""
-        self.view.engine.finish(self.view)
+    def follow(self, value: int, source: RoutedAnswer, snapshot: bool = True, since: int | None = None) -> RoutedFeed:
+        """A feed of the rows with a value in the first column: those that are there, or were at a time `since`, if a snapshot is
+        wanted; then each change behind that time.
+        """
+        view = self.view
+        view.engine.finish(view)
         self.route()
-        made = RoutedFeed(self, value, schema)
-        made.start = max(self.view.low - 1, self.view.first)
-        words = self.view.words(None, True, value).copy()
-        if words.shape[1]:
+        made = RoutedFeed(self, value, source)
+        last = max(view.low - 1, view.first)
+        made.start = (last if since is None else since) + (0 if snapshot else 1)
+        if snapshot:
+            words = view.words(since, True, value).copy()
             words[-2] = made.start
-            made.give(self._decoded(words), 0, words.shape[1])
+            self._give(made, words)
+        if since is not None and since < last:
+            past = ChangeFeed(view, snapshot=False, since=since)
+            words = past.words()
+            past.end(forget=True)
+            self._give(made, words[:, words[0] == value])
         self._followers.setdefault(value, []).append(made)
         return made
+
+    def _give(self, feed: RoutedFeed, words: Words) -> None:
+        if words.shape[1]:
+            feed.give(self._decoded(words), 0, words.shape[1])
 
     def remove(self, value: int, feed: RoutedFeed) -> None:
         """A follower has ended."""

@@ -17,7 +17,7 @@ import pyarrow as pa
 from tektite.engine.change_feed import ChangeFeed
 from tektite.engine.lock import EngineLock, guarded
 from tektite.engine.notices import Waiter, is_over, wait_in_task, wait_in_thread
-from tektite.engine.routing import RoutedFeed
+from tektite.engine.routing import RoutedAnswer, RoutedFeed
 from tektite.errors import ConflictError, IncorrectError
 
 if TYPE_CHECKING:
@@ -186,9 +186,9 @@ class Subscription:
         return self._view.engine.lock
 
     @property
-    def source(self) -> Table | View:
-        """The view or table whose changes it tells."""
-        return self._view.facade
+    def source(self) -> Table | View | RoutedAnswer:
+        """The view or table whose changes it tells, or the part of a view that it follows."""
+        return self._feed.source
 
     @property
     def time(self) -> int:

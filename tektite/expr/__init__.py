@@ -2,11 +2,13 @@
 
 aggregate_methods  methods of expressions that make aggregates and window functions
 ast                expressions as users write them: immutable trees without types
+cases              choices: `when(condition).then(value)`
 comparisons        how comparisons are written, mirrored and negated
 date_functions     functions of dates and timestamps, in terms of others
 expansions         functions that mean different steps for different types
 failures           the rows that a program fails on, found exactly
 fold               computes the constant parts of expressions
+free_functions     functions of expressions that are not methods
 functions          typing of casts and of functions of text, dates, timestamps and bits
 like               patterns for kernels: LIKE, starts with, ends with, contains
 literals           the type and the word of a Python value
@@ -14,32 +16,28 @@ namespaces         `.str` and `.dt`
 number_functions   functions of numbers, in terms of others: rounding, and both divisions
 other_names        what other libraries call the methods of expressions
 predicates         conjunctions and their parts
+printing           prints expressions in a form that Python can read
 program            compiles expressions for the kernel, and runs them over rows
 record_text        records and tagged values as texts, whole powers, Python functions
 steps              the instructions of a typed expression
 text               functions of text, evaluated once for each distinct argument
 typing             types an expression against a schema; the result is a tree of steps
+value_methods      methods of expressions that are functions of texts, dates and bits
 """
 
-from tektite.expr.ast import (
-    Case,
-    Expr,
-    Scalar,
+from tektite.expr.ast import Expr, Scalar, col, concat, lift, lit
+from tektite.expr.cases import Case, when
+from tektite.expr.free_functions import (
     at_scale,
     coalesce,
-    col,
-    concat,
     greatest,
     hash64,
     key,
     least,
-    lift,
-    lit,
     rank,
     text_word,
     truncdiv,
     truncmod,
-    when,
 )
 from tektite.expr.program import RowProgram, compile
 from tektite.expr.text import TextDictionary

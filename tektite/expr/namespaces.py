@@ -139,7 +139,7 @@ class TextMethods:
 
     def tail(self, n: int) -> Expr:
         """The last `n` characters."""
-        from tektite.expr.ast import least
+        from tektite.expr.free_functions import least
 
         length = self._value.length()
         return self._value.substring(length - least(_count(n, "tail"), length) + 1)

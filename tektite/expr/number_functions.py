@@ -10,7 +10,8 @@ Two divisions of whole numbers differ where a sign is negative. Each is an opera
 
 from __future__ import annotations
 
-from tektite.expr.ast import Expr, lit, when
+from tektite.expr.ast import Expr, lit
+from tektite.expr.cases import when
 from tektite.values import types
 from tektite.values.types import Type
 

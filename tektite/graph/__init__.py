@@ -18,12 +18,13 @@ triangles      triangles and clustering coefficients
 communities    label propagation
 property_graph  PropertyGraph: nodes and edges of several kinds, each with properties
 pattern/       pattern queries: the MATCH of SQL/PGQ
-questions      ArgumentQuery: one dataflow that answers any number of arguments; walks and short paths for it
+questions      look-ups, walks and short paths for queries with arguments
 greedy         colouring, matching: what takes one node or edge after the other
 """
 
 from typing import NoReturn
 
+from tektite import ArgumentQuery
 from tektite.graph.communities import label_propagation
 from tektite.graph.components import scc, wcc
 from tektite.graph.cores import k_core
@@ -34,7 +35,7 @@ from tektite.graph.neighbours import degree, k_hop, neighbours
 from tektite.graph.paths import bfs, reach, sssp
 from tektite.graph.pattern.graph_table import graph_table
 from tektite.graph.property_graph import EdgeTable, NodeTable, PropertyGraph
-from tektite.graph.questions import ArgumentQuery, look_up, short_paths, walks
+from tektite.graph.questions import look_up, short_paths, walks
 from tektite.graph.ranks import pagerank, personalised_pagerank
 from tektite.graph.sources import from_edge_list, from_frame, from_networkx, from_parquet, from_spark
 from tektite.graph.triangles import clustering, triangles

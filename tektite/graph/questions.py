@@ -1,115 +1,11 @@
-"""ArgumentQuery: one standing dataflow that answers a query for any number of arguments, which come and go while it runs.
-
-The arguments are a table. The query is written once, over that table, and its answer has the arguments in its first columns:
-whoever asks adds a row to the table, reads the rows of the answer that begin with it, and takes the row away in the end.
-Nothing is installed to ask, and an answer that stands is kept up to date as any other.
-
-This is how prepared statements of SQL and goals of Datalog work, too: `docs/concepts.md` calls it the *argument table*.
-"""
+"""Questions for `tk.ArgumentQuery`: look-ups, walks and short paths for arguments that come and go."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from typing import Any
+from collections.abc import Sequence
 
 import tektite as tk
 from tektite.graph.graph import Direction, Graph
-
-Build = Callable[[tk.Collection], tk.Collection]
-
-
-class ArgumentQuery:
-    """A query with arguments, maintained for all arguments that somebody asks for.
-
-    `columns` are the arguments' names and types. `build` is called once with the collection of all different arguments, and
-    returns the answer, whose first columns are the arguments, in their order. Several clients may ask for the same arguments:
-    they are answered until the last of them has removed them.
-
-    >>> import tektite as tk
-    >>> from tektite import graph
-    >>> engine = tk.Engine()
-    >>> web = graph.Graph.create(engine, "web")
-    >>> _ = web.add_edges([(1, 2), (2, 3), (2, 4)])
-    >>> two_hops = graph.ArgumentQuery(engine, "two_hops", {"node": tk.Int}, lambda asked: graph.walks(web, asked, 2))
-    >>> sorted(two_hops.once(1))
-    [(1, 3), (1, 4)]
-    >>> with two_hops.asked(1) as answer:
-    ...     _ = web.add_edges([(2, 5)])
-    ...     print(sorted(answer()))
-    [(1, 3), (1, 4), (1, 5)]
-    >>> two_hops.view.rows()
-    []
-    """
-
-    def __init__(self, engine: tk.Engine, name: str, columns: Mapping[str, Any], build: Build) -> None:
-        if not columns:
-            raise tk.IncorrectError(
-                f"{name}: a query with arguments has at least one; install a query without as a view"
-            )
-        self.name = name
-        self._engine = engine
-        self.arguments: tk.Table = engine.create_table(f"{name} ?arguments", columns, required=list(columns))
-        """The table of arguments, for programs that write many at once. A row is there once for each client that asks for it."""
-        wanted = self.arguments.schema
-        try:
-            found = build(self.arguments.distinct())
-            if not isinstance(found, tk.Collection):
-                raise tk.IncorrectError(f"{name}: the query returned {found!r}, not a collection")
-            names, types = found.schema.names[: len(wanted.names)], found.schema.types[: len(wanted.names)]
-            if types != wanted.types:
-                raise tk.IncorrectError(
-                    f"{name}: the answer must begin with its arguments ({wanted}), but its columns are {found.schema}"
-                )
-            self.view: tk.View = engine.install(name, found, order_by=list(names))
-            """The answers for all arguments."""
-        except BaseException:
-            engine.drop_table(self.arguments.name)
-            raise
-
-    def __repr__(self) -> str:
-        return f"<ArgumentQuery {self.name!r} ({self.arguments.schema})>"
-
-    def insert(self, rows: Any) -> int | None:
-        """Ask for further arguments, a row each: what `Table.insert` takes and returns."""
-        return self.arguments.insert(rows)
-
-    def remove(self, rows: Any) -> int | None:
-        """Ask for some arguments no longer. One that nobody asks for is refused."""
-        return self.arguments.remove(rows)
-
-    def answer(self, *arguments: Any) -> list[tuple[Any, ...]]:
-        """The rows of the answer for arguments that somebody asks for."""
-        return self.view.lookup(*self._checked(arguments))
-
-    @contextmanager
-    def asked(self, *arguments: Any) -> Iterator[Callable[[], list[tuple[Any, ...]]]]:
-        """Ask for some arguments within a block. It gets a function that reads their answer, as it is then."""
-        row = self._checked(arguments)
-        with self._engine.transaction():
-            self.arguments.insert([row])
-        try:
-            yield lambda: self.view.lookup(*row)
-        finally:
-            with self._engine.transaction():
-                self.arguments.remove([row])
-
-    def once(self, *arguments: Any) -> list[tuple[Any, ...]]:
-        """The answer for some arguments, as it is at present."""
-        with self.asked(*arguments) as answer:
-            return answer()
-
-    def drop(self) -> None:
-        """Stop answering."""
-        self.view.drop()
-        self._engine.drop_table(self.arguments.name)
-
-    def _checked(self, arguments: tuple[Any, ...]) -> tuple[Any, ...]:
-        names = self.arguments.schema.names
-        if len(arguments) != len(names):
-            many = f"{len(names)} argument{'s' * (len(names) != 1)} ({', '.join(names)})"
-            raise tk.IncorrectError(f"{self.name} takes {many}, not {arguments}")
-        return arguments
 
 
 def look_up(rows: tk.Collection, asked: tk.Collection, by: str | Sequence[str]) -> tk.Collection:

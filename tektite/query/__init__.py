@@ -12,6 +12,7 @@ expression_aggregates  the aggregates that an expression is made of
 former_names           names of former versions, which work and warn
 group_functions        functions of many groups at once, over arrays of words
 grouped                `Grouped`: groups of rows, and `agg`
+joined                 `Collection.join`: checks, and the join that does what is asked
 joins                  joins of two operators by key, all pairs, by a bound that moves
 limits                 the first rows of an order: `Sorted`, limits and offsets
 loops                  `Loop` and `LoopVariable`

@@ -7,7 +7,7 @@ types at once, so that a mistake is reported where it is made.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NoReturn, get_args
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from tektite.errors import IncorrectError
 from tektite.expr import Expr, col
@@ -19,7 +19,7 @@ from tektite.query import joins, reductions
 from tektite.query.columns import Columns, column_list, column_numbers, project
 from tektite.query.former_names import former_name, former_options, without_former
 from tektite.query.other_names import METHODS
-from tektite.query.outputs import Outputs, flat, has_aggregate, outputs_of, plain
+from tektite.query.outputs import Outputs, check_no_null_comparison, flat, has_aggregate, outputs_of, plain
 from tektite.values import types
 from tektite.values.schema import Schema
 
@@ -166,7 +166,7 @@ class Collection:
         for predicate in given:
             if not isinstance(predicate, Expr):
                 raise IncorrectError(f"filter takes an expression such as col('x') > 1, not {predicate!r}")
-            _check_no_null_comparison(predicate)
+            check_no_null_comparison(predicate)
         source, outputs = self._with_windows([("", plain(predicate)) for predicate in given])
         for _, predicate in outputs:
             found = expression_type(predicate, source.schema.positions)
@@ -215,7 +215,7 @@ class Collection:
     def concat(self, *others: Collection) -> Collection:
         """All rows of all collections; multiplicities add up. Columns are matched by position and must have the same types."""
         for other in others:
-            _check_collection(other, "concat")
+            check_collection(other, "concat")
             if other.schema.types != self.schema.types:
                 raise IncorrectError(f"concat needs the same column types: {self!r} and {other!r}")
         return derived(plan.Concat(self.schema, (self.operator, *(o.operator for o in others))), self, *others)
@@ -232,16 +232,18 @@ class Collection:
         >>> sorted(every.rows()), sorted(different.rows())
         ([(1,), (2,), (2,)], [(1,), (2,)])
         """
-        found = self.concat(*(self._like_this(other, "union") for other in others))
+        from tektite.query.set_operations import by_name
+
+        found = self.concat(*(by_name(self, other, "union") for other in others))
         return found.distinct() if distinct else found
 
     def intersect(self, other: Collection, distinct: bool = True) -> Collection:
         """The different rows that both collections have; without `distinct`, as often as both have them (SQL's INTERSECT ALL).
         Columns are matched by name. NULL counts as equal to NULL.
         """
-        from tektite.query.set_operations import compare
+        from tektite.query.set_operations import by_name, compare
 
-        return compare(self, self._like_this(other, "intersect"), "intersect", not distinct)
+        return compare(self, by_name(self, other, "intersect"), "intersect", not distinct)
 
     def except_(self, other: Collection, distinct: bool = True) -> Collection:
         """The different rows that the other collection has not; without `distinct`, rows as often as they are here more often
@@ -256,19 +258,9 @@ class Collection:
         >>> view.rows()
         [(1,)]
         """
-        from tektite.query.set_operations import compare
+        from tektite.query.set_operations import by_name, compare
 
-        return compare(self, self._like_this(other, "except_"), "except", not distinct)
-
-    def _like_this(self, other: Collection, verb: str) -> Collection:
-        """Another collection with its columns in the order of this one's. Raises if names or types differ."""
-        _check_collection(other, verb)
-        if set(other.schema.names) != set(self.schema.names):
-            raise IncorrectError(f"{verb} needs the same columns: {self!r} and {other!r}; rename or select them")
-        found = other if other.schema.names == self.schema.names else other.select(list(self.schema.names))
-        if found.schema.types != self.schema.types:
-            raise IncorrectError(f"{verb} needs the same column types: {self!r} and {other!r}; cast them")
-        return found
+        return compare(self, by_name(self, other, "except_"), "except", not distinct)
 
     def negate(self) -> Collection:
         """The same rows with negated multiplicities. Use `concat` to subtract them from another collection."""
@@ -344,36 +336,10 @@ class Collection:
         >>> hops.rows(), ends.rows()
         ([(1, 3)], [(2, 3)])
         """
-        _check_collection(other, "join")
-        if how not in get_args(joins.JoinKind):
-            known = get_args(joins.JoinKind)
-            advice = "; an outer join is how='full'" if how in ("outer", "full_outer") else ""
-            raise IncorrectError(f"join: how is one of {', '.join(known)}, not {how!r}{advice}")
-        if not isinstance(suffix, str) or not suffix:
-            raise IncorrectError(f"join: suffix is a text that is added to a name, not {suffix!r}")
-        if how == "cross":
-            if not (on is None and left_on is None and right_on is None):
-                raise IncorrectError(
-                    "join: how='cross' pairs every row with every row; leave on, left_on and right_on out"
-                )
-            return derived(joins.cross_join(self.operator, other.operator, suffix), self, other)
-        if isinstance(on, Expr):
-            return self._join_where(other, on, how, suffix)
-        mine, theirs = joins.key_pairs(self.schema, other.schema, on, left_on, right_on, "join")
-        return derived(joins.join(self.operator, other.operator, mine, theirs, how, suffix), self, other)
+        from tektite.query.joined import joined
 
-    def _join_where(self, other: Collection, condition: Expr, how: joins.JoinKind, suffix: str) -> Collection:
-        from tektite.query.condition_joins import join
-
-        names = joins.joined_names(self.schema, other.schema, (), suffix)
-        right = other.select(**{name: other.schema.names[c] for c, name in names.items()})
-        columns = self.schema.positions | right.schema.positions
-        found = expression_type(condition, columns)
-        if found != types.Bool:
-            raise IncorrectError(f"join: a condition is a bool; {condition} is {found}")
-        if how == "right":
-            return join(right, self, "left", condition).select(list(self.schema.names), list(right.schema.names))
-        return join(self, right, how, condition)
+        check_collection(other, "join")
+        return joined(self, other, on, how, left_on, right_on, suffix)
 
     def filter_by_bound(self, column: str, op: str, bounds: Collection, bound: str, by: Columns = ()) -> Collection:
         """The rows whose `column` is <, <=, > or >= a bound that may move. The bound is the column `bound` of the row of
@@ -399,7 +365,7 @@ class Collection:
         >>> sorted(large.rows())
         [('north', 6), ('north', 9), ('south', 5)]
         """
-        _check_collection(bounds, "filter_by_bound")
+        check_collection(bounds, "filter_by_bound")
         return derived(joins.filter_by_bound(self.operator, column, op, bounds.operator, bound, by), self, bounds)
 
     # ------------------------------------------------------------------ reductions
@@ -499,19 +465,15 @@ class Collection:
         >>> sorted(largest.rows()), sorted(smallest.rows())
         ([('north', 4), ('south', 5)], [('north', 3), ('north', 4)])
         """
-        return self._first(k, by, per, True, "top_k")
+        from tektite.query.limits import first_of_groups
+
+        return first_of_groups(self, k, by, per, True, "top_k")
 
     def bottom_k(self, k: int, by: OrderBy, per: Columns = ()) -> Collection:
         """The `k` rows with the least values of some columns or expressions, of each group or of all. NULLs count as greatest."""
-        return self._first(k, by, per, False, "bottom_k")
+        from tektite.query.limits import first_of_groups
 
-    def _first(self, k: int, by: OrderBy, per: Columns, descending: bool, verb: str) -> Collection:
-        from tektite.query.limits import first_rows, ordered
-
-        if not isinstance(k, int) or isinstance(k, bool) or k < 1:
-            raise IncorrectError(f"{verb} takes a positive number of rows, not {k!r}")
-        groups = [self.schema.names[c] for c in column_numbers(self.schema, per)]
-        return first_rows(self, ordered(self, by, descending, verb), groups, k)
+        return first_of_groups(self, k, by, per, False, "bottom_k")
 
     def sort(self, *by: str | Expr | Sequence[str | Expr], descending: bool | Sequence[bool] = False,
              nulls_last: bool = True) -> Sorted:  # fmt: skip
@@ -631,20 +593,11 @@ def derived(operator: plan.Operator, *sources: Collection) -> Collection:
     return Collection(engines[0] if engines else None, operator)
 
 
-def _check_no_null_comparison(predicate: Expr) -> None:
-    """Raise if a predicate compares with None: that is never true."""
-    for node in predicate.walk():
-        if node.op in ("eq", "ne") and any(arg.op == "lit" and arg.params[1] is None for arg in node.args):
-            value = next((arg for arg in node.args if arg.op != "lit"), node.args[0])
-            instead = "is_null" if node.op == "eq" else "is_not_null"
-            raise IncorrectError(f"filter: {node}: nothing is equal or unequal to None; use {value}.{instead}()")
-
-
 def _check_function(found: object, verb: str) -> None:
     if not callable(found):
         raise IncorrectError(f"{verb} takes a function, not {found!r}")
 
 
-def _check_collection(found: object, verb: str) -> None:
+def check_collection(found: object, verb: str) -> None:
     if not isinstance(found, Collection):
         raise IncorrectError(f"{verb} needs a collection, not {type(found).__name__}")

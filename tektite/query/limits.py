@@ -11,7 +11,8 @@ from tektite.expr.aggregate_methods import directions, ordering
 from tektite.plan import algebra as plan
 from tektite.query import reductions
 from tektite.query.builders import filtered
-from tektite.query.collection import Collection, derived
+from tektite.query.collection import Collection, OrderBy, derived
+from tektite.query.columns import Columns, column_numbers
 from tektite.query.window_calls import Ordering
 
 
@@ -108,3 +109,14 @@ def limited(
     if offset:
         found = found.concat(top(offset).negate())
     return found.select(list(names)) if helpers else found
+
+
+def first_of_groups(
+    collection: Collection, k: int, by: OrderBy, per: Columns, descending: bool, verb: str
+) -> Collection:
+    """The first `k` rows of each group in an order; see `Collection.top_k`."""
+    if not isinstance(k, int) or isinstance(k, bool) or k < 1:
+        raise IncorrectError(f"{verb} takes a positive number of rows, not {k!r}")
+    schema = collection.schema
+    groups = [schema.names[c] for c in column_numbers(schema, per)]
+    return first_rows(collection, ordered(collection, by, descending, verb), groups, k)

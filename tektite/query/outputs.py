@@ -129,3 +129,12 @@ def _no_aggregate(name: str, given: Any) -> IncorrectError:
             "min('amount') is 'a': import tektite as tk, and write tk.min('amount'))"
         )
     return IncorrectError(f"agg: {name} is {given!r}, not an aggregate such as tk.sum('x')")
+
+
+def check_no_null_comparison(predicate: Expr) -> None:
+    """Raise if a predicate compares with None: that is never true."""
+    for node in predicate.walk():
+        if node.op in ("eq", "ne") and any(arg.op == "lit" and arg.params[1] is None for arg in node.args):
+            value = next((arg for arg in node.args if arg.op != "lit"), node.args[0])
+            instead = "is_null" if node.op == "eq" else "is_not_null"
+            raise IncorrectError(f"filter: {node}: nothing is equal or unequal to None; use {value}.{instead}()")

@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from tektite.errors import IncorrectError
 from tektite.expr import Expr, col, greatest, least, lit
 from tektite.query.aggregates import ColumnAggregate
 from tektite.query.builders import inner_join, project
-from tektite.query.collection import Collection
+from tektite.query.collection import Collection, check_collection
 from tektite.query.column_aggregates import column_aggregates
 
 
@@ -48,3 +49,14 @@ def repeated(collection: Collection, count: str) -> Collection:
         return table.select(names).take(rows), rows
 
     return collection.flat_map(repeat, **columns)
+
+
+def by_name(one: Collection, other: Collection, verb: str) -> Collection:
+    """The second collection with its columns in the order of the first one's. Raises if names or types differ."""
+    check_collection(other, verb)
+    if set(other.schema.names) != set(one.schema.names):
+        raise IncorrectError(f"{verb} needs the same columns: {one!r} and {other!r}; rename or select them")
+    found = other if other.schema.names == one.schema.names else other.select(list(one.schema.names))
+    if found.schema.types != one.schema.types:
+        raise IncorrectError(f"{verb} needs the same column types: {one!r} and {other!r}; cast them")
+    return found

@@ -25,6 +25,7 @@ from tektite.server.plan import ServerPlan
 from tektite.server.postgres.connection import PostgresConnection
 from tektite.server.users import Users
 from tektite.server.work import CancellableCall, WorkerThreads
+from tektite.sql import runner
 
 STOPPING = "the server stops: it was asked to end"
 
@@ -38,7 +39,7 @@ class Server:
         self.engine = engine
         self.log = log
         self.began = time.time()
-        self.users = Users(plan.users)
+        self.users = Users(runner(engine).access)
         self.connections = Connections(plan.limits.connections)
         self.workers = WorkerThreads(plan.limits.threads)
         self.epochs = Epochs(engine, plan.epochs, self.workers)
@@ -58,6 +59,8 @@ class Server:
             self._health = HealthServer(self)
             self.http_port = await self._health.start(self.plan.address, self.plan.http_port)
             await loop.run_in_executor(None, self.catalog.restore)
+            await loop.run_in_executor(None, self._describe_users)
+            self.users.check_reachable(self.plan.is_local, self.plan.address)
             self._postgres = await loop.create_server(
                 lambda: PostgresConnection(self), self.plan.address, self.plan.port, backlog=1024
             )
@@ -66,8 +69,14 @@ class Server:
         self.port = self._postgres.sockets[0].getsockname()[1]
         self.log.info(
             "listening", address=self.plan.address, port=self.port, http_port=self.http_port, tls=self.tls is not None,
-            users=len(self.plan.users), epochs=self.plan.epochs.kind, storage=self.plan.pipeline.storage or "none",
+            users=self.users.count, epochs=self.plan.epochs.kind, storage=self.plan.pipeline.storage or "none",
         )  # fmt: skip
+
+    def _describe_users(self) -> None:
+        core = core_of(self.engine)
+        with core.lock.held:
+            core.lock.roll_forward()
+            self.users.describe(self.plan.users, self.plan.ordinary_users)
 
     @property
     def is_ready(self) -> bool:

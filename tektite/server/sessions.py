@@ -21,6 +21,8 @@ from tektite.sql.statements.describe import Description, describe
 from tektite.sql.statements.direct import LookupByKey, RowInsert, key_lookup, row_insert
 
 if TYPE_CHECKING:
+    from tektite.engine.table import Table
+    from tektite.engine.view import View
     from tektite.server.epochs import Done
     from tektite.server.server import Server
     from tektite.values.types import Type
@@ -73,15 +75,21 @@ class ClientSession:
         self.server = server
         self.user = user
         self.engine_session = server.engine.session()
-        runner(server.engine).settings_of(self.engine_session).user = user
-        self.statement_seconds = server.plan.limits.statement_seconds
-        """After how many seconds a statement is ended; 0 is never."""
-        self.waits_for_storage = True
-        """Whether a write is acknowledged only when it is durable."""
+        self.settings = runner(server.engine).settings_of(self.engine_session)
+        self.settings.user = self.settings.login = user
+        self.settings.is_trusted = not server.users.are_configured
+        server.users.admit(user)
+        self._is_admitted = True
         self.has_failed = False
         self._running: CancellableCall[Any] | None = None
         self._waiting: asyncio.Future[Any] | None = None
         self._cancelled_by = ""
+
+    @property
+    def statement_seconds(self) -> float:
+        """After how many seconds a statement is ended; 0 is never."""
+        most, wanted = self.server.plan.limits.statement_seconds, self.settings.statement_seconds
+        return min(wanted, most) if wanted and most else wanted or most
 
     # ------------------------------------------------------------------ transactions
 
@@ -148,7 +156,7 @@ class ClientSession:
         insert = known.insert
         if insert is None or self.is_in_transaction or self.server.is_stopping:
             return False
-        if not insert.stands(runner(self.server.engine)):
+        if not insert.stands(runner(self.server.engine)) or not self._may("INSERT", insert.table):
             return False
         self.server.epochs.insert(insert.source, insert.rows(values), done)
         return True
@@ -156,7 +164,7 @@ class ClientSession:
     def look_up_at_once(self, known: KnownStatement, values: Mapping[str, Any]) -> list[tuple[Any, ...]] | None:
         """The rows of a statement that looks up a key, if it is one and the engine is free; else None."""
         lookup = known.lookup
-        if lookup is None or self.is_in_transaction:
+        if lookup is None or self.is_in_transaction or not self._may("SELECT", lookup.found):
             return None
         core = core_of(self.server.engine)
         held = core.lock.held
@@ -167,6 +175,11 @@ class ClientSession:
             return lookup.rows(values) if lookup.stands(runner(self.server.engine)) else None
         finally:
             held.release()
+
+    def _may(self, privilege: str, found: Table | View) -> bool:
+        """Whether the user may read or write a relation without a plan. Whoever may not is told so by the planned statement."""
+        access = runner(self.server.engine).access
+        return access.allows_directly(access.who_is(self.settings), privilege, found)
 
     async def run(self, known: KnownStatement, values: Mapping[str, Any]) -> Result:
         """Run a statement with values for its parameters."""
@@ -200,9 +213,10 @@ class ClientSession:
         running = self._running = CancellableCall(function)
         self._cancelled_by = ""
         timer = None
-        if self.statement_seconds:
-            reason = f"it took longer than the limit of {self.statement_seconds:g} seconds"
-            timer = asyncio.get_running_loop().call_later(self.statement_seconds, self.cancel, reason)
+        seconds = self.statement_seconds
+        if seconds:
+            reason = f"it took longer than the limit of {seconds:g} seconds"
+            timer = asyncio.get_running_loop().call_later(seconds, self.cancel, reason)
         try:
             return await self.server.workers.start(running)
         except CallCancelled:
@@ -238,10 +252,13 @@ class ClientSession:
 
     async def until_durable(self) -> None:
         """Wait until all that was written before is durable, if there is a storage and the session wants that."""
-        if self.waits_for_storage:
+        if self.settings.waits_for_storage:
             await self.server.epochs.until_durable()
 
     def close(self) -> None:
         """End the session, and what it runs; what its transaction wrote is forgotten."""
         self.cancel("its client has gone")
+        if self._is_admitted:
+            self._is_admitted = False
+            self.server.users.left(self.user)
         self.server.release(self.engine_session.close)

@@ -57,7 +57,7 @@ CONTRACT = {"flow", "graph", "journal", "node"}
 
 # What users hold has methods for SQL, Datalog and Spark, which lie above it: these files may import them inside functions and
 # for type checking, so that nothing is loaded before it is used. docs/decisions.md says why.
-FACADES = {"engine/engine.py", "engine/session.py", "engine/table.py", "engine/view.py"}
+FACADES = {"engine/languages.py", "engine/engine.py", "engine/session.py", "engine/table.py", "engine/view.py"}
 LANGUAGES = {"sql", "datalog", "datalog.evaluate", "spark"}
 
 HEAVY = ("pyspark", "pandas", "duckdb", "matplotlib", "rich", "hypothesis", "sqlglot", "lark", "typer", "networkx")

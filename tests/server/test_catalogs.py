@@ -54,3 +54,29 @@ def test_psql_describes_a_table(served: RunningServer, client) -> None:
     assert "a | bigint | | not null |" in lines and "b | text | | not null | 'x'::text" in lines
     assert '"t_pkey" PRIMARY KEY, btree (a)' in lines and '"t_b" btree (b)' in lines
     assert any(line.startswith("s | w | table |") for line in lines)
+
+
+def test_settings_are_the_same_for_commands_functions_and_catalogs(client) -> None:
+    client.execute("SET statement_timeout = '7s'")
+    client.execute("SET TimeZone = 'Europe/Berlin'")
+    client.execute("SET my.own = 'a, b'")
+    assert client.execute("SHOW statement_timeout").fetchone() == ("7s",)
+    assert client.execute("SELECT current_setting('statement_timeout'), current_setting('my.own')").fetchone() == (
+        "7s",
+        "a, b",
+    )
+    shown = client.execute(
+        "SELECT setting FROM pg_settings WHERE name IN ('statement_timeout', 'TimeZone') ORDER BY name"
+    ).fetchall()
+    assert sorted(shown) == [("7s",), ("Europe/Berlin",)]
+    client.execute("SELECT set_config('statement_timeout', '0', false)")
+    assert client.execute("SHOW statement_timeout").fetchone() == ("0",)
+    client.execute("RESET ALL")
+    assert client.execute("SHOW statement_timeout").fetchone() == ("0",)
+    assert client.execute("SHOW transaction isolation level").fetchone() == ("repeatable read",)
+
+
+@pytest.mark.parametrize("statement", ["SET bytea_output = 'escape'", "SET transaction_isolation = 'serializable'"])
+def test_a_setting_that_would_be_ignored_is_refused(client, statement: str) -> None:
+    with pytest.raises(psycopg.Error, match="is always"):
+        client.execute(statement)

@@ -23,6 +23,7 @@ from tektite.datalog.syntax import ir
 from tektite.datalog.syntax.edn_queries import Find, Parameter, parse_query
 from tektite.datalog.syntax.edn_rules import is_edn
 from tektite.datalog.syntax.textbook import parse_goal
+from tektite.engine.argument_tables import ArgumentTables
 from tektite.engine.changes import Changes
 from tektite.engine.core import core_of
 from tektite.engine.versions import read_version
@@ -33,9 +34,7 @@ from tektite.query.match import check_strategy
 
 if TYPE_CHECKING:
     from tektite.engine.subscription import Subscription
-    from tektite.engine.table import Table
     from tektite.engine.view import View
-    from tektite.engine.write_set import WriteSet
 
 STRATEGIES = ("auto", "goal", "full")
 FEW = 64
@@ -64,11 +63,11 @@ class Query:
     [('ann', 'bea'), ('cid', 'bea')]
     """
 
-    def __init__(self, plan: Plan, parameters: Mapping[str, Table], watching: bool) -> None:
+    def __init__(self, plan: Plan, arguments: ArgumentTables, watching: bool) -> None:
         """With `watching`, the query switches to full evaluation when its arguments ask for a large share of all values."""
         self.plan = plan
-        self.parameters = dict(parameters)
-        self._inputs = {parameter_predicate(plan.title, name): made for name, made in parameters.items()}
+        self.arguments = arguments
+        self._inputs = {parameter_predicate(plan.title, name): made for name, made in arguments.tables.items()}
         self._asks: list[View] = []
         self._over = False
         self._sizes: dict[tuple[str, int], tuple[int, int]] = {}
@@ -231,25 +230,19 @@ class Query:
     def _write(self, values: Mapping[str, Any], diff: int, verb: str) -> int | None:
         """Write the arguments of all parameters together."""
         rows = {name: argument_rows(self._parameter(name), given) for name, given in values.items()}
-
-        def write(into: WriteSet) -> None:
-            for name, given in rows.items():
-                core_of(self.parameters[name]).write(given, None, diff, verb, into)
-
-        return core_of(self.view.engine).write(write)
+        return self.arguments.write(rows, diff, verb)
 
     def _parameter(self, name: str) -> Parameter:
-        if name not in self.parameters:
-            raise NotFoundError(f"the query has no parameter {name!r}: {close_names(name, list(self.parameters))}")
+        known = self.arguments.tables
+        if name not in known:
+            raise NotFoundError(f"the query has no parameter {name!r}: {close_names(name, list(known))}")
         return self.plan.parameter(name)
 
     def drop(self) -> None:
         """Stop maintaining the answer, and whatever was kept for it alone."""
-        engine = self.view.engine
         self._drop_views()
         self._forget_asks()
-        for source in self.parameters.values():
-            engine.drop(source.name)
+        self.arguments.drop()
 
     def _drop_views(self) -> None:
         for pull in self._pulls:
@@ -289,18 +282,14 @@ def ask(
         raise NotFoundError(f"{title}: there is no parameter {unknown[0]!r}: {close_names(unknown[0], known)}")
     plan = Plan(store, title, find, as_set=not is_edn(text), strategy=strategy, joins=joins)
     plan.check(given)
-    inputs: dict[str, Table] = {}
-    try:
+    arguments = ArgumentTables(core_of(store.engine))
+    with arguments.kept_if_installed():
         for parameter, schema in plan.parameter_schemas(given):
             made = store.engine.create_table(f"{title} ?{parameter.name}", schema, mode="set")
-            inputs[parameter.name] = made
+            arguments.tables[parameter.name] = made
             if parameter.name in given:
                 core_of(made).begin_with(argument_rows(parameter, given[parameter.name]), at_once=plan.is_constant())
-        return Query(plan, inputs, strategy == "auto" and not find.pulls)
-    except BaseException:
-        for made in inputs.values():
-            store.engine.drop(made.name)
-        raise
+        return Query(plan, arguments, strategy == "auto" and not find.pulls)
 
 
 def free_name(store: RuleStore, stem: str) -> str:

@@ -12,7 +12,6 @@ messages      frames and messages as bytes
 portals       prepared statements and portals
 rows          results as messages
 run_commands  runs the commands
-settings      the parameters of a session
 sqlstates     errors as PostgreSQL's clients expect them
 startup       TLS, cancel requests, the startup packet, authentication
 text_columns  columns of a result as texts

@@ -12,7 +12,6 @@ from tektite.server.postgres.messages import Fields, ProtocolError
 from tektite.server.postgres.portals import NamedObjects, Portal, PreparedStatement, bound_values, read_bind
 from tektite.server.postgres.rows import columns_of, data_rows, described
 from tektite.server.postgres.run_commands import CommandRunner
-from tektite.server.postgres.settings import Settings
 from tektite.server.postgres.sqlstates import error_fields
 from tektite.server.postgres.types import oid_of
 from tektite.server.postgres.waits import Handled, Outcome
@@ -32,10 +31,9 @@ TOGETHER = ("INSERT", "UPDATE", "DELETE", "SELECT", "VALUES", "WITH", "TABLE")
 class ExtendedQueries:
     """Handles the messages of one connection."""
 
-    def __init__(self, connection: PostgresConnection, session: ClientSession, settings: Settings) -> None:
+    def __init__(self, connection: PostgresConnection, session: ClientSession) -> None:
         self.connection = connection
         self.session = session
-        self.settings = settings
         self.statements = NamedObjects("prepared statement", "26000")
         self.portals = NamedObjects("portal", "34000")
         self.commands = CommandRunner(self)

@@ -14,9 +14,9 @@ from tektite.server.postgres.commands import SessionCommand, folded_name, unquot
 from tektite.server.postgres.copy_session import copy_in, copy_out
 from tektite.server.postgres.cursors import Cursors, rows_asked
 from tektite.server.postgres.rows import columns_of, data_rows, described
-from tektite.server.postgres.settings import REPORTED
 from tektite.server.subscriptions import ChangeStream
-from tektite.sql import Result, runner
+from tektite.sql import Result
+from tektite.sql.catalog.settings import SETTINGS, listed, spelled
 from tektite.values import types
 from tektite.values.types import Type
 
@@ -50,7 +50,7 @@ class CommandRunner:
         if command.kind != "show":
             return None
         if command.name == "all":
-            return [("name", types.String), ("setting", types.String)]
+            return [("name", types.String), ("setting", types.String), ("description", types.String)]
         return [(" ".join(command.part("name").lower().split()), types.String)]
 
     def done(self, tag: str) -> None:
@@ -126,17 +126,14 @@ class CommandRunner:
         return places[-1]
 
     async def _mode(self, command: SessionCommand, is_simple: bool) -> None:
-        self.done("SET")  # every transaction is serializable
+        self.done("SET")  # every transaction is repeatable read
 
     # ------------------------------------------------------------------ parameters
 
     async def _set(self, command: SessionCommand, is_simple: bool) -> None:
-        zone = command.part("zone")
-        name = "TimeZone" if zone else folded_name(command.part("name"))
-        if "." in command.part("name"):
-            name = command.part("name")
-        name = "client_encoding" if name == "names" else name
-        value = unquoted(zone or command.part("value"))
+        said = command.part("name")
+        name = "timezone" if command.part("zone") else said if "." in said else folded_name(said)
+        value = unquoted(command.part("zone") or command.part("value"))
         self._give(name, None if value.lower() == "default" else value)
         self.done("SET")
 
@@ -148,38 +145,32 @@ class CommandRunner:
         self.done("RESET")
 
     def _reset_all(self) -> None:
-        self.queries.settings.reset()
-        self._apply()
-        for name in REPORTED:
-            self.queries.connection.send(messages.parameter_status(name, self.queries.settings.show(name)))
+        self.queries.session.settings.reset()
+        self.report()
+
+    def report(self) -> None:
+        """Tell the client of every setting that clients are told of."""
+        for name, setting in SETTINGS.items():
+            if setting.reported:
+                self._report(name)
+
+    def _report(self, name: str) -> None:
+        value = self.queries.session.settings.show(name)
+        self.queries.connection.send(messages.parameter_status(spelled(name), value))
 
     def _give(self, name: str, value: str | None) -> None:
-        settings = self.queries.settings
-        known = settings.set(name, value)
-        self._apply()
-        if known in REPORTED:
-            self.queries.connection.send(messages.parameter_status(known, settings.show(known)))
-
-    def _apply(self) -> None:
-        """Let the parameters with an effect have it."""
-        session, settings = self.queries.session, self.queries.settings
-        session.waits_for_storage = settings.waits_for_storage
-        most = session.server.plan.limits.statement_seconds
-        wanted = settings.statement_seconds
-        session.statement_seconds = min(wanted, most) if wanted and most else wanted or most
-        path = [part.strip().strip('"') for part in settings.show("search_path").split(",")]
-        runner(session.server.engine).settings_of(session.engine_session).set("search_path", path)
+        known = self.queries.session.settings.set(name, None if value is None else listed(name, value))
+        if known in SETTINGS and SETTINGS[known].reported:
+            self._report(known)
 
     async def _show(self, command: SessionCommand, is_simple: bool) -> None:
-        settings = self.queries.settings
+        settings = self.queries.session.settings
         columns = self.columns(command) or []
         if command.name == "all":
-            found = settings.all()
-            table = pa.table({"name": list(found), "setting": list(found.values())})
+            every = zip(*settings.rows(), strict=True)
+            table = pa.table({name: list(values) for (name, _), values in zip(columns, every, strict=True)})
         else:
-            named = {"transaction isolation level": "transaction_isolation", "time zone": "TimeZone"}
-            value = settings.show(named.get(columns[0][0], columns[0][0]))
-            table = pa.table({columns[0][0]: [value]})
+            table = pa.table({columns[0][0]: [settings.show(columns[0][0])]})
         await self._send_table(table, "SHOW", is_simple)
 
     async def _send_table(self, table: pa.Table, tag: str, is_simple: bool, formats: Sequence[int] = ()) -> None:

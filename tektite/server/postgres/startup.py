@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, cast
 from tektite.server.postgres import messages
 from tektite.server.postgres.extended import ExtendedQueries
 from tektite.server.postgres.messages import Fields, ProtocolError
-from tektite.server.postgres.settings import REPORTED, Settings
 from tektite.server.postgres.waits import Handled, Outcome
 from tektite.server.scram import Exchange, WrongPassword
 from tektite.server.sessions import ClientSession
@@ -150,20 +149,14 @@ class Startup:
         assert self._parameters is not None
         number, secret = server.connections.add(connection)
         parameters = self._parameters
-        settings = Settings(
-            {
-                **_options(parameters.get("options", "")),
-                **{name: value for name, value in parameters.items() if name not in ("user", "database", "options")},
-                "session_authorization": parameters["user"],
-                "ssl": "on" if self.is_secure else "off",
-            }
-        )
         session = ClientSession(server, parameters["user"])
+        given = {name: value for name, value in parameters.items() if name not in ("user", "database", "options")}
+        session.settings.begin(_options(parameters.get("options", "")) | given, ssl="on" if self.is_secure else "off")
         connection.reader.limit = server.plan.limits.message_bytes
-        connection.begun(ExtendedQueries(connection, session, settings), number)
+        queries = ExtendedQueries(connection, session)
+        connection.begun(queries, number)
         connection.send(messages.AUTHENTICATION_OK)
-        for name in REPORTED:
-            connection.send(messages.parameter_status(name, settings.show(name)))
+        queries.commands.report()
         connection.send(messages.backend_key(number, secret))
         connection.send(messages.READY["I"])
         connection.flush()

@@ -25,6 +25,7 @@ from tektite.sql.access.access_tables import (
 )
 from tektite.sql.access.rights_views import RightsViews
 from tektite.sql.catalog.schemas import DATABASE, DEFAULT, name_parts
+from tektite.sql.catalog.settings import SessionSettings
 from tektite.sql.parse.places import nearest
 
 if TYPE_CHECKING:
@@ -95,10 +96,13 @@ class AccessControl:
 
     def who(self) -> str | None:
         """Whose rights the caller's statements have; None for whoever may do everything."""
-        if not self.is_configured:
+        return self.who_is(self._runner.settings) if self.is_configured else None
+
+    def who_is(self, settings: SessionSettings) -> str | None:
+        """Whose rights the statements of a session have; None for whoever may do everything."""
+        if not self.is_configured or (settings.is_trusted and settings.user == settings.login):
             return None
-        settings = self._runner.settings
-        return None if settings.is_trusted and settings.user == settings.login else settings.user
+        return settings.user
 
     def role(self, name: str) -> Role:
         """A role by its name."""

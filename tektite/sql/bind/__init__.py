@@ -2,6 +2,7 @@
 
 bound               a query with known names and types
 clause              binds the expressions of one clause: columns, subqueries, aggregates, windows
+comparisons         binds comparisons: =, BETWEEN, IN, ANY and ALL, EXISTS, IS, LIKE
 dates               functions of dates and timestamps
 functions           types and functions of SQL, as expressions
 intervals           intervals, which move dates and timestamps

@@ -9,12 +9,11 @@ from typing import Any, Protocol
 from sqlglot import exp
 
 from tektite.errors import TektiteError, UnsupportedError
-from tektite.expr import Expr, coalesce, concat, lit, truncdiv, truncmod
+from tektite.expr import Expr, concat, lit, truncdiv, truncmod
 from tektite.expr import type_of as expression_type
-from tektite.expr.comparisons import MIRRORED, OPPOSITE
 from tektite.expr.fold import folded as folded_constant
 from tektite.expr.predicates import FALSE, TRUE, conjunction
-from tektite.sql.bind import functions, numbers, patterns
+from tektite.sql.bind import comparisons, functions, numbers
 from tektite.sql.bind.intervals import DAY, Interval, of_unit, parse_interval, unit_name
 from tektite.sql.bind.long_sums import long_sum, sum_in_groups
 from tektite.sql.catalog import catalog_lookup
@@ -25,7 +24,6 @@ from tektite.values import types
 from tektite.values.types import Type
 
 COMPARISONS = {exp.EQ: "eq", exp.NEQ: "ne", exp.LT: "lt", exp.LTE: "le", exp.GT: "gt", exp.GTE: "ge"}
-QUERY = (exp.Select, exp.SetOperation, exp.Subquery, exp.Values)
 
 
 class Context(Protocol):
@@ -132,7 +130,7 @@ class Scalars:
     def _any(self, node: exp.Expr) -> Expr | Interval:
         kind = type(node)
         if kind in COMPARISONS:
-            return self.comparison(node, COMPARISONS[kind])
+            return comparisons.comparison(self, node, COMPARISONS[kind])
         rule = RULES.get(kind)
         if rule is not None:
             found: Expr | Interval = rule(self, node)
@@ -285,35 +283,6 @@ class Scalars:
 
     # ------------------------------------------------------------------ comparisons
 
-    def comparison(self, node: exp.Expr, op: str) -> Expr:
-        left, right = node.this, node.expression
-        if isinstance(left, exp.Any | exp.All):
-            left, right, op = right, left, MIRRORED[op]
-        if isinstance(right, exp.Any | exp.All):
-            return self.quantified(node, op, left, right)
-        if isinstance(left, exp.Tuple) or isinstance(right, exp.Tuple):
-            return self.rows(node, op, left, right)
-        one, other = self.any(left), self.any(right)
-        for tree, found, against in ((left, one, other), (right, other, one)):
-            if self.is_list(tree, found) and not (
-                isinstance(against, Expr) and self.context.declared(against)[:1] == "_"
-            ):
-                name = written(tree)
-                raise self.error(f"the value of {name} is a list: write x IN ({name}), or x = ANY({name})", node)
-        if isinstance(other, Interval) and other.ends is not None:
-            one, other, op = other, one, MIRRORED[op]
-        if isinstance(one, Interval) and one.ends is not None and isinstance(other, Interval) and other.months is None:
-            # now() - at < an hour is now() - an hour < at: a bound that moves
-            later, earlier = one.ends
-            return self.compare(op, other.negated().move(later, types.Timestamp), earlier, node)
-        lengths = [found.length() if isinstance(found, Interval) else found for found in (one, other)]
-        return self.compare(op, lengths[0], lengths[1], node)
-
-    def length(self, node: exp.Expr) -> Expr:
-        """What a tree means where it is compared: an interval is as long as it is."""
-        found = self.any(node)
-        return found.length() if isinstance(found, Interval) else found
-
     def compare(self, op: str, left: Expr, right: Expr, node: exp.Expr) -> Expr:
         """A comparison; a date meets a constant timestamp as a date where that says the same, and a number a constant text
         as the number that it says.
@@ -345,51 +314,6 @@ class Scalars:
             if expression_type(one, self.columns) == types.Date == expression_type(inner, self.columns):
                 return one, inner
         return one, other
-
-    def rows(self, node: exp.Expr, op: str, left: exp.Expr, right: exp.Expr) -> Expr:
-        """Comparison of rows of values."""
-        if not (isinstance(left, exp.Tuple) and isinstance(right, exp.Tuple)):
-            raise self.unsupported("comparison of a row with what is none", node)
-        if len(left.expressions) != len(right.expressions):
-            raise self.error(f"rows of {len(left.expressions)} and {len(right.expressions)} values", node)
-        pairs = [(self.bind(a), self.bind(b)) for a, b in zip(left.expressions, right.expressions, strict=True)]
-        if op in ("eq", "ne"):
-            same = conjunction([self.compare("eq", a, b, node) for a, b in pairs])
-            return same if op == "eq" else ~same
-        found = self.compare(op, *pairs[-1], node)
-        for a, b in reversed(pairs[:-1]):  # the first pair that differs decides
-            found = self.compare(op[0] + "t", a, b, node) | (self.compare("eq", a, b, node) & found)
-        return found
-
-    def quantified(self, node: exp.Expr, op: str, left: exp.Expr, right: exp.Any | exp.All) -> Expr:
-        """x = ANY (query), x < ALL (query): the latter is that no row fails to."""
-        query = right.this
-        while isinstance(query, exp.Paren):
-            query = query.this
-        if isinstance(query, exp.Array):
-            tests = [self.compare(op, self.bind(left), self.bind(item), node) for item in query.expressions]
-            if isinstance(right, exp.All):
-                return conjunction(tests)
-            return disjunction_of(tests)
-        if not isinstance(query, QUERY):
-            return self.in_array(node, op, left, right, query)
-        value = (self.bind(left),)
-        if isinstance(right, exp.All):
-            return ~self.context.subquery("any", query, OPPOSITE[op], value)
-        return self.context.subquery("any", query, op, value)
-
-    def in_array(self, node: exp.Expr, op: str, left: exp.Expr, right: exp.Any | exp.All, array: exp.Expr) -> Expr:
-        """x = ANY (array): of a constant array all comparisons, of others whether x is an element."""
-        value = self.bind(left)
-        found = catalog_lookup.in_array(self, value, self.bind(array), node)
-        if isinstance(found, list):
-            tests = [self.compare(op, value, element, node) for element in found]
-            return conjunction(tests) if isinstance(right, exp.All) else disjunction_of(tests)
-        if (op, type(right)) == ("eq", exp.Any):
-            return self.checked(found, node)
-        if (op, type(right)) == ("ne", exp.All):
-            return self.checked(~found, node)
-        raise self.unsupported("ANY or ALL of an array with anything but = ANY and <> ALL", node)
 
     def member_of(self, node: exp.Dot) -> Expr:
         """(f(x)).field: a field of what a function gives several rows of."""
@@ -423,94 +347,6 @@ class Scalars:
 
     def version(self, node: exp.Expr) -> Expr:
         return catalog_lookup.version(self)
-
-    def same(self, node: exp.NullSafeEQ) -> Expr:
-        return self.checked(self.bind(node.this).is_same(self.bind(node.expression)), node)
-
-    def different(self, node: exp.NullSafeNEQ) -> Expr:
-        return self.checked(~self.bind(node.this).is_same(self.bind(node.expression)), node)
-
-    def between(self, node: exp.Between) -> Expr:
-        value, low, high = self.length(node.this), self.length(node.args["low"]), self.length(node.args["high"])
-        return self.compare("ge", value, low, node) & self.compare("le", value, high, node)
-
-    def member(self, node: exp.In) -> Expr:
-        query = node.args.get("query")
-        if query is not None:
-            tests = node.this.expressions if isinstance(node.this, exp.Tuple) else [node.this]
-            return self.context.subquery("any", query, "eq", tuple(self.bind(test) for test in tests))
-        if isinstance(node.this, exp.Tuple):
-            result = FALSE
-            for item in node.expressions:
-                result = result | self.rows(node, "eq", node.this, item)
-            return result
-        value = self.bind(node.this)
-        field = node.args.get("field")
-        listed = node.expressions if field is None else [field]
-        items = [found for item in listed for found in self.elements(value, item, node)]
-        if not items:
-            return FALSE
-        return self.checked(value.isin([self.as_said(item, value, node) for item in items]), node)
-
-    def elements(self, value: Expr, item: exp.Expr, node: exp.In) -> list[Expr]:
-        """What an item of IN stands for: itself, or the elements of a parameter that is a list."""
-        bound = self.bind(item)
-        if self.is_list(item, bound):
-            found = catalog_lookup.in_array(self, value, bound, node)
-            if isinstance(found, list):
-                return found
-        elif node.args.get("field") is not None:
-            raise self.unsupported("IN without parentheses, with anything but a parameter that is a list,", node)
-        return [bound]
-
-    def is_list(self, node: exp.Expr, bound: Expr | Interval) -> bool:
-        """Whether a tree is a parameter whose value is a list."""
-        if not isinstance(node, exp.Parameter | exp.Placeholder) or not isinstance(bound, Expr):
-            return False
-        return self.context.declared(bound) == "_text"
-
-    def exists(self, node: exp.Exists) -> Expr:
-        return self.context.subquery("exists", node.this, "eq", ())
-
-    def is_a(self, node: exp.Is) -> Expr:
-        value, what = self.bind(node.this), node.expression
-        if isinstance(what, exp.Null):
-            return value.is_null()
-        if isinstance(what, exp.Boolean):
-            return self.checked(coalesce(value if what.this else ~value, False), node)
-        if isinstance(what, exp.Not) and isinstance(what.this, exp.Null):
-            return value.is_not_null()
-        raise self.unsupported("this form of IS", node)
-
-    def like(self, node: exp.Expr) -> Expr:
-        escape = None
-        if isinstance(node, exp.Escape):
-            character = self.bind(node.expression)
-            node = node.this
-            said = character.params[1] if character.op == "lit" else 0
-            if said is None:
-                self.bind(node.this), self.bind(node.expression)
-                return lit(None, types.Bool)
-            if not isinstance(said, str) or len(said) > 1:
-                raise self.error("ESCAPE takes one constant character, or none at all", node)
-            escape = said or None
-        pattern = folded_constant(self.bind(node.expression))
-        value = self.bind(node.this)
-        if pattern.op != "lit" or not (pattern.params[1] is None or isinstance(pattern.params[1], str)):
-            if escape is not None:
-                raise self.unsupported("LIKE with ESCAPE and a pattern that is not a constant", node.expression)
-            both = (value.lower(), pattern.lower()) if isinstance(node, exp.ILike) else (value, pattern)
-            compared = self.checked(both[0].like_text(both[1]), node)
-            return ~compared if node.args.get("negate") else compared
-        if pattern.params[1] is None:
-            return lit(None, types.Bool)
-        match = value.ilike if isinstance(node, exp.ILike) else value.like
-        found = self.checked(match(pattern.params[1], escape), node)
-        return ~found if node.args.get("negate") else found
-
-    def similar(self, node: exp.SimilarTo) -> Expr:
-        """SIMILAR TO: that a regular expression describes the whole text, as in DuckDB."""
-        return self.checked(patterns.of_pattern(self, node), node)
 
     # ------------------------------------------------------------------ the rest
 
@@ -607,14 +443,6 @@ class Scalars:
         return self.any(node.this)
 
 
-def disjunction_of(tests: list[Expr]) -> Expr:
-    """That one of some conditions is true."""
-    result = FALSE
-    for test in tests:
-        result = result | test
-    return result
-
-
 def condition(expression: Expr) -> Expr:
     """A bare NULL as the condition that it is where one is asked for."""
     bare = expression.op == "lit" and expression.params[1] is None
@@ -647,14 +475,14 @@ RULES: dict[type[exp.Expr], Callable[..., Any]] = {
     exp.Not: Scalars.negation,
     **dict.fromkeys((exp.Add, exp.Sub, exp.Mul, exp.Div, exp.IntDiv, exp.Mod), Scalars.arithmetic),
     exp.Interval: Scalars.interval,
-    exp.NullSafeEQ: Scalars.same,
-    exp.NullSafeNEQ: Scalars.different,
-    exp.Between: Scalars.between,
-    exp.In: Scalars.member,
-    exp.Exists: Scalars.exists,
-    exp.Is: Scalars.is_a,
-    **dict.fromkeys((exp.Like, exp.ILike, exp.Escape), Scalars.like),
-    exp.SimilarTo: Scalars.similar,
+    exp.NullSafeEQ: comparisons.same,
+    exp.NullSafeNEQ: comparisons.different,
+    exp.Between: comparisons.between,
+    exp.In: comparisons.member,
+    exp.Exists: comparisons.exists,
+    exp.Is: comparisons.is_a,
+    **dict.fromkeys((exp.Like, exp.ILike, exp.Escape), comparisons.like),
+    exp.SimilarTo: comparisons.similar,
     exp.Case: Scalars.case,
     exp.If: Scalars.conditional,
     **dict.fromkeys((exp.Cast, exp.TryCast), Scalars.cast),

@@ -12,7 +12,7 @@ from tektite.expr import Expr, concat, lit, when
 from tektite.sql.catalog.array_text import VECTORS, array_elements, array_text, is_array
 from tektite.sql.catalog.contents import CatalogContents, RelationEntry, quoted_name
 from tektite.sql.catalog.pg_types import BY_OID, INTEGERS, REGISTERED, own_type, type_named
-from tektite.sql.catalog.settings import SERVER_VERSION
+from tektite.sql.catalog.settings import SERVER_VERSION, listed
 from tektite.sql.parse.postgres_spelling import ARRAY_OF, ELEMENT
 from tektite.values import types
 from tektite.values.types import Type
@@ -253,7 +253,7 @@ def set_config(scalars: Scalars, node: exp.Func, given: list[Expr]) -> Expr:
         raise scalars.error("set_config takes a setting and its value as constant texts", node)
     settings = scalars.context.contents().settings
     value = given[1].params[1]
-    settings.set(given[0].params[1], [part.strip() for part in value.split(",")])
+    settings.set(given[0].params[1], listed(given[0].params[1], value))
     return lit(value)
 
 

@@ -125,8 +125,8 @@ def pg_user(contents: CatalogContents) -> Iterator[Row]:
 
 def pg_settings(contents: CatalogContents) -> Iterator[Row]:
     for name, value, about in contents.settings.rows():
-        changed = name in contents.settings.changed
-        first = SETTINGS[name].value
+        changed = name.lower() in contents.settings.changed
+        first = SETTINGS[name.lower()].value
         yield {
             "name": name, "setting": value, "category": "Settings", "short_desc": about, "context": "user",
             "vartype": "string", "source": "session" if changed else "default", "boot_val": first, "reset_val": first,

@@ -6,10 +6,11 @@ A setting is free, or it says what is so anyway and can be set to nothing else: 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
-from tektite.errors import IncorrectError, NotFoundError, UnsupportedError
+from tektite.errors import IncorrectError, NotFoundError, TektiteError, UnsupportedError
 from tektite.sql.catalog.schemas import DATABASE, DEFAULT, same_schema
 from tektite.sql.parse.places import nearest
 
@@ -19,69 +20,103 @@ SERVER_VERSION = "15.0"
 
 @dataclass(frozen=True)
 class Setting:
-    """A setting: its value to begin with, what it is, and which values it takes; any, if none are said."""
+    """A setting: its value to begin with, what it is, and which other values it takes; any, if none are said.
+
+    `spelled` is its name as PostgreSQL writes it, where that has capitals. Clients are told of the `reported` ones. `served` ones
+    have an effect on a server alone: a program without one cannot change them.
+    """
 
     value: str
     about: str
     values: tuple[str, ...] | None = None
-
-    @property
-    def is_fixed(self) -> bool:
-        """Whether nothing but its own value can be said."""
-        return self.values == ()
+    spelled: str = ""
+    reported: bool = False
+    served: bool = False
 
 
-def _fixed(value: str, about: str, *others: str) -> Setting:
-    return Setting(value, about, others)
+def _fixed(value: str, about: str, *others: str, spelled: str = "") -> Setting:
+    return Setting(value, about, others, spelled)
 
 
+def _reported(setting: Setting) -> Setting:
+    return replace(setting, reported=True)
+
+
+def _served(setting: Setting) -> Setting:
+    return replace(setting, served=True)
+
+
+ISOLATION = ("read committed", "read uncommitted")
+"""Levels that transactions give more than; they are not serializable."""
 SETTINGS: dict[str, Setting] = {
-    "application_name": Setting("", "The name of the program that is connected."),
+    "application_name": _reported(Setting("", "The name of the program that is connected.")),
     "bytea_output": _fixed("hex", "How bytes are written."),
     "check_function_bodies": Setting("on", "Whether bodies of functions are checked; there are none."),
-    "client_encoding": _fixed("UTF8", "The encoding of texts.", "utf8", "utf-8", "unicode"),
+    "client_encoding": _reported(_fixed("UTF8", "The encoding of texts.", "utf-8", "unicode", "sql_ascii")),
     "client_min_messages": Setting("notice", "Which messages are sent."),
     "constraint_exclusion": Setting("partition", "Of partitions; there are none."),
-    "datestyle": _fixed("ISO, MDY", "How dates are written.", "iso", "iso, dmy", "iso, ymd"),
+    "datestyle": _reported(
+        _fixed("ISO, MDY", "How dates are written.", "iso", "iso, dmy", "iso, ymd", spelled="DateStyle")
+    ),
     "default_table_access_method": _fixed("heap", "How tables are stored."),
     "default_tablespace": _fixed("", "Where tables are stored."),
     "default_text_search_config": _fixed("pg_catalog.simple", "Of text search; there is none."),
-    "default_transaction_isolation": _fixed("repeatable read", "What transactions see.", "read committed",
-                                            "read uncommitted"),
-    "default_transaction_read_only": _fixed("off", "Whether transactions only read."),
+    "default_transaction_deferrable": Setting("off", "Whether transactions may wait before they begin; none has to."),
+    "default_transaction_isolation": _fixed("repeatable read", "What transactions see.", *ISOLATION),
+    "default_transaction_read_only": _reported(_fixed("off", "Whether transactions only read.")),
     "extra_float_digits": Setting("1", "How floats are written: always so that they can be read again."),
-    "in_hot_standby": _fixed("off", "Whether this is a standby."),
-    "integer_datetimes": _fixed("on", "Whether times are whole numbers."),
-    "intervalstyle": _fixed("postgres", "How intervals are written."),
-    "is_superuser": _fixed("on", "Whether the user may do everything."),
+    "idle_in_transaction_session_timeout": _fixed("0", "How long a transaction may be idle; 0 is for ever.", "0ms", "0s"),
+    "in_hot_standby": _reported(_fixed("off", "Whether this is a standby.")),
+    "integer_datetimes": _reported(_fixed("on", "Whether times are whole numbers.")),
+    "intervalstyle": _reported(_fixed("postgres", "How intervals are written.", spelled="IntervalStyle")),
+    "is_superuser": _reported(_fixed("on", "Whether the user may do everything.")),
     "jit": Setting("off", "Of PostgreSQL's compiler; there is none."),
+    "lc_collate": _fixed("C", "How texts are ordered."),
+    "lc_ctype": _fixed("C", "How characters are classified."),
+    "lock_timeout": Setting("0", "How long a statement waits for a lock; none ever does."),
     "max_identifier_length": _fixed("63", "How long names are that tools make up."),
     "max_index_keys": _fixed("32", "How many columns tools expect in an index."),
     "row_security": _fixed("on", "Whether policies on rows apply."),
     "search_path": Setting(DEFAULT, "The schemas in which a name without one is looked for."),
-    "server_encoding": _fixed("UTF8", "The encoding of stored texts."),
-    "server_version": _fixed(SERVER_VERSION, "The version of PostgreSQL whose catalogs are shown."),
+    "server_encoding": _reported(_fixed("UTF8", "The encoding of stored texts.")),
+    "server_version": _reported(_fixed(SERVER_VERSION, "The version of PostgreSQL whose catalogs are shown.")),
     "server_version_num": _fixed("150000", "The same as a number."),
-    "session_authorization": _fixed("tektite", "The user."),
-    "standard_conforming_strings": _fixed("on", "Whether a backslash is a character like others.", "true", "1"),
+    "session_authorization": _reported(_fixed("tektite", "The user.")),
+    "ssl": _fixed("off", "Whether the connection is encrypted."),
+    "standard_conforming_strings": _reported(
+        _fixed("on", "Whether a backslash is a character like others.", "true", "1", "yes")
+    ),
+    "statement_timeout": _served(Setting("0", "How long a statement may take; 0 is for ever.", ("0ms", "0s"))),
     "synchronize_seqscans": Setting("on", "Of PostgreSQL's storage."),
-    "timezone": _fixed("UTC", "The time zone of timestamps.", "utc", "gmt", "etc/utc", "default"),
-    "transaction_isolation": _fixed("repeatable read", "What the transaction sees.", "read committed", "read uncommitted"),
+    "synchronous_commit": _served(Setting("on", "Whether a commit is durable when it is acknowledged.", ("true", "1", "yes"))),
+    "timezone": _reported(
+        _served(
+            Setting(
+                "UTC", "The time zone of the client. Timestamps have none.", ("gmt", "etc/utc", "default"), "TimeZone"
+            )
+        )
+    ),
+    "transaction_isolation": _fixed("repeatable read", "What the transaction sees.", *ISOLATION),
     "transaction_read_only": _fixed("off", "Whether the transaction only reads."),
     "xmlbinary": _fixed("base64", "Of XML; there is none."),
 }  # fmt: skip
 """Every setting, by name. A fixed one names further values that say the same."""
-SPELLED = {"time zone": "timezone", "transaction isolation level": "transaction_isolation", "names": "client_encoding"}
+OTHER_NAMES = {
+    "time zone": "timezone",
+    "transaction isolation level": "transaction_isolation",
+    "names": "client_encoding",
+}
 """Settings that SHOW and SET have words for."""
-OFF = {"statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout"}
-"""Limits of time that there are not: they can be set to 0."""
-for _name in OFF:
-    SETTINGS[_name] = _fixed("0", "How long something may take; 0 is for ever.", "0ms", "0s")
+DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(us|ms|s|min|h|d)?")
+SECONDS = {"us": 1e-6, "ms": 1e-3, None: 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
 
 
 @dataclass
 class SessionSettings:
-    """The settings of one session, and who its user is."""
+    """The settings of one session, and who its user is. `served` says whether a server runs the session's statements.
+
+    Beside those of the table there can be settings of programs, whose names have a dot.
+    """
 
     user: str = "tektite"
     """Whose rights statements have: SET ROLE changes it."""
@@ -95,45 +130,119 @@ class SessionSettings:
     process: int = field(default_factory=os.getpid)
     changed: dict[str, str] = field(default_factory=dict)
     search_path: tuple[str, ...] = (DEFAULT,)
+    served: bool = False
+    _initial: Mapping[str, str] = field(default_factory=dict)
+
+    def begin(self, given: Mapping[str, str], **facts: str) -> None:
+        """Begin a session on a server: with what the client gives of settings that there are, and what the server says is so."""
+        self.served = True
+        for name, value in given.items():
+            if name.lower() in SETTINGS or "." in name:
+                self.set(name, listed(name, value))
+        self.changed |= facts
+        self._initial = dict(self.changed)
 
     def show(self, name: str) -> str:
         """The value of a setting."""
         known = self.known(name)
-        return self.login if known == "session_authorization" else self.changed.get(known, SETTINGS[known].value)
+        if known == "session_authorization":
+            return self.login
+        return self.changed[known] if known in self.changed else SETTINGS[known].value
 
-    def set(self, name: str, values: Sequence[str] | None) -> None:
-        """Give a setting a value, or, with None, the one that it began with."""
-        known = self.known(name)
-        setting = SETTINGS[known]
+    def set(self, name: str, values: Sequence[str] | None) -> str:
+        """Give a setting a value, or, with None, the one that it began with; its name in the table."""
+        known = name.lower() if "." in name else self.known(name)
         if values is None:
-            self.changed.pop(known, None)
-            if known == "search_path":
-                self.search_path = (DEFAULT,)
-            return
-        value = ", ".join(values)
+            if known in self._initial:
+                self.changed[known] = self._initial[known]
+            else:
+                self.changed.pop(known, None)
+        else:
+            self._check(known, ", ".join(values))
+            if known not in SETTINGS or SETTINGS[known].values is None or SETTINGS[known].served and self.served:
+                self.changed[known] = ", ".join(values)
         if known == "search_path":
-            self.search_path = tuple(same_schema(v) for v in values if v not in ("", "$user"))
-        elif setting.values is not None and value.lower() not in (setting.value.lower(), *setting.values):
-            also = f" (also written {', '.join(setting.values)})" if setting.values else ""
-            raise UnsupportedError(f"{known} is always {setting.value!r}{also}: it cannot be {value!r}")
-        if setting.values is None:
-            self.changed[known] = value
+            path = self.changed.get(known, DEFAULT).split(", ")
+            self.search_path = tuple(same_schema(v) for v in path if v not in ("", "$user"))
+        return known
+
+    def _check(self, known: str, value: str) -> None:
+        """Refuse a value that a setting cannot have."""
+        setting = SETTINGS.get(known)
+        if setting is None or setting.values is None:
+            return
+        if setting.served and self.served:
+            if known == "statement_timeout":
+                seconds_of(value)
+            return
+        if value.lower() in (self.show(known).lower(), *setting.values):
+            return
+        if not setting.values:
+            raise _with_state(
+                UnsupportedError(f"{known} is always {self.show(known)!r}: it cannot be {value!r}"), "55P02"
+            )
+        also = f" (also written {', '.join(setting.values)})"
+        raise _with_state(
+            UnsupportedError(f"{known} is always {setting.value!r}{also}: it cannot be {value!r}"), "22023"
+        )
 
     def reset(self) -> None:
         """Let every setting be as it began."""
-        self.changed.clear()
-        self.search_path = (DEFAULT,)
+        for name in list(self.changed):
+            self.set(name, None)
 
     def known(self, name: str) -> str:
         """The name of a setting as the table has it."""
-        wanted = SPELLED.get(name.lower(), name.lower())
-        if wanted in SETTINGS:
+        wanted = OTHER_NAMES.get(name.lower(), name.lower())
+        if wanted in SETTINGS or wanted in self.changed:
             return wanted
-        raise NotFoundError(f"there is no setting {name!r}: {nearest(wanted, SETTINGS)}")
+        raise _with_state(NotFoundError(f"there is no setting {name!r}: {nearest(wanted, SETTINGS)}"), "42704")
 
     def rows(self) -> list[tuple[str, str, str]]:
-        """Every setting with its value and what it is."""
-        return [(name, self.show(name), SETTINGS[name].about) for name in sorted(SETTINGS)]
+        """Every setting, as it is spelled, with its value and what it is."""
+        return [(spelled(name), self.show(name), SETTINGS[name].about) for name in sorted(SETTINGS)]
+
+    @property
+    def statement_seconds(self) -> float:
+        """`statement_timeout` in seconds; 0 is none."""
+        return seconds_of(self.show("statement_timeout"))
+
+    @property
+    def waits_for_storage(self) -> bool:
+        """Whether `synchronous_commit` is on."""
+        return self.show("synchronous_commit").lower() not in ("off", "false", "0", "no")
+
+
+def listed(name: str, text: str) -> list[str]:
+    """The values in the text of a setting: schemas of a search path, or one.
+
+    >>> listed("search_path", '"$user", public'), listed("application_name", "a, b")
+    (['$user', 'public'], ['a, b'])
+    """
+    parts = text.split(",") if name.lower() == "search_path" else [text]
+    return [part.strip(" '\"") for part in parts]
+
+
+def spelled(name: str) -> str:
+    """A setting's name as PostgreSQL writes it."""
+    return SETTINGS[name].spelled or name
+
+
+def seconds_of(text: str) -> float:
+    """A duration as PostgreSQL writes it, milliseconds where no unit is said.
+
+    >>> seconds_of("1500"), seconds_of("2s"), seconds_of("1min")
+    (1.5, 2.0, 60.0)
+    """
+    found = DURATION.fullmatch(text.strip())
+    if found is None:
+        raise _with_state(IncorrectError(f"{text!r} is no length of time, such as 500ms or 2s"), "22023")
+    return float(found[1]) * SECONDS[found[2]]
+
+
+def _with_state(error: TektiteError, state: str) -> TektiteError:
+    error.details["sqlstate"] = state
+    return error
 
 
 def check_path(values: Sequence[str], is_schema: Callable[[str], bool]) -> None:

@@ -176,7 +176,7 @@ def bound(runner: StatementRunner, found: Prepared, row: tuple[Any, ...]) -> tup
     queries = runner.shared
     query = ParametrisedQuery(found.source, found.tree, tuple(found.labels), found.types, row)
     shared = queries.get(query, f"{HIDDEN}prepared_{found.name}" if not found.shared else "", has_arguments=True)
-    number = queries.bind(shared, row if shared.query.labels else ())
+    number = queries.bind(shared, row if shared.query.labels else (), runner.settings.user)
     key = (runner.settings.user, *row)
     if key not in found.bindings:
         found.bindings[key] = shared, number

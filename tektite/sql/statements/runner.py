@@ -240,8 +240,8 @@ class StatementRunner:
         if isinstance(found, Table | View) and not found.name.startswith(HIDDEN):
             view = found if isinstance(found, View) else None
             return Result("SUBSCRIBE", view=view, subscription=found.subscribe())
-        query = parametrised(self, source, tree, parameters)
-        return Result("SUBSCRIBE", subscription=self.shared.subscribe(query))
+        answer = self.shared.answer(parametrised(self, source, tree, parameters))
+        return Result("SUBSCRIBE", subscription=answer.subscribe())
 
     def _explain_subscribe(self, source: StatementText, tree: exp.Expr, parameters: Mapping[str, Any]) -> Result:
         """How a subscription would be computed: for whom else at once, and by which plan."""

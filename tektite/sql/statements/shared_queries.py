@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
+from tektite.engine.argument_tables import ArgumentTables
 from tektite.engine.core import core_of
 from tektite.engine.routing import Router
 from tektite.engine.subscription import Subscription
@@ -48,6 +49,7 @@ from tektite.values.schema import Schema
 from tektite.values.types import Type
 
 if TYPE_CHECKING:
+    from tektite.engine.view_core import ViewCore
     from tektite.sql.statements.runner import StatementRunner
 
 BINDING = "#binding"
@@ -81,7 +83,7 @@ class SharedQuery:
     who: str | None
     """Somebody who may read it, by whose rights it is planned."""
     view: View
-    arguments: Table | None
+    arguments: ArgumentTables | None
     """None for a query that depends on nothing but tables."""
     titles: list[str]
     order: list[tuple[str, Ordering]]
@@ -107,6 +109,35 @@ class SharedQuery:
         return self.view.schema.select(*self.titles)
 
 
+@dataclass(frozen=True)
+class SharedAnswer:
+    """What a shared query answers one user and some values: a part of its view, which can be followed as a view can."""
+
+    queries: SharedQueries
+    shared: SharedQuery
+    values: tuple[Any, ...]
+    user: str
+
+    @property
+    def name(self) -> str:
+        """What it is called in messages."""
+        return "a query"
+
+    @property
+    def schema(self) -> Schema:
+        """Its columns."""
+        return self.shared.schema
+
+    @property
+    def _core(self) -> ViewCore:
+        return core_of(self.shared.view)
+
+    def subscribe(self, *, snapshot: bool = True, progress: bool = False, since: int | None = None) -> Subscription:
+        """Its changes; see `View.subscribe`."""
+        with self._core.lock.held:
+            return self.queries.follow(self, snapshot, progress, since)
+
+
 class SharedQueries:
     """The shared dataflows of one engine, by their shapes. Used with the engine's lock held."""
 
@@ -126,33 +157,38 @@ class SharedQueries:
 
     # ------------------------------------------------------------------ asking
 
-    def subscribe(self, query: ParametrisedQuery) -> Subscription:
-        """The changes of a query, from what it answers on. What it needs goes when it ends."""
+    def answer(self, query: ParametrisedQuery) -> SharedAnswer:
+        """What a query answers the caller, to be followed."""
         self.sweep()
-        shared = self.get(query)
+        return SharedAnswer(self, self.get(query), query.values, self._runner.settings.user)
+
+    def follow(self, answer: SharedAnswer, snapshot: bool, progress: bool, since: int | None) -> Subscription:
+        """The changes of an answer. What that needs goes when it ends."""
+        shared = answer.shared
+        number = 0
         if shared.arguments is None:
-            number = 0
-            found = shared.view.subscribe()
+            found = shared.view.subscribe(snapshot=snapshot, progress=progress, since=since)
         else:
-            number = self.bind(shared, query.values)
+            number = self.bind(shared, answer.values if shared.query.labels else (), answer.user)
             core = core_of(shared.view)
             if shared.router is None:
                 shared.router = Router(core)
-            found = Subscription(core, True, False, None, shared.router.follow(number, shared.schema))
+            feed = shared.router.follow(number, answer, snapshot, since)
+            found = Subscription(core, snapshot, progress, since, feed)
         shared.followers[number] = shared.followers.get(number, 0) + 1
         left = self._left
         found.release_with(lambda: left.append((shared, number)))
         return found
 
-    def bind(self, shared: SharedQuery, values: tuple[Any, ...]) -> int:
-        """The number of the caller's user and some values, which are answered from here on."""
-        row = (self._runner.settings.user, *values)
+    def bind(self, shared: SharedQuery, values: tuple[Any, ...], user: str) -> int:
+        """The number of a user and some values, which are answered from here on."""
+        row = (user, *values)
         number = shared.bindings.get(row)
         if number is None:
             assert shared.arguments is not None
             shared.numbers += 1
             number = shared.bindings[row] = shared.numbers
-            write(shared.arguments, [(number, *row)])
+            shared.arguments.commit({BINDING: [(number, *row)]}, 1, "bind")
         return number
 
     def get(self, query: ParametrisedQuery, name: str = "", has_arguments: bool = False) -> SharedQuery:
@@ -198,29 +234,29 @@ class SharedQueries:
         is_alone = bool(shape.alone)
         columns: dict[str, Type] = {"binding": types.Int, "user": types.String}
         columns |= {f"p{label}": type for label, type in zip(query.labels, query.types, strict=True) if not is_alone}
-        arguments = core.transient_input(f"{name}_arguments", Schema(columns), ["binding"], "upsert")
-        try:
-            binder, bound, reads, names = self._bound(query, columns, arguments, who, is_alone)
-            if not (query.labels or shape.is_gated or reads.reads_user or shape.has_arguments):
-                plan, number, kept = decorrelate(bound.plan, binder.names), [], None
-            else:
+        arguments = ArgumentTables(core)
+        with arguments.kept_if_installed():
+            made = core.transient_input(f"{name}_arguments", Schema(columns), ["binding"], "upsert")
+            arguments.tables[BINDING] = made
+            binder, bound, reads, names = self._bound(query, columns, made, who, is_alone)
+            is_asked = bool(query.labels or shape.is_gated or reads.reads_user or shape.has_arguments)
+            number: list[str] = []
+            if is_asked:
                 plan, number = self._answered(bound, binder, reads, columns, names, is_alone)
-                kept = arguments
+            else:
+                plan = decorrelate(bound.plan, binder.names)
             with outer_columns(binder.columns):
                 collection = runner.lowered(plan)
             titles = runner.titles(bound.titles)
-            outputs: list[tuple[str, Expr]] = [(BINDING, col(number[0]))] if number else []
+            outputs: list[tuple[str, Expr]] = [(BINDING, col(number[0]))] if is_asked else []
             outputs += [(title, col(column)) for title, column in zip(titles, bound.names, strict=True)]
-            if kept is not None:
-                extra = [o.column for o in bound.order if o.column not in bound.names]
-                outputs += [(column, col(column)) for column in dict.fromkeys(extra)]
-            order_by = [BINDING] if number else None
+            extra = [o.column for o in bound.order if is_asked and o.column not in bound.names]
+            outputs += [(column, col(column)) for column in dict.fromkeys(extra)]
+            order_by = [BINDING] if is_asked else None
             view = runner.engine.install(name, project(collection, outputs), order_by=order_by)
-        except BaseException:
-            runner.engine.drop(arguments.name)
-            raise
-        if kept is None:
-            runner.engine.drop(arguments.name)
+        if not is_asked:
+            arguments.drop()
+        kept = arguments if is_asked else None
         shown = dict(zip(bound.names, titles, strict=True))
         order = [(shown.get(o.column, o.column), o) for o in bound.order]
         return SharedQuery(query, shape, who, view, kept, titles, order, reads.names, reads.secured, reads.needs)
@@ -324,7 +360,7 @@ class SharedQueries:
             for row in known:
                 del shared.bindings[row]
             if known and shared.arguments is not None and shared.is_answering:
-                core_of(shared.arguments).write([(number,)], None, -1, "bind", writes)
+                core_of(shared.arguments.tables[BINDING]).write([(number,)], None, -1, "bind", writes)
 
     def sweep(self) -> None:
         """Remove dataflows that nobody needs."""
@@ -342,8 +378,8 @@ class SharedQueries:
             shared.router.close(reason)
         if shared.is_answering:
             shared.view.drop()
-        if shared.arguments is not None and shared.arguments.name in self._runner.engine.tables:
-            self._runner.engine.drop(shared.arguments.name)
+        if shared.arguments is not None:
+            shared.arguments.drop()
 
     def replan(self, table: str) -> None:
         """Install the queries anew that depend on the policies of a table, and tell their followers what that changes."""
@@ -359,14 +395,14 @@ class SharedQueries:
                 continue
             assert made.arguments is not None and old_arguments is not None
             rows = [(number, *row) for row, number in shared.bindings.items()]
-            write(made.arguments, rows)
+            made.arguments.commit({BINDING: rows}, 1, "bind")
             if shared.router is not None:
                 shared.router.change_to(core_of(made.view))
             shared.view, shared.arguments = made.view, made.arguments
             shared.reads, shared.secured, shared.needs = made.reads, made.secured, made.needs
             shared.order, shared.titles = made.order, made.titles
             old_view.drop()
-            self._runner.engine.drop(old_arguments.name)
+            old_arguments.drop()
 
 
 class SharesNothing(TektiteError):
@@ -397,11 +433,3 @@ def counts(needed: str | None, object: str) -> exp.Expr:
     )
     where = exp.Where(this=exp.And(this=mine, expression=right))
     return exp.Exists(this=exp.Select(expressions=[exp.Literal.number(1)], from_=exp.From(this=rights), where=where))
-
-
-def write(arguments: Table, rows: list[tuple[Any, ...]]) -> None:
-    """Add arguments in an epoch of their own."""
-    source, together = core_of(arguments), WriteSet()
-    if rows:
-        source.write(rows, None, 1, "bind", together)
-    source.engine.commit(together)

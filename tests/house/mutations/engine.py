@@ -258,6 +258,6 @@ FAULTS = [
     Fault("errors of rows are lost", "tektite.dataflow.errors ErrorOrigin.send", nothing, a_row_fails_while_it_is_there),
     Fault("errors of rows stay", "tektite.dataflow.errors ErrorOrigin.send",
           misled(lambda origin, shard, rows, *rest: (origin, shard, abs(rows), *rest)), a_row_fails_while_it_is_there),
-    Fault("errors stay in their dataflow", f"{ENGINE}.engine_core _entry",
+    Fault("errors stay in their dataflow", f"{ENGINE}.installation entry_for",
           lambda there: lambda source: replace(there(source), errors=()), a_row_fails_while_it_is_there),
 ]  # fmt: skip

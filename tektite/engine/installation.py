@@ -1,0 +1,131 @@
+"""Installs views, and drops views and inputs: each as one decision, which happens whole or not at all."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from tektite.engine.catalog import Entry
+from tektite.engine.input_core import InputCore
+from tektite.engine.lock import StepByStep
+from tektite.engine.view import View
+from tektite.engine.view_core import ViewCore
+from tektite.errors import IncorrectError
+from tektite.query.collection import Collection
+from tektite.query.columns import column_numbers
+from tektite.runtime import allocator
+from tektite.storage.epoch_writer import DurableChange
+
+if TYPE_CHECKING:
+    from tektite.engine.engine_core import EngineCore
+
+
+def install(
+    core: EngineCore,
+    collections: Mapping[str, Collection],
+    keys: Mapping[str, str | Sequence[str]],
+    keep: bool,
+    on_change: Callable[[pa.Table], None] | None,
+    since: int | None,
+    limit: int | None,
+) -> list[View]:
+    """Views of several collections by one dataflow; see `EngineCore.install_together`."""
+    for name, collection in collections.items():
+        check_installable(core, name, collection)
+    leads = [column_numbers(collection.schema, keys.get(name, ())) for name, collection in collections.items()]
+    flow, arranged = core.catalog.render(
+        ", ".join(collections), [c.operator for c in collections.values()], leads, limit
+    )
+    views: list[ViewCore] = []
+    try:
+        flow.settle_start(since)
+        for (name, collection), found, errors in zip(collections.items(), arranged, flow.result_errors, strict=True):
+            view = ViewCore(core, name, collection.operator, flow, found, keep, views, errors)
+            view.facade = View(core.engine, view)
+            views.append(view)
+            if on_change is not None:
+                view.call_on_change(on_change, snapshot=True)
+    except BaseException:
+        core.catalog.abandon(flow)
+        for view in views:
+            view.release()
+        raise
+    entries = [entry_for(view) for view in views]
+
+    def add() -> None:
+        core.views.update({view.name: view for view in views})
+        core.catalog.add(*entries)
+        core.coordinator.add(flow)
+        core.catalog.finished(flow)
+
+    core.lock.decide(StepByStep(add))
+    try:
+        core.coordinator.start(flow)
+    except BaseException:
+        if flow.failure is not None:  # an interrupt of its first sweep: there is nothing to read, ever
+            for view in views:
+                core.drop(view.name)
+        raise
+    core.notices.give(core.coordinator)
+    return [view.facade for view in views]
+
+
+def check_installable(core: EngineCore, name: str, collection: Collection) -> None:
+    """Refuse what cannot be a view."""
+    core.check_name(name)
+    if not isinstance(collection, Collection):
+        raise IncorrectError(f"install {name!r} needs a collection, not {type(collection).__name__}")
+    if getattr(collection, "engine", core.engine) is not core.engine:
+        raise IncorrectError(f"install {name!r}: the collection belongs to another engine")
+    loop = collection.operator.loop
+    if loop is not None:
+        raise IncorrectError(f"install {name!r}: the collection belongs to loop {loop.name!r}; leave it first")
+
+
+def drop_input(core: EngineCore, source: InputCore) -> None:
+    """Remove an input that nothing reads, and what is stored of it."""
+    entry = core.entry_of(source, "table")
+    steps: list[Callable[[], object]] = [
+        lambda: core.catalog.remove(entry), source.release, lambda: core.inputs.pop(source.name, None)
+    ]  # fmt: skip
+    storage = core.storage
+    if storage is not None and source.is_stored:
+        steps.append(lambda: storage.unclaimed.pop(source.name, None))
+        # Whoever declares an input of this name again begins anew, its sources included.
+        gone = {source.name: None}
+        steps.append(core.to_storage(DurableChange(core.epoch, arrangements={**gone}, positions={**gone})))
+    core.lock.decide(StepByStep(*steps))
+
+
+def drop_view(core: EngineCore, view: ViewCore) -> None:
+    """Remove a view, and everything that only it used."""
+    entry, flow = core.entry_of(view, "view"), view.flow
+    held = sum([trace.bytes for trace in flow.traces])
+    steps: list[Callable[[], object]] = [
+        lambda: core.catalog.remove(entry), view.release, lambda: core.views.pop(view.name, None)
+    ]  # fmt: skip
+    if not any([other is not view and core.views.get(other.name) is other for other in view.together]):
+        steps += [
+            lambda: core.coordinator.remove(flow), lambda: core.catalog.release(flow),
+            lambda: core.catalog.graphs.release(view.definition, flow),
+        ]  # fmt: skip
+    if view.publication is not None:
+        gone = DurableChange(core.epoch, arrangements={view.name: None})
+        steps += [view.publication.handle.drop, core.to_storage(gone)]
+    core.lock.decide(StepByStep(*steps))
+    if held >= 8 * allocator.BULK:
+        gc.collect()  # a dataflow's nodes refer to each other
+        allocator.trim()
+
+
+def entry_for(source: InputCore | ViewCore) -> Entry:
+    """The arrangement of an input or a view, for queries to find."""
+    names = tuple(source.schema.names[c] for c in source.columns)
+    errors = source.errors if isinstance(source, ViewCore) else ()
+    return Entry(
+        source.name, source.operator.fingerprint, source, source.trace, source.columns, names, source.sharded_by, None,
+        errors=errors,
+    )  # fmt: skip

@@ -1,0 +1,202 @@
+"""Methods of expressions that are functions of texts, of dates and timestamps, and of bits."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from tektite.errors import IncorrectError
+
+if TYPE_CHECKING:
+    from tektite.expr.ast import Expr
+
+
+class ValueMethods:
+    """What an expression can be made into, by the type of its value."""
+
+    __slots__ = ()
+
+    def _made(self, op: str, args: Sequence[Any], params: tuple[Any, ...] = ()) -> Expr:
+        """A node over this module's operands. Python scalars become literals."""
+        raise NotImplementedError
+
+    # -- text ------------------------------------------------------------------------------------------------------
+
+    def length(self) -> Expr:
+        """The number of characters (code points)."""
+        return self._made("length", (self,))
+
+    def lower(self) -> Expr:
+        """Converted to lower case."""
+        return self._made("lower", (self,))
+
+    def upper(self) -> Expr:
+        """Converted to upper case."""
+        return self._made("upper", (self,))
+
+    def strip(self, characters: str | None = None) -> Expr:
+        """Without the given characters (white space by default) at both ends."""
+        return self._made("strip", (self,), () if characters is None else (characters,))
+
+    def lstrip(self, characters: str | None = None) -> Expr:
+        """Without the given characters (white space by default) at the start."""
+        return self._made("lstrip", (self,), () if characters is None else (characters,))
+
+    def rstrip(self, characters: str | None = None) -> Expr:
+        """Without the given characters (white space by default) at the end."""
+        return self._made("rstrip", (self,), () if characters is None else (characters,))
+
+    def substring(self, start: Expr | int, length: Expr | int | None = None) -> Expr:
+        """`length` characters from `start` on. `start` counts from 1, as in SQL; a negative one counts from the end.
+
+        Positions before the first character are empty: substring(0, 2) is one character. A negative length counts as 0.
+        """
+        return self._made("substring", (self, start, *(() if length is None else (length,))))
+
+    def startswith(self, prefix: Expr | str) -> Expr:
+        """Whether the text starts with another."""
+        return self._made("startswith", (self, prefix))
+
+    def endswith(self, suffix: Expr | str) -> Expr:
+        """Whether the text ends with another."""
+        return self._made("endswith", (self, suffix))
+
+    def contains(self, part: Expr | str) -> Expr:
+        """Whether the text contains another."""
+        return self._made("contains", (self, part))
+
+    def like(self, pattern: str, escape: str | None = None) -> Expr:
+        """SQL's LIKE: % matches any text, _ any character. `escape` before either makes it literal."""
+        return self._made("like", (self,), _checked_pattern(pattern, escape))
+
+    def ilike(self, pattern: str, escape: str | None = None) -> Expr:
+        """LIKE that ignores case."""
+        return self._made("ilike", (self,), _checked_pattern(pattern, escape))
+
+    def replace(self, old: Expr | str, new: Expr | str) -> Expr:
+        """Replaces every occurrence of `old` by `new`; nothing if `old` is empty."""
+        return self._made("replace", (self, old, new))
+
+    def position(self, part: Expr | str) -> Expr:
+        """Where another text first occurs, counted from 1; 0 if it does not."""
+        return self._made("position", (self, part))
+
+    def reverse(self) -> Expr:
+        """The characters in reverse order."""
+        return self._made("reverse", (self,))
+
+    def lpad(self, length: Expr | int, fill: Expr | str = " ") -> Expr:
+        """Padded at the start, or cut at the end, to a length."""
+        return self._made("lpad", (self, length, fill))
+
+    def rpad(self, length: Expr | int, fill: Expr | str = " ") -> Expr:
+        """Padded or cut at the end, to a length."""
+        return self._made("rpad", (self, length, fill))
+
+    def matches(self, pattern: str) -> Expr:
+        """Whether the text contains a match of a regular expression (RE2)."""
+        return self._made("matches", (self,), (pattern,))
+
+    def regexp_replace(self, pattern: str, replacement: str, every: bool = False) -> Expr:
+        r"""The first match of a regular expression (RE2) replaced, or every one; `\1` stands for its first group."""
+        return self._made("regexp_replace", (self,), (pattern, replacement, every))
+
+    def regexp_extract(self, pattern: str, group: int = 0) -> Expr:
+        """The first match of a regular expression (RE2), or one of its groups; empty if there is none."""
+        return self._made("regexp_extract", (self,), (pattern, group))
+
+    def like_text(self, pattern: Expr) -> Expr:
+        """SQL's LIKE with a pattern that varies by row."""
+        return self._made("like_text", (self, pattern))
+
+    def repeat(self, times: Expr | int) -> Expr:
+        """The text repeated; empty if `times` is negative."""
+        return self._made("repeat", (self, times))
+
+    def split_part(self, separator: Expr | str, part: Expr | int) -> Expr:
+        """One of the parts between separators, counted from 1, or from the end if negative; empty if there is none."""
+        return self._made("split_part", (self, separator, part))
+
+    # -- dates and timestamps --------------------------------------------------------------------------------------
+
+    def year(self) -> Expr:
+        """The year of a date or timestamp."""
+        return self._made("year", (self,))
+
+    def quarter(self) -> Expr:
+        """The quarter, 1 to 4."""
+        return self._made("quarter", (self,))
+
+    def month(self) -> Expr:
+        """The month, 1 to 12."""
+        return self._made("month", (self,))
+
+    def day(self) -> Expr:
+        """The day of the month, 1 to 31."""
+        return self._made("day", (self,))
+
+    def weekday(self) -> Expr:
+        """The day of the week as in Python: Monday is 0, Sunday 6."""
+        return self._made("weekday", (self,))
+
+    def hour(self) -> Expr:
+        """The hour of a timestamp, 0 to 23."""
+        return self._made("hour", (self,))
+
+    def minute(self) -> Expr:
+        """The minute of a timestamp, 0 to 59."""
+        return self._made("minute", (self,))
+
+    def second(self) -> Expr:
+        """The whole second of a timestamp, 0 to 59."""
+        return self._made("second", (self,))
+
+    def add_days(self, days: Expr | int) -> Expr:
+        """A date or timestamp some days later."""
+        return self._made("add_days", (self, days))
+
+    def add_months(self, months: Expr | int) -> Expr:
+        """A date or timestamp some months later; the month's last day if it has no such day."""
+        return self._made("add_months", (self, months))
+
+    def truncate(self, unit: str) -> Expr:
+        """The start of its year, quarter, month, week (Monday), day, hour, minute or second, with the same type."""
+        if not isinstance(unit, str):
+            raise IncorrectError(f"truncate takes a unit such as 'month', not {unit!r}")
+        return self._made("truncate", (self,), (unit,))
+
+    # -- bits ------------------------------------------------------------------------------------------------------
+
+    def bit_and(self, other: Expr | int) -> Expr:
+        """Bitwise and of integers (`&` is the logical one)."""
+        return self._made("bit_and", (self, other))
+
+    def bit_or(self, other: Expr | int) -> Expr:
+        """Bitwise or of integers."""
+        return self._made("bit_or", (self, other))
+
+    def bit_xor(self, other: Expr | int) -> Expr:
+        """Bitwise exclusive or of integers."""
+        return self._made("bit_xor", (self, other))
+
+    def bit_not(self) -> Expr:
+        """Inverts every bit of an integer."""
+        return self._made("bit_not", (self,))
+
+    def shift_left(self, bits: Expr | int) -> Expr:
+        """Shifts bits up. Losing a bit or the sign is an overflow."""
+        return self._made("shift_left", (self, bits))
+
+    def shift_right(self, bits: Expr | int) -> Expr:
+        """Shifts bits down; keeps the sign."""
+        return self._made("shift_right", (self, bits))
+
+
+def _checked_pattern(pattern: str, escape: str | None) -> tuple[str, ...]:
+    if not isinstance(pattern, str):
+        raise IncorrectError(f"the pattern of LIKE is a string, not {pattern!r}")
+    if escape is None:
+        return (pattern,)
+    if not isinstance(escape, str) or len(escape) != 1:
+        raise IncorrectError(f"the escape of LIKE is one character, not {escape!r}")
+    return pattern, escape

@@ -1,0 +1,51 @@
+"""`Collection.join`: checks what a program asks for, and chooses the join that does it."""
+
+from __future__ import annotations
+
+from typing import get_args
+
+from tektite.errors import IncorrectError
+from tektite.expr import Expr
+from tektite.expr import type_of as expression_type
+from tektite.query import joins
+from tektite.query.collection import Collection, derived
+from tektite.query.condition_joins import join
+from tektite.values import types
+
+
+def joined(
+    left: Collection,
+    right: Collection,
+    on: joins.Key | Expr | None,
+    how: joins.JoinKind,
+    left_on: joins.Key | None,
+    right_on: joins.Key | None,
+    suffix: str,
+) -> Collection:
+    """Pairs of rows, or rows by whether they have a partner; see `Collection.join`."""
+    if how not in get_args(joins.JoinKind):
+        known = get_args(joins.JoinKind)
+        advice = "; an outer join is how='full'" if how in ("outer", "full_outer") else ""
+        raise IncorrectError(f"join: how is one of {', '.join(known)}, not {how!r}{advice}")
+    if not isinstance(suffix, str) or not suffix:
+        raise IncorrectError(f"join: suffix is a text that is added to a name, not {suffix!r}")
+    if how == "cross":
+        if not (on is None and left_on is None and right_on is None):
+            raise IncorrectError("join: how='cross' pairs every row with every row; leave on, left_on and right_on out")
+        return derived(joins.cross_join(left.operator, right.operator, suffix), left, right)
+    if isinstance(on, Expr):
+        return joined_where(left, right, on, how, suffix)
+    mine, theirs = joins.key_pairs(left.schema, right.schema, on, left_on, right_on, "join")
+    return derived(joins.join(left.operator, right.operator, mine, theirs, how, suffix), left, right)
+
+
+def joined_where(left: Collection, right: Collection, condition: Expr, how: joins.JoinKind, suffix: str) -> Collection:
+    """A join on any condition over the columns of the result."""
+    names = joins.joined_names(left.schema, right.schema, (), suffix)
+    right = right.select(**{name: right.schema.names[c] for c, name in names.items()})
+    found = expression_type(condition, left.schema.positions | right.schema.positions)
+    if found != types.Bool:
+        raise IncorrectError(f"join: a condition is a bool; {condition} is {found}")
+    if how == "right":
+        return join(right, left, "left", condition).select(list(left.schema.names), list(right.schema.names))
+    return join(left, right, how, condition)
