@@ -39,6 +39,10 @@ class RoutedAnswer(Protocol):
         """Its columns."""
 
     @property
+    def time(self) -> int | None:
+        """The last time that it answers for."""
+
+    @property
     def _core(self) -> ViewCore:
         """The view that it is a part of."""
 

@@ -21,7 +21,6 @@ from tektite.sql.access.access_tables import (
     Record,
     Role,
     RowPolicy,
-    SecuredTable,
 )
 from tektite.sql.access.rights_views import RightsViews
 from tektite.sql.catalog.schemas import DATABASE, DEFAULT, name_parts
@@ -275,11 +274,6 @@ class AccessControl:
         records += [secured for secured in tables.secured.values() if secured.object in names]
         if records:
             self.change(gone=records)
-
-    def secure(self, name: str, **changes: bool) -> None:
-        """Change whether a table's rows are seen by policies alone."""
-        known = self.tables.secured.get(table_object(name)) or SecuredTable(table_object(name), False)
-        self.change([known._replace(**changes)])
 
     def check_role_unused(self, name: str) -> None:
         """Refuse to drop a role that owns something or was granted something."""

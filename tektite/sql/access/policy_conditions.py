@@ -128,7 +128,8 @@ class PolicyConditions:
             columns = self._columns(name)
             if columns is not None and len(columns) == len(given):
                 call.replace(row_of(name, columns, list(map(self._qualified, given))))
-        return tree.this
+        found: exp.Expr = tree.this
+        return found
 
     def _qualified(self, value: exp.Expr) -> exp.Expr:
         """A value whose columns are the table's, also where another relation has columns of their names."""

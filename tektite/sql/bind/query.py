@@ -408,7 +408,9 @@ class Binder:
             before = coalesce(offset, 0) if isinstance(offset, Expr) else lit(offset)
             kept = col(number) > before
             if limit is not None:
-                last = before + limit
+                last = (
+                    limit if isinstance(limit, Expr) and not isinstance(offset, Expr) and not offset else before + limit
+                )
                 kept = kept & Expr("case", (last.is_null(), lit(True), col(number) <= last))
             return Project(Filter(Window(plan, ((number, call),)), kept), tuple(columns_of(plan)))
         if limit is not None and limit + offset >= ENDLESS:
@@ -429,15 +431,18 @@ class Binder:
             if not isinstance(tree, exp.Null) and not (isinstance(tree, exp.Var) and tree.name.upper() == "ALL"):
                 count = 1 if tree is None else self._count(tree, "LIMIT")
         offset = node.args.get("offset")
-        return count, 0 if offset is None else self._count(offset.expression, "OFFSET")
+        begin = None if offset is None else self._count(offset.expression, "OFFSET")
+        return count, 0 if begin is None else begin
 
-    def _count(self, node: exp.Expr, what: str) -> int | Expr:
+    def _count(self, node: exp.Expr, what: str) -> int | Expr | None:
         clause = ClauseContext(self, NameScope(), what)
         value = folded_constant(clause.bind(node))
         if clause.pending:
             raise self.unsupported(f"a subquery in {what}", node)
         if value.columns() and clause.scalars.type(value, node) == types.Int:
             return value
+        if value.op == "lit" and value.params[1] is None and isinstance(node, exp.Placeholder | exp.Parameter):
+            return None  # a parameter that is NULL limits nothing
         if value.op != "lit" or type(value.params[1]) is not int or value.params[1] < 0:
             raise self.source.error(f"{what} takes a whole number that is not negative", node)
         return int(value.params[1])

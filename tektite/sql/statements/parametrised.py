@@ -91,7 +91,7 @@ def parametrised(
 
 def arguments(tree: exp.Expr) -> list[exp.Expr]:
     """The parts of a query that become arguments."""
-    found = []
+    found: list[exp.Expr] = []
     for node in list(tree.find_all(exp.Placeholder, exp.Parameter)):
         if not isinstance(node.parent, COUNTED):
             found.append(node)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
@@ -107,7 +107,8 @@ def secure_table(runner: StatementRunner, statement: SecureTable) -> Result:
     table = secured_table(runner, statement.source, statement.table)
     object = table_object(table.name)
     known = runner.access.tables.secured.get(object) or SecuredTable(object, False)
-    made = known._replace(**statement.changes)
+    changes: dict[str, Any] = statement.changes
+    made = known._replace(**changes)
     if made != known:
         change(runner, table, new=made)
     return Result("ALTER TABLE")

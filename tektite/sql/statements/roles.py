@@ -14,6 +14,7 @@ from tektite.sql.access.verifiers import Verifier, new_token, token_digest
 from tektite.sql.parse.access_statements import AlterRole, ChangeOwned, ChangeToken, CreateRole, DropRole, TakeRole
 from tektite.sql.parse.places import StatementText, nearest
 from tektite.sql.statements import drop
+from tektite.sql.statements.create import kind_of
 from tektite.sql.statements.result import Result
 
 if TYPE_CHECKING:
@@ -166,7 +167,7 @@ def change_owned(runner: StatementRunner, statement: ChangeOwned) -> Result:
         if found is not None:
             for reader in drop.all_readers(runner, name):
                 drop.remove(runner, *reader)
-            drop.remove(runner, drop.kind_of(runner, name).upper(), name)
+            drop.remove(runner, kind_of(runner, name).upper(), name)
         elif kind == "schema":
             runner.schemas.discard(name)
     access.dropped([o.object for o in owned])

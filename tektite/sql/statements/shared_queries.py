@@ -129,6 +129,11 @@ class SharedAnswer:
         return self.shared.schema
 
     @property
+    def time(self) -> int | None:
+        """The last time that it answers for; see `View.time`."""
+        return self.shared.view.time
+
+    @property
     def _core(self) -> ViewCore:
         return core_of(self.shared.view)
 
@@ -146,6 +151,8 @@ class SharedQueries:
         self._by_shape: dict[QueryShape, SharedQuery] = {}
         self._left: deque[tuple[SharedQuery, int]] = deque()
         """Numbers that one follower less needs."""
+        self._unneeded: deque[tuple[SharedQuery, int]] = deque()
+        """Numbers that nobody needs, and that are still in the argument tables."""
         self.alone: dict[tuple[str, tuple[Type, ...]], str] = {}
         """Why queries share with nobody, by their texts and types."""
         self._numbers = 0
@@ -252,7 +259,7 @@ class SharedQueries:
             outputs += [(title, col(column)) for title, column in zip(titles, bound.names, strict=True)]
             extra = [o.column for o in bound.order if is_asked and o.column not in bound.names]
             outputs += [(column, col(column)) for column in dict.fromkeys(extra)]
-            order_by = [BINDING] if is_asked else None
+            order_by = [BINDING] if is_asked else []
             view = runner.engine.install(name, project(collection, outputs), order_by=order_by)
         if not is_asked:
             arguments.drop()
@@ -347,8 +354,8 @@ class SharedQueries:
         """Somebody does not need a number any more."""
         self._left.append((shared, number))
 
-    def _forget(self, writes: WriteSet) -> None:
-        """Take the arguments that nobody needs out of their tables, with whatever is committed."""
+    def _count(self) -> None:
+        """Take those who have left out of the counts."""
         while self._left:
             shared, number = self._left.popleft()
             left = shared.followers.get(number, 0) - 1
@@ -356,20 +363,24 @@ class SharedQueries:
                 shared.followers[number] = left
                 continue
             shared.followers.pop(number, None)
-            known = [row for row, found in shared.bindings.items() if found == number]
-            for row in known:
+            for row in [row for row, found in shared.bindings.items() if found == number]:
                 del shared.bindings[row]
-            if known and shared.arguments is not None and shared.is_answering:
+                self._unneeded.append((shared, number))
+
+    def _forget(self, writes: WriteSet) -> None:
+        """Take the arguments that nobody needs out of their tables, with whatever is committed."""
+        self._count()
+        while self._unneeded:
+            shared, number = self._unneeded.popleft()
+            if shared.arguments is not None and shared.is_answering:
                 core_of(shared.arguments.tables[BINDING]).write([(number,)], None, -1, "bind", writes)
 
     def sweep(self) -> None:
         """Remove dataflows that nobody needs."""
-        if self._left and not core_of(self._runner.engine).coordinator.working:
-            core_of(self._runner.engine).commit(WriteSet())
-        for shape, shared in list(self._by_shape.items()):
+        self._count()
+        for shared in self.all():
             if not shared.followers or not shared.is_answering:
                 self.remove(shared)
-                self._by_shape.pop(shape, None)
 
     def remove(self, shared: SharedQuery, reason: TektiteError | None = None) -> None:
         """Take a dataflow away; whoever follows it is told."""
