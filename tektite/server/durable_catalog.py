@@ -55,7 +55,11 @@ class DurableCatalog:
         for object, _, path, text in sorted(self._entries.values(), key=lambda row: row[1]):
             try:
                 with self._engine.session() as session:
-                    self._runner.settings_of(session).search_path = tuple(path.split(","))
+                    settings = self._runner.settings_of(session)
+                    settings.search_path = tuple(path.split(","))
+                    kind, _, name = object.partition(" ")
+                    owner = self._runner.access.owner(f"table {name}") if kind == "view" else None
+                    settings.user = settings.login if owner is None else owner
                     if object not in self._objects():
                         self._engine.sql(text)
             except TektiteError as error:
@@ -66,11 +70,16 @@ class DurableCatalog:
         """Run a statement in the session of the caller, who holds the engine's lock, and store it if it defines something."""
         if (
             self._table is None
-            or not isinstance(statement, parser.Plain)
-            or not isinstance(statement.tree, DEFINITIONS)
+            or not isinstance(statement, parser.Plain | parser.Prepare | parser.Deallocate)
+            or (isinstance(statement, parser.Plain) and not isinstance(statement.tree, DEFINITIONS))
         ):
             return self._runner.run_kept(statement, values)
-        if values and isinstance(statement.tree, exp.Create) and statement.tree.args.get("kind") == "VIEW":
+        if (
+            values
+            and isinstance(statement, parser.Plain)
+            and isinstance(statement.tree, exp.Create)
+            and statement.tree.args.get("kind") == "VIEW"
+        ):
             raise statement.source.error(
                 "a definition is stored as it is written, so it has no parameters: write the values into it",
                 None,
@@ -89,6 +98,7 @@ class DurableCatalog:
         found: dict[str, Any] = {f"schema {name}": name for name in sorted(sql.schemas)}
         found |= {f"view {name}": one for name, one in core.views.items() if not name.startswith(HIDDEN)}
         found |= {f"view {name}": one for name, one in sql.definitions.items()}
+        found |= {f"prepared {name}": one for name, one in sql.prepared.items()}
         return found | {f"index {name}": one for name, one in sql.indexes.items()}
 
     def _store(self, text: str, made: list[str], there: Mapping[str, Any]) -> None:
