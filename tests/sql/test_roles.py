@@ -12,7 +12,7 @@ import pytest
 import tektite as tk
 from tektite import sql
 from tektite.sql.access.access_control import PermissionDenied
-from tests.support.executors import MakeEngine
+from tests.support.executors import make_engine
 
 pytestmark = pytest.mark.executors("stages")
 
@@ -47,7 +47,7 @@ STATEMENTS = (
     ("SELECT", "SUBSCRIBE docs"),
     ("SELECT", "SUBSCRIBE (SELECT id FROM docs WHERE id > 1)"),
     ("SELECT", "EXPLAIN SUBSCRIBE docs"),
-    ("INSERT", "INSERT INTO docs VALUES (9, 'ann', 'x')"),
+    ("INSERT", "INSERT INTO docs SELECT 9, 'ann', 'x' WHERE 1 = 2"),
     ("DELETE", "DELETE FROM docs"),
     ("UPDATE", "UPDATE docs SET body = 'y'"),
     ("TRUNCATE", "TRUNCATE docs"),
@@ -55,7 +55,7 @@ STATEMENTS = (
 
 
 @pytest.mark.parametrize(("privilege", "statement"), STATEMENTS)
-def test_a_statement_needs_its_privilege_and_loses_it(make_engine: MakeEngine, privilege: str, statement: str) -> None:
+def test_a_statement_needs_its_privilege_and_loses_it(privilege: str, statement: str) -> None:
     engine = make_engine()
     engine.sql(SETUP)
     (ann,) = users(engine, "ann")
@@ -116,7 +116,7 @@ def test_create_role_does_not_give_more_than_its_user_has() -> None:
             ann(statement)
 
 
-def test_view_reads_with_the_rights_of_its_owner(make_engine: MakeEngine) -> None:
+def test_view_reads_with_the_rights_of_its_owner() -> None:
     engine = make_engine()
     engine.sql(SETUP + "GRANT CREATE ON SCHEMA public TO ann; GRANT SELECT ON docs TO ann")
     ann, bob = users(engine, "ann", "bob")
@@ -137,7 +137,7 @@ def test_view_reads_with_the_rights_of_its_owner(make_engine: MakeEngine) -> Non
     assert accumulated(followed, held) == {(4,): 1}
 
 
-def test_policies_say_which_rows_are_read_and_written(make_engine: MakeEngine) -> None:
+def test_policies_say_which_rows_are_read_and_written() -> None:
     engine = make_engine()
     engine.sql(SETUP + "GRANT ALL ON docs TO PUBLIC; ALTER TABLE docs ENABLE ROW LEVEL SECURITY")
     ann, bob = users(engine, "ann", "bob")
@@ -165,7 +165,7 @@ def test_policies_say_which_rows_are_read_and_written(make_engine: MakeEngine) -
     assert ann("SELECT id FROM docs ORDER BY id").rows() == [(2,), (3,)]
 
 
-def test_insert_does_not_replace_a_row_that_policies_hide(make_engine: MakeEngine) -> None:
+def test_insert_does_not_replace_a_row_that_policies_hide() -> None:
     engine = make_engine()
     engine.sql(
         "CREATE TABLE kv (k int PRIMARY KEY, owner varchar, v int) WITH (mode = upsert); INSERT INTO kv VALUES (1, 'bob', 7);"
@@ -199,7 +199,7 @@ access(client, doc) :- client_role(client, role), role_access(role, doc).
 """
 
 
-def test_rules_of_datalog_are_policies(make_engine: MakeEngine) -> None:
+def test_rules_of_datalog_are_policies() -> None:
     """The roles of the thesis (3DF §10.1): documents are granted to roles, and to roles above them."""
     engine = make_engine()
     engine.sql(
@@ -224,7 +224,7 @@ def test_rules_of_datalog_are_policies(make_engine: MakeEngine) -> None:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_random_changes_of_rights_show_each_subscriber_their_rows_alone(make_engine: MakeEngine, seed: int) -> None:
+def test_random_changes_of_rights_show_each_subscriber_their_rows_alone(seed: int) -> None:
     """At every step, what each subscription adds up to is what the rights and the rows of that moment allow its user."""
     chance = random.Random(seed)
     engine = make_engine()
@@ -324,7 +324,7 @@ def test_query_that_can_fail_is_computed_alone() -> None:
     assert "alone" in first[0] and "can fail" in first[0]
 
 
-def test_changed_policies_are_told_as_changes(make_engine: MakeEngine) -> None:
+def test_changed_policies_are_told_as_changes() -> None:
     engine = make_engine()
     engine.sql(SETUP + "GRANT SELECT ON docs TO PUBLIC")
     (ann,) = users(engine, "ann")
