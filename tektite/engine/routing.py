@@ -75,9 +75,9 @@ class RoutedFeed:
         """The first epoch that it can not tell of yet, or ever."""
         return self.view.low if self.upto is None else self.upto
 
-    def give(self, table: pa.Table, begin: int, end: int) -> None:
-        """Keep some rows of a table of changes until they are taken."""
-        if table.nbytes > LARGE and end - begin < table.num_rows:
+    def give(self, table: pa.Table, begin: int, end: int, copied: bool = False) -> None:
+        """Keep some rows of a table of changes until they are taken; a copy of them, if that is said."""
+        if copied:
             table, begin, end = table.take(np.arange(begin, end)), 0, end - begin
         self._parts.append((table, begin, end))
 
@@ -186,12 +186,13 @@ class Router:
         lead = words[0]
         cuts = [0, *(np.flatnonzero(lead[1:] != lead[:-1]) + 1).tolist(), words.shape[1]]
         table = self._decoded(words)
+        is_large = len(cuts) > 2 and table.nbytes > LARGE
         for value, begin, end in zip(lead[cuts[:-1]].tolist(), cuts[:-1], cuts[1:], strict=True):
             for feed in self._followers.get(value, ()):
                 if not feed.is_open:
                     self.remove(value, feed)
                     continue
-                feed.give(table, begin, end)
+                feed.give(table, begin, end, is_large)
                 for waiter in list(feed.waiters):
                     waiter.notify()
 

@@ -111,7 +111,12 @@ def test_create_role_does_not_give_more_than_its_user_has() -> None:
     (ann,) = users(engine, "ann")
     ann("CREATE ROLE helper")
     ann("GRANT helper TO bob")
-    for statement in ("CREATE ROLE x SUPERUSER", "GRANT boss TO ann", "ALTER ROLE boss PASSWORD 'x'", "CREATE ROLE x BYPASSRLS"):
+    for statement in (
+        "CREATE ROLE x SUPERUSER",
+        "GRANT boss TO ann",
+        "ALTER ROLE boss PASSWORD 'x'",
+        "CREATE ROLE x BYPASSRLS",
+    ):
         with pytest.raises(PermissionDenied, match="superuser"):
             ann(statement)
 
@@ -142,7 +147,9 @@ def test_policies_say_which_rows_are_read_and_written() -> None:
     engine.sql(SETUP + "GRANT ALL ON docs TO PUBLIC; ALTER TABLE docs ENABLE ROW LEVEL SECURITY")
     ann, bob = users(engine, "ann", "bob")
     assert ann("SELECT * FROM docs").rows() == []  # without a policy, nobody sees a row
-    engine.sql("CREATE POLICY own ON docs USING (owner = current_user) WITH CHECK (owner = current_user AND body <> 'bad')")
+    engine.sql(
+        "CREATE POLICY own ON docs USING (owner = current_user) WITH CHECK (owner = current_user AND body <> 'bad')"
+    )
     assert ann("SELECT id FROM docs ORDER BY id").rows() == [(1,), (3,)]
     assert ann("DELETE FROM docs WHERE id = 2").message == "DELETE 0"
     assert ann("UPDATE docs SET body = 'new'").message == "UPDATE 2"
@@ -231,7 +238,8 @@ def test_random_changes_of_rights_show_each_subscriber_their_rows_alone(seed: in
     engine.sql(
         SETUP + "GRANT SELECT ON shares TO PUBLIC; ALTER TABLE docs ENABLE ROW LEVEL SECURITY;"
         "CREATE POLICY own ON docs USING (owner = current_user);"
-        "CREATE POLICY shared ON docs FOR SELECT TO staff USING (EXISTS (SELECT 1 FROM shares s WHERE s.doc = id AND s.who = current_user))"
+        "CREATE POLICY shared ON docs FOR SELECT TO staff "
+        "USING (EXISTS (SELECT 1 FROM shares s WHERE s.doc = id AND s.who = current_user))"
     )
     names = ["ann", "bob", "cid"]
     asking = dict(zip(names, users(engine, *names), strict=True))
@@ -344,7 +352,9 @@ def test_changed_policies_are_told_as_changes() -> None:
 
 def test_roles_and_grants_survive_the_engine(tmp_path: Any) -> None:
     with tk.Engine(storage=tmp_path / "s") as engine:
-        engine.sql(SETUP + "CREATE POLICY own ON docs USING (owner = current_user); ALTER TABLE docs ENABLE ROW LEVEL SECURITY")
+        engine.sql(
+            SETUP + "CREATE POLICY own ON docs USING (owner = current_user); ALTER TABLE docs ENABLE ROW LEVEL SECURITY"
+        )
         engine.sql("GRANT SELECT ON docs TO staff; GRANT staff TO ann; ALTER ROLE ann PASSWORD 'x'")
         engine.sync()
     with tk.Engine(storage=tmp_path / "s") as engine:
