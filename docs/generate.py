@@ -49,6 +49,15 @@ PAGES: dict[str, tuple[str, tuple[str, ...]]] = {
 """Pages by file name: a title, and the names on it. Every name of `tektite.__all__` is on one."""
 
 
+INTERNAL = frozenset({
+    "Expr.args", "Expr.op", "Expr.params", "Expr.fingerprint", "Expr.columns", "Expr.walk", "Expr.substitute", "Expr.replaced",
+    "Schema.decode_rows", "Schema.encode_ints", "Schema.int_columns", "Schema.decode", "Schema.encode",
+    "Storage.of", "Storage.open", "Subscription.lock", "Listener.lock",
+    "Transaction.lock", "Transaction.write", "Transaction.forget", "Transaction.seen",
+})  # fmt: skip
+"""Members without an underscore that languages, loads and executors use, and programs do not."""
+
+
 HEAD = """# Generated reference
 
 Every public name with its parameters, defaults, errors and examples, from the code. The tables of the
@@ -92,7 +101,7 @@ def class_section(name: str, kind: type) -> Iterator[str]:
     documented = {*tk.__all__, "ReadableCollection"}
     bases = [base.__name__ for base in kind.__mro__[1:] if base.__name__ in documented]
     parts = [kind, *(base for base in kind.__mro__[1:] if _is_part(base, documented))]
-    own = dict.fromkeys(each for part in parts for each in vars(part) if not each.startswith("_"))
+    own = dict.fromkeys(each for part in parts for each in vars(part) if is_public(name, each))
     yield entry(
         f"## `tk.{name}", kind, f"Also has what {' and '.join(f'`{base}`' for base in bases)} has." if bases else ""
     )
@@ -104,6 +113,11 @@ def class_section(name: str, kind: type) -> Iterator[str]:
             yield entry(f"### `{name}.{member}", found.__func__)
         elif inspect.isfunction(found):
             yield entry(f"### `{name}.{member}", found)
+
+
+def is_public(name: str, member: str) -> bool:
+    """Whether a member of a class is for programs."""
+    return not member.startswith("_") and f"{name}.{member}" not in INTERNAL
 
 
 def _is_part(base: type, documented: set[str]) -> bool:

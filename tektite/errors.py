@@ -25,25 +25,63 @@ class TektiteError(Exception):
 
     @property
     def details(self) -> dict[str, Any]:
-        """Facts that the message tells, for programs: `view`, or `line` and `column` of a statement, where they are known."""
+        """Facts that the message tells, for programs: `view`, or `line` and `column` of a statement, where they are known.
+
+        >>> import tektite as tk
+        >>> try:
+        ...     tk.Engine().sql("SELECT 1 +")
+        ... except tk.TektiteError as error:
+        ...     print(error.code, error.details)
+        ...
+        incorrect {'line': 1, 'column': 10}
+        """
         found: dict[str, Any] = self.__dict__.setdefault("_details", {})
         return found
 
 
 class IncorrectError(TektiteError, ValueError):
-    """The caller's input is wrong: a type, a number of columns, a column or a value that does not fit."""
+    """The caller's input is wrong: a type, a number of columns, a column or a value that does not fit.
+
+    >>> import tektite as tk
+    >>> try:
+    ...     tk.Engine().create_table("t", {"x": int}).insert([("one",)])
+    ... except tk.IncorrectError as error:
+    ...     print(error.code, isinstance(error, ValueError))
+    ...
+    incorrect True
+    """
 
     code = "incorrect"
 
 
 class NotFoundError(TektiteError, LookupError):
-    """A name or an id that nothing here has."""
+    """A name or an id that nothing here has.
+
+    >>> import tektite as tk
+    >>> try:
+    ...     tk.Engine().table("nowhere")
+    ... except tk.NotFoundError as error:
+    ...     print(error.code, isinstance(error, LookupError))
+    ...
+    not-found True
+    """
 
     code = "not-found"
 
 
 class ConflictError(TektiteError):
-    """The request is sound but clashes with what is already there: a name that is taken, something closed twice."""
+    """The request is sound but clashes with what is already there: a name that is taken, something closed twice.
+
+    >>> import tektite as tk
+    >>> engine = tk.Engine()
+    >>> sales = engine.create_table("sales", {"shop": str, "amount": int})
+    >>> try:
+    ...     engine.create_table("sales", {"x": int})
+    ... except tk.ConflictError as error:
+    ...     print(error.code)
+    ...
+    conflict
+    """
 
     code = "conflict"
 
@@ -80,7 +118,20 @@ class FaultError(TektiteError):
 
 
 class FunctionError(FaultError):
-    """A function of the user's failed, or returned something else than it was to."""
+    """A function of the user's failed, or returned something else than it was to.
+
+    >>> import tektite as tk
+    >>> engine = tk.Engine()
+    >>> sales = engine.create_table("sales", {"shop": str, "amount": int})
+    >>> view = engine.create_view("v", sales.map_batches(lambda table: 1 / 0, x=tk.Int))
+    >>> _ = sales.insert([("north", 3), ("south", 5)])
+    >>> try:
+    ...     view.rows()
+    ... except tk.FunctionError as error:
+    ...     print(error.code)
+    ...
+    function
+    """
 
     code = "function"
 
@@ -91,6 +142,16 @@ def public_name(error: TektiteError) -> str:
 
 
 class UnsupportedError(TektiteError):
-    """The request makes sense, but Tektite does not do it."""
+    """The request makes sense, but Tektite does not do it.
+
+    >>> import tektite as tk
+    >>> engine = tk.Engine()
+    >>> try:
+    ...     engine.sql("LISTEN news")
+    ... except tk.UnsupportedError as error:
+    ...     print(error.code)
+    ...
+    unsupported
+    """
 
     code = "unsupported"

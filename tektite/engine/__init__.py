@@ -32,6 +32,7 @@ session          one user of an engine, and transactions: what is read and writt
 stored_inputs    imports files that other processes wrote; adds columns to stored inputs
 subscription     the changes of a view or a table epoch by epoch, for a thread, a task or a callback
 table            Table as users hold it
+table_edits      removes and changes the rows of a table for which a condition is true
 text_collector   removes texts that nobody uses, beside the epochs
 ticker           closes an epoch from time to time, so that `now()` moves by itself
 versions         the rows of a trace as of one epoch

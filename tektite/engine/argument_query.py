@@ -71,20 +71,62 @@ class ArgumentQuery:
         return f"<ArgumentQuery {self.name!r} ({self.arguments.schema})>"
 
     def insert(self, rows: Any) -> int | None:
-        """Ask for further arguments, a row each: what `Table.insert` takes and returns."""
+        """Ask for further arguments, a row each: what `Table.insert` takes and returns.
+
+        >>> import tektite as tk
+        >>> engine = tk.Engine()
+        >>> sales = engine.create_table("sales", {"shop": str, "amount": int})
+        >>> _ = sales.insert([("north", 3), ("south", 5)])
+        >>> query = tk.ArgumentQuery(engine, "of_shop", {"shop": str}, lambda asked: asked.join(sales, on="shop"))
+        >>> _ = query.insert([("north",), ("south",)])
+        >>> sorted(query.view.rows())
+        [('north', 3), ('south', 5)]
+        """
         return self.arguments.insert(rows)
 
     def remove(self, rows: Any) -> int | None:
-        """Ask for some arguments no longer. One that nobody asks for is refused."""
+        """Ask for some arguments no longer. One that nobody asks for is refused.
+
+        >>> import tektite as tk
+        >>> engine = tk.Engine()
+        >>> sales = engine.create_table("sales", {"shop": str, "amount": int})
+        >>> _ = sales.insert([("north", 3), ("south", 5)])
+        >>> query = tk.ArgumentQuery(engine, "of_shop", {"shop": str}, lambda asked: asked.join(sales, on="shop"))
+        >>> _ = query.insert([("north",), ("south",)])
+        >>> _ = query.remove([("north",)])
+        >>> query.view.rows()
+        [('south', 5)]
+        """
         return self.arguments.remove(rows)
 
     def answer(self, *arguments: Any) -> list[tuple[Any, ...]]:
-        """The rows of the answer for arguments that somebody asks for."""
+        """The rows of the answer for arguments that somebody asks for.
+
+        >>> import tektite as tk
+        >>> engine = tk.Engine()
+        >>> sales = engine.create_table("sales", {"shop": str, "amount": int})
+        >>> _ = sales.insert([("north", 3), ("south", 5)])
+        >>> query = tk.ArgumentQuery(engine, "of_shop", {"shop": str}, lambda asked: asked.join(sales, on="shop"))
+        >>> _ = query.insert([("north",)])
+        >>> query.answer("north")
+        [('north', 3)]
+        """
         return self.view.lookup(*self._checked(arguments))
 
     @contextmanager
     def asked(self, *arguments: Any) -> Iterator[Callable[[], list[tuple[Any, ...]]]]:
-        """Ask for some arguments within a block. It gets a function that reads their answer, as it is then."""
+        """Ask for some arguments within a block. It gets a function that reads their answer, as it is then.
+
+        >>> import tektite as tk
+        >>> engine = tk.Engine()
+        >>> sales = engine.create_table("sales", {"shop": str, "amount": int})
+        >>> _ = sales.insert([("north", 3), ("south", 5)])
+        >>> query = tk.ArgumentQuery(engine, "of_shop", {"shop": str}, lambda asked: asked.join(sales, on="shop"))
+        >>> with query.asked("north") as answer:
+        ...     _ = sales.insert([("north", 4)])
+        ...     print(sorted(answer()))
+        [('north', 3), ('north', 4)]
+        """
         row = self._checked(arguments)
         with self._engine.transaction():
             self.arguments.insert([row])
@@ -95,12 +137,31 @@ class ArgumentQuery:
                 self.arguments.remove([row])
 
     def once(self, *arguments: Any) -> list[tuple[Any, ...]]:
-        """The answer for some arguments, as it is at present."""
+        """The answer for some arguments, as it is at present.
+
+        >>> import tektite as tk
+        >>> engine = tk.Engine()
+        >>> sales = engine.create_table("sales", {"shop": str, "amount": int})
+        >>> _ = sales.insert([("north", 3), ("south", 5)])
+        >>> query = tk.ArgumentQuery(engine, "of_shop", {"shop": str}, lambda asked: asked.join(sales, on="shop"))
+        >>> query.once("south")
+        [('south', 5)]
+        """
         with self.asked(*arguments) as answer:
             return answer()
 
     def drop(self) -> None:
-        """Stop answering."""
+        """Stop answering.
+
+        >>> import tektite as tk
+        >>> engine = tk.Engine()
+        >>> sales = engine.create_table("sales", {"shop": str, "amount": int})
+        >>> _ = sales.insert([("north", 3), ("south", 5)])
+        >>> query = tk.ArgumentQuery(engine, "of_shop", {"shop": str}, lambda asked: asked.join(sales, on="shop"))
+        >>> query.drop()
+        >>> engine.views, engine.tables
+        ((), ('sales',))
+        """
         self.view.drop()
         self._tables.drop()
 

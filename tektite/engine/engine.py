@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from tektite.dataflow.journal import Sweep
 from tektite.engine.catalog import RecordingCatalog
+from tektite.engine.constants import given_values
 from tektite.engine.constraints import check_time
 from tektite.engine.core import core_of
 from tektite.engine.declarations import IfExists, Mode, create_table, create_view, table_description
@@ -145,12 +146,22 @@ class Engine(LanguageMethods):
 
     @property
     def workers(self) -> int:
-        """The number of shards, each maintained by a thread."""
+        """The number of shards, each maintained by a thread.
+
+        >>> import tektite as tk
+        >>> tk.Engine(workers=2).workers
+        2
+        """
         return self._core.workers
 
     @property
     def spark(self) -> SparkSession | None:
-        """The Spark session that the engine was given, if it was."""
+        """The Spark session that the engine was given, if it was.
+
+        >>> import tektite as tk
+        >>> tk.Engine().spark is None
+        True
+        """
         return self._spark
 
     # ------------------------------------------------------------------ inputs and time
@@ -224,7 +235,17 @@ class Engine(LanguageMethods):
     @property
     @guarded_by_core
     def next_epoch(self) -> int:
-        """The epoch that the next commit closes. All before it can be read."""
+        """The epoch that the next commit closes. All before it can be read.
+
+        >>> import tektite as tk
+        >>> engine = tk.Engine()
+        >>> sales = engine.create_table("sales", {"shop": str, "amount": int})
+        >>> engine.next_epoch
+        0
+        >>> _ = sales.insert([("north", 3), ("south", 5)])
+        >>> engine.next_epoch
+        1
+        """
         return self._core.epoch
 
     @property
@@ -242,12 +263,30 @@ class Engine(LanguageMethods):
         `positions` says, by the name of a source, how far these epochs cover it
         (any dict that JSON can hold): they become durable together with the epochs, and are found in `positions` at the
         next start.
+
+        >>> import tektite as tk
+        >>> engine = tk.Engine(autocommit=False)
+        >>> sales = engine.create_table("sales", {"shop": str, "amount": int})
+        >>> sales.insert([("north", 3)])
+        >>> time = engine.advance()
+        >>> time, sales.rows(time)
+        (0, [('north', 3)])
         """
         self._core.check_no_transaction()
         return self._core.commit(self._core.writes, to, positions)
 
     def session(self) -> Session:
-        """A session of its own, for a thread, a task or a connection: with it, transactions do not meet those of others."""
+        """A session of its own, for a thread, a task or a connection: with it, transactions do not meet those of others.
+
+        >>> import tektite as tk
+        >>> engine = tk.Engine()
+        >>> sales = engine.create_table("sales", {"shop": str, "amount": int})
+        >>> with engine.session() as one:
+        ...     with one.transaction():
+        ...         _ = sales.insert([("north", 3)])
+        >>> sales.rows()
+        [('north', 3)]
+        """
         self._core.check_running()
         return Session(self._core)
 
@@ -273,22 +312,64 @@ class Engine(LanguageMethods):
             yield begun
 
     def run(self) -> bool:
-        """Give every view one more turn; whether all of them are up to date."""
+        """Give every view one more turn; whether all of them are up to date.
+
+        >>> import tektite as tk
+        >>> engine = tk.Engine()
+        >>> sales = engine.create_table("sales", {"shop": str, "amount": int})
+        >>> totals = engine.create_view("totals", sales.group_by("shop").agg(tk.sum("amount")))
+        >>> _ = sales.insert([("north", 3), ("south", 5)])
+        >>> while not engine.run():
+        ...     pass
+        >>> totals.current
+        True
+        """
         return self._core.run()
 
     def settle(self) -> None:
-        """Bring every view up to date, whatever time that takes."""
+        """Bring every view up to date, whatever time that takes.
+
+        >>> import tektite as tk
+        >>> engine = tk.Engine()
+        >>> sales = engine.create_table("sales", {"shop": str, "amount": int})
+        >>> totals = engine.create_view("totals", sales.group_by("shop").agg(tk.sum("amount")))
+        >>> _ = sales.insert([("north", 3), ("south", 5)])
+        >>> engine.settle()
+        >>> totals.current
+        True
+        """
         while not self.run():
             pass
 
     def finish(self, view: View) -> None:
-        """Bring one view up to date with the epochs that are closed."""
+        """Bring one view up to date with the epochs that are closed.
+
+        >>> import tektite as tk
+        >>> engine = tk.Engine()
+        >>> sales = engine.create_table("sales", {"shop": str, "amount": int})
+        >>> totals = engine.create_view("totals", sales.group_by("shop").agg(tk.sum("amount")))
+        >>> _ = sales.insert([("north", 3), ("south", 5)])
+        >>> engine.finish(totals)
+        >>> totals.time
+        0
+        """
         self._core.finish(core_of(view))
 
     @property
     def progress(self) -> list[Sweep]:
         """The last sweeps: which views and shared arrangements were brought up to which epoch, of how many rows, where that ran
         and why, and how long it took. An engine without Spark takes them down from the first call on.
+
+        >>> import tektite as tk
+        >>> engine = tk.Engine()
+        >>> sales = engine.create_table("sales", {"shop": str, "amount": int})
+        >>> totals = engine.create_view("totals", sales.group_by("shop").agg(tk.sum("amount")))
+        >>> engine.progress
+        []
+        >>> _ = sales.insert([("north", 3), ("south", 5)])
+        >>> _ = totals.rows()
+        >>> engine.progress[-1].rows
+        2
         """
         return list(self._core.coordinator.watch().sweeps)
 
@@ -315,7 +396,19 @@ class Engine(LanguageMethods):
 
     @property
     def durable(self) -> int:
-        """The first epoch that a crash would lose: all before it are in the storage. 0 without one."""
+        """The first epoch that a crash would lose: all before it are in the storage. 0 without one.
+
+        >>> import tektite as tk
+        >>> import tempfile
+        >>> engine = tk.Engine(storage=tempfile.mkdtemp())
+        >>> sales = engine.create_table("sales", {"shop": str, "amount": int})
+        >>> _ = sales.insert([("north", 3), ("south", 5)])
+        >>> engine.sync()
+        1
+        >>> engine.durable
+        1
+        >>> engine.close()
+        """
         return self._core.durable
 
     def sync(self, timeout: float | None = None) -> int:
@@ -323,12 +416,32 @@ class Engine(LanguageMethods):
         that have fallen behind are brought up to date before.
 
         If the storage cannot be written, an error says why; what waits is kept in memory and tried again.
+
+        >>> import tektite as tk
+        >>> import tempfile
+        >>> engine = tk.Engine(storage=tempfile.mkdtemp())
+        >>> sales = engine.create_table("sales", {"shop": str, "amount": int})
+        >>> _ = sales.insert([("north", 3), ("south", 5)])
+        >>> engine.sync(timeout=60)
+        1
+        >>> engine.close()
         """
         return self._core.sync(timeout)
 
     @property
     def positions(self) -> dict[str, dict[str, Any]]:
-        """The positions of sources as they were last given to `advance`, by this process or one before it."""
+        """The positions of sources as they were last given to `advance`, by this process or one before it.
+
+        >>> import tektite as tk
+        >>> import tempfile
+        >>> engine = tk.Engine(storage=tempfile.mkdtemp(), autocommit=False)
+        >>> sales = engine.create_table("sales", {"shop": str, "amount": int})
+        >>> sales.insert([("north", 3)])
+        >>> _ = engine.advance(positions={"orders.csv": {"line": 17}})
+        >>> engine.positions
+        {'orders.csv': {'line': 17}}
+        >>> engine.close()
+        """
         storage = self._core.storage
         return {} if storage is None else dict(storage.positions)
 
@@ -365,13 +478,31 @@ class Engine(LanguageMethods):
         return create_view(self._core, name, found, order_by, keep, if_exists, _limit(limit))
 
     def drop_table(self, name: str, *, if_exists: bool = False) -> None:
-        """Remove a table that nothing reads, and what was stored of it. With `if_exists` it need not be there."""
+        """Remove a table that nothing reads, and what was stored of it. With `if_exists` it need not be there.
+
+        >>> import tektite as tk
+        >>> engine = tk.Engine()
+        >>> sales = engine.create_table("sales", {"shop": str, "amount": int})
+        >>> engine.drop_table("sales")
+        >>> engine.tables
+        ()
+        >>> engine.drop_table("sales", if_exists=True)
+        """
         if name in self.tables or not if_exists:
             self.table(name)
             self.drop(name)
 
     def drop_view(self, name: str, *, if_exists: bool = False) -> None:
-        """Remove a view, and everything that only it used. With `if_exists` it need not be there."""
+        """Remove a view, and everything that only it used. With `if_exists` it need not be there.
+
+        >>> import tektite as tk
+        >>> engine = tk.Engine()
+        >>> sales = engine.create_table("sales", {"shop": str, "amount": int})
+        >>> totals = engine.create_view("totals", sales.group_by("shop").agg(tk.sum("amount")))
+        >>> engine.drop_view("totals")
+        >>> engine.views
+        ()
+        """
         if name in self.views or not if_exists:
             self.view(name)
             self.drop(name)
@@ -411,12 +542,49 @@ class Engine(LanguageMethods):
 
     @guarded_by_core
     def explain(self, collection: Collection) -> str:
-        """How a collection would be kept up to date: join strategies and orders, and the arrangements it would read."""
+        """How a collection would be kept up to date: join strategies and orders, and the arrangements it would read.
+
+        >>> import tektite as tk
+        >>> engine = tk.Engine()
+        >>> sales = engine.create_table("sales", {"shop": str, "amount": int})
+        >>> print(engine.explain(sales.filter(tk.col("amount") > 3)))
+        plan
+          filter amount > 3  (about 1 rows)
+            read sales  (about 1 rows)
+        """
         return self._core.catalog.explain(collection.operator)
 
     def collect(self, collection: Collection) -> pa.Table:
-        """The rows of a query as of the last closed epoch, computed once; what `Collection.collect` returns."""
+        """The rows of a query as of the last closed epoch, computed once; what `Collection.collect` returns.
+
+        >>> import tektite as tk
+        >>> engine = tk.Engine()
+        >>> sales = engine.create_table("sales", {"shop": str, "amount": int})
+        >>> _ = sales.insert([("north", 3), ("south", 5)])
+        >>> engine.collect(sales.filter(tk.col("amount") > 3)).to_pylist()
+        [{'shop': 'south', 'amount': 5}]
+        """
         return self._core.collect(collection)
+
+    @guarded_by_core
+    def values(self, data: Any, schema: Schema | Mapping[str, Any] | pa.Schema | None = None) -> Collection:
+        """A collection that always holds the given rows: a mapping of columns, a list of dicts, an Arrow table or a data frame.
+        Their types are those that Arrow finds, or those of `schema`, which rows without names need.
+
+        The rows are part of the query. Many rows, and rows that change, belong in a table.
+
+        >>> import tektite as tk
+        >>> engine = tk.Engine()
+        >>> rates = engine.values({"currency": ["EUR", "SEK"], "rate": [1.0, 0.09]})
+        >>> sales = engine.create_table("sales", {"currency": str, "amount": int})
+        >>> _ = sales.insert([("SEK", 200), ("EUR", 3)])
+        >>> euros = sales.join(rates, on="currency").select(euros=tk.col("amount") * tk.col("rate"))
+        >>> euros.agg(tk.sum("euros")).collect().to_pylist()
+        [{'euros': 21.0}]
+        >>> engine.values([(1, "one")], {"n": int, "name": str})
+        <Collection (n: int, name: string)>
+        """
+        return given_values(self, data, schema)
 
     @property
     @guarded_by_core
@@ -440,36 +608,87 @@ class Engine(LanguageMethods):
 
     @guarded_by_core
     def drop(self, name: str) -> None:
-        """Remove a view, and everything that only it used; or an input that nothing reads. What was stored of it goes too."""
+        """Remove a view, and everything that only it used; or an input that nothing reads. What was stored of it goes too.
+
+        >>> import tektite as tk
+        >>> engine = tk.Engine()
+        >>> sales = engine.create_table("sales", {"shop": str, "amount": int})
+        >>> totals = engine.create_view("totals", sales.group_by("shop").agg(tk.sum("amount")))
+        >>> engine.drop("totals")
+        >>> engine.views
+        ()
+        """
         if name not in self._core.inputs:
             self.view(name)  # a rule's view that nobody has asked for, too, is one that can be dropped
         self._core.drop(name)
 
     @guarded_by_core
     def view(self, name: str) -> View:
-        """A view by its name; a predicate that rules were registered for is built if nobody has asked for it yet."""
+        """A view by its name; a predicate that rules were registered for is built if nobody has asked for it yet.
+
+        >>> import tektite as tk
+        >>> engine = tk.Engine()
+        >>> sales = engine.create_table("sales", {"shop": str, "amount": int})
+        >>> totals = engine.create_view("totals", sales.group_by("shop").agg(tk.sum("amount")))
+        >>> _ = sales.insert([("north", 3), ("south", 5)])
+        >>> engine.view("totals").lookup("north")
+        [('north', 3)]
+        """
         found = None if name in self._core.views else self._core.hooks.build_view(name)
         return by_name(self._core.views, name, "view").facade if found is None else found
 
     def table(self, name: str) -> Table:
-        """An input by its name."""
+        """An input by its name.
+
+        >>> import tektite as tk
+        >>> engine = tk.Engine()
+        >>> sales = engine.create_table("sales", {"shop": str, "amount": int})
+        >>> _ = sales.insert([("north", 3), ("south", 5)])
+        >>> sorted(engine.table("sales").rows())
+        [('north', 3), ('south', 5)]
+        """
         return by_name(self._core.inputs, name, "table").facade
 
     @property
     @guarded_by_core
     def views(self) -> tuple[str, ...]:
-        """The names of all views."""
+        """The names of all views.
+
+        >>> import tektite as tk
+        >>> engine = tk.Engine()
+        >>> sales = engine.create_table("sales", {"shop": str, "amount": int})
+        >>> totals = engine.create_view("totals", sales.group_by("shop").agg(tk.sum("amount")))
+        >>> engine.views
+        ('totals',)
+        """
         return tuple(name for name in self._core.views if not name.startswith("__"))
 
     @property
     @guarded_by_core
     def tables(self) -> tuple[str, ...]:
-        """The names of all tables."""
+        """The names of all tables.
+
+        >>> import tektite as tk
+        >>> engine = tk.Engine()
+        >>> sales = engine.create_table("sales", {"shop": str, "amount": int})
+        >>> engine.tables
+        ('sales',)
+        """
         return tuple(name for name in self._core.inputs if not name.startswith("__"))
 
     @guarded_by_core
     def hold(self, what: Table | View, at: int | None = None) -> Held:
-        """Keep every time from `at` on (the last closed epoch, where left out) readable until the hold is released."""
+        """Keep every time from `at` on (the last closed epoch, where left out) readable until the hold is released.
+
+        >>> import tektite as tk
+        >>> engine = tk.Engine()
+        >>> sales = engine.create_table("sales", {"shop": str, "amount": int})
+        >>> time = sales.insert([("north", 3)])
+        >>> with engine.hold(sales, time):
+        ...     _ = sales.insert([("south", 5)])
+        ...     print(sales.rows(time), len(sales))
+        [('north', 3)] 2
+        """
         if not isinstance(what, Table | View):
             raise IncorrectError(f"what is held is an input or a view, not {what!r}")
         if at is not None:
@@ -526,7 +745,15 @@ class Engine(LanguageMethods):
 
     @guarded_by_core
     def indexes(self, of: Table | View | None = None) -> list[IndexInfo]:
-        """Every shared index, with its size and its readers; or those of one table or view."""
+        """Every shared index, with its size and its readers; or those of one table or view.
+
+        >>> import tektite as tk
+        >>> engine = tk.Engine()
+        >>> sales = engine.create_table("sales", {"shop": str, "amount": int})
+        >>> totals = engine.create_view("totals", sales.group_by("shop").agg(tk.sum("amount")))
+        >>> [(index.name, index.columns) for index in engine.indexes()]
+        [('sales', ('shop', 'amount')), ('totals', ('shop', 'amount'))]
+        """
         found = []
         for entry in self._core.catalog.entries:
             if of is not None and entry.collection != of.operator.fingerprint:
@@ -550,12 +777,27 @@ class Engine(LanguageMethods):
     def idle(self, fuel: int = 1 << 20) -> bool:
         """Spend some work on merging and compaction, then on texts that nobody uses; whether there is more to do. For when
         nothing else is.
+
+        >>> import tektite as tk
+        >>> engine = tk.Engine()
+        >>> sales = engine.create_table("sales", {"shop": str, "amount": int})
+        >>> _ = sales.insert([("north", 3), ("south", 5)])
+        >>> while engine.idle():
+        ...     pass
         """
         return any([trace.idle(fuel) for trace in self._core.traces()]) or self._core.texts.idle()
 
     @property
     def bytes(self) -> int:
-        """Memory of everything that is kept indexed: the shared arrangements, and what views keep for themselves."""
+        """Memory of everything that is kept indexed: the shared arrangements, and what views keep for themselves.
+
+        >>> import tektite as tk
+        >>> engine = tk.Engine()
+        >>> sales = engine.create_table("sales", {"shop": str, "amount": int})
+        >>> _ = sales.insert([("north", 3), ("south", 5)])
+        >>> engine.bytes > 0
+        True
+        """
         return self._core.bytes
 
     def close(self, *, discard: bool = False) -> None:
@@ -564,6 +806,13 @@ class Engine(LanguageMethods):
 
         If the storage cannot be written, an error says why, and the engine stays open: close it again, or with `discard`,
         which gives up epochs that are not durable.
+
+        >>> import tektite as tk
+        >>> engine = tk.Engine()
+        >>> engine.close()
+        >>> engine.create_table("t", {"x": int})
+        Traceback (most recent call last):
+        tektite.errors.ConflictError: the engine is closed: make another one
         """
         self._core.close(discard)
 

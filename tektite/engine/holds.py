@@ -16,7 +16,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class IndexInfo:
-    """What `Engine.indexes` says of one shared index."""
+    """What `Engine.indexes` says of one shared index.
+
+    >>> import tektite as tk
+    >>> engine = tk.Engine()
+    >>> sales = engine.create_table("sales", {"shop": str, "amount": int})
+    >>> _ = sales.insert([("north", 3), ("south", 5)])
+    >>> (info,) = engine.indexes()
+    >>> info.name, info.columns, info.rows
+    ('sales', ('shop', 'amount'), 2)
+    """
 
     name: str
     columns: tuple[str, ...]
@@ -31,6 +40,13 @@ class IndexInfo:
 class Index:
     """A shared index that stays though no view may read it, until `drop` or the end of a `with` block. Made by
     `Engine.create_index` and `Collection.create_index`.
+
+    >>> import tektite as tk
+    >>> engine = tk.Engine()
+    >>> sales = engine.create_table("sales", {"shop": str, "amount": int})
+    >>> with engine.create_index(sales, by="amount") as index:
+    ...     print(index)
+    <Index sales by (amount)>
     """
 
     def __init__(self, core: EngineCore, reader: Dataflow, name: str) -> None:
@@ -40,7 +56,16 @@ class Index:
 
     @guarded_by_core
     def drop(self) -> None:
-        """Let it go with the last view that reads it."""
+        """Let it go with the last view that reads it.
+
+        >>> import tektite as tk
+        >>> engine = tk.Engine()
+        >>> sales = engine.create_table("sales", {"shop": str, "amount": int})
+        >>> index = engine.create_index(sales, by="amount")
+        >>> index.drop()
+        >>> [info.name for info in engine.indexes()]
+        ['sales']
+        """
         core, reader = self._core, self._reader
         core.lock.decide(StepByStep(lambda: core.catalog.release(reader)))
 
@@ -60,14 +85,32 @@ class Index:
 
 
 class Held:
-    """A hold on history, released by `release` or at the end of a `with` block."""
+    """A hold on history, released by `release` or at the end of a `with` block.
+
+    >>> import tektite as tk
+    >>> engine = tk.Engine()
+    >>> sales = engine.create_table("sales", {"shop": str, "amount": int})
+    >>> time = sales.insert([("north", 3)])
+    >>> with engine.hold(sales) as held:
+    ...     _ = sales.insert([("south", 5)])
+    ...     print(held.at, sales.rows(held.at))
+    0 [('north', 3)]
+    """
 
     def __init__(self, hold: Hold, at: int) -> None:
         self._hold = hold
         self.at = at
 
     def release(self) -> None:
-        """Let history be compacted again."""
+        """Let history be compacted again.
+
+        >>> import tektite as tk
+        >>> engine = tk.Engine()
+        >>> sales = engine.create_table("sales", {"shop": str, "amount": int})
+        >>> _ = sales.insert([("north", 3)])
+        >>> held = engine.hold(sales)
+        >>> held.release()
+        """
         self._hold.drop()
 
     def __enter__(self) -> Held:

@@ -16,6 +16,7 @@ from tektite.engine.view_core import ViewCore
 from tektite.errors import IncorrectError
 from tektite.query.collection import Collection
 from tektite.query.columns import column_numbers
+from tektite.query.limits import row_order
 from tektite.runtime import allocator
 from tektite.storage.epoch_writer import DurableChange
 
@@ -45,6 +46,7 @@ def install(
         for (name, collection), found, errors in zip(collections.items(), arranged, flow.result_errors, strict=True):
             view = ViewCore(core, name, collection.operator, flow, found, keep, views, errors)
             view.facade = View(core.engine, view)
+            view.row_order = row_order(collection)
             views.append(view)
             if on_change is not None:
                 view.call_on_change(on_change, snapshot=True)

@@ -152,6 +152,13 @@ class LanguageMethods:
 
         What a fact means that is written twice is said by `cardinality` (one or many), or by `mode`, as of a table: bag, set
         (where nothing is said), upsert (a value replaces the entity's last one) or append.
+
+        >>> import tektite as tk
+        >>> engine = tk.Engine()
+        >>> age = engine.attribute("age", tk.Int, cardinality="one")
+        >>> _ = engine.transact([(1, "age", 36), (1, "age", 37)])
+        >>> engine.query("[:find ?e ?a :where [?e :age ?a]]").rows()
+        [(1, 37)]
         """
         from tektite.datalog.evaluate.attributes import declare
 

@@ -40,7 +40,15 @@ def polars_frame(table: pa.Table) -> Any:
 
 
 class ReadableCollection(Collection):
-    """A collection with rows that can be read at once, as of the last closed epoch."""
+    """A collection with rows that can be read at once, as of the last closed epoch.
+
+    >>> import tektite as tk
+    >>> engine = tk.Engine()
+    >>> sales = engine.create_table("sales", {"shop": str, "amount": int})
+    >>> _ = sales.insert([("north", 3), ("south", 5)])
+    >>> isinstance(sales, tk.Table), len(sales), sorted(sales)
+    (True, 2, [('north', 3), ('south', 5)])
+    """
 
     _core: InputCore | ViewCore
     _kind: str
@@ -48,7 +56,15 @@ class ReadableCollection(Collection):
 
     @abstractmethod
     def snapshot(self, at: int | None = None) -> pa.Table:
-        """All rows."""
+        """All rows.
+
+        >>> import tektite as tk
+        >>> engine = tk.Engine()
+        >>> sales = engine.create_table("sales", {"shop": str, "amount": int})
+        >>> _ = sales.insert([("north", 3), ("south", 5)])
+        >>> sales.snapshot().num_rows
+        2
+        """
 
     @abstractmethod
     def _read(self, wait: bool = True, lead: int | None = None, rows: int | None = None) -> Words:
@@ -61,15 +77,39 @@ class ReadableCollection(Collection):
     # ------------------------------------------------------------------ all rows
 
     def rows(self, at: int | None = None) -> list[tuple[Any, ...]]:
-        """The snapshot as Python tuples."""
+        """The snapshot as Python tuples.
+
+        >>> import tektite as tk
+        >>> engine = tk.Engine()
+        >>> sales = engine.create_table("sales", {"shop": str, "amount": int})
+        >>> _ = sales.insert([("north", 3), ("south", 5)])
+        >>> sorted(sales.rows())
+        [('north', 3), ('south', 5)]
+        """
         return self._tuples(self.snapshot(at))
 
     def to_arrow(self, at: int | None = None) -> pa.Table:
-        """The snapshot as a `pyarrow.Table`: what `snapshot` returns."""
+        """The snapshot as a `pyarrow.Table`: what `snapshot` returns.
+
+        >>> import tektite as tk
+        >>> engine = tk.Engine()
+        >>> sales = engine.create_table("sales", {"shop": str, "amount": int})
+        >>> _ = sales.insert([("north", 3), ("south", 5)])
+        >>> sales.to_arrow().column_names
+        ['shop', 'amount']
+        """
         return self.snapshot(at)
 
     def to_pandas(self, at: int | None = None) -> pd.DataFrame:
-        """The snapshot as a pandas DataFrame."""
+        """The snapshot as a pandas DataFrame.
+
+        >>> import tektite as tk
+        >>> engine = tk.Engine()
+        >>> sales = engine.create_table("sales", {"shop": str, "amount": int})
+        >>> _ = sales.insert([("north", 3), ("south", 5)])
+        >>> sales.to_pandas()["amount"].sum().item()
+        8
+        """
         return self.snapshot(at).to_pandas()
 
     def to_polars(self, at: int | None = None) -> Any:
@@ -100,7 +140,15 @@ class ReadableCollection(Collection):
     # ------------------------------------------------------------------ some rows
 
     def head(self, n: int = SHOWN_FIRST) -> pa.Table:
-        """The first `n` rows, in the order in which it is indexed, or that SQL's ORDER BY says. Others are not looked at."""
+        """The first `n` rows, in the order of its index, or of `sort` or ORDER BY. Others are not looked at.
+
+        >>> import tektite as tk
+        >>> engine = tk.Engine()
+        >>> sales = engine.create_table("sales", {"shop": str, "amount": int})
+        >>> _ = sales.insert([("north", 3), ("south", 5)])
+        >>> sales.head(1).num_rows
+        1
+        """
         if isinstance(n, bool) or not isinstance(n, int) or n < 0:
             raise IncorrectError(f"head takes a number of rows from 0 on, not {n!r}")
         return self._head(n)
@@ -188,6 +236,15 @@ class ReadableCollection(Collection):
         Without a callback this is an iterator, also for `async for`: see `Subscription`. A callback is called with each delta
         in the thread that closes the epoch, while the engine is locked: it may read views, and may not write. If it raises,
         it is not called again. See `Listener`.
+
+        >>> import tektite as tk
+        >>> engine = tk.Engine()
+        >>> sales = engine.create_table("sales", {"shop": str, "amount": int})
+        >>> totals = engine.create_view("totals", sales.group_by("shop").agg(tk.sum("amount")))
+        >>> listener = totals.subscribe(lambda delta: print(delta.time, delta.table.to_pylist()))
+        >>> _ = sales.insert([("north", 3)])
+        0 [{'shop': 'north', 'amount': 3, 'diff': 1}]
+        >>> listener.close()
         """
         return self._subscribe(callback, snapshot, progress, since)
 

@@ -12,7 +12,7 @@ the asynchronous task that it belongs to.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Self
@@ -65,17 +65,41 @@ class Session:
 
     @property
     def engine(self) -> Engine:
-        """The engine that it is a session of."""
+        """The engine that it is a session of.
+
+        >>> import tektite as tk
+        >>> engine = tk.Engine()
+        >>> engine.session().engine is engine
+        True
+        """
         return self._core.engine
 
-    def sql(self, text: str, **parameters: Any) -> Result:
-        """Run statements of SQL in this session; see `Engine.sql`."""
+    def sql(self, text: str, params: Sequence[Any] | Mapping[str, Any] = (), /, **named: Any) -> Result:
+        """Run statements of SQL in this session; see `Engine.sql`.
+
+        >>> import tektite as tk
+        >>> engine = tk.Engine()
+        >>> sales = engine.create_table("sales", {"shop": str, "amount": int})
+        >>> _ = sales.insert([("north", 3), ("south", 5)])
+        >>> engine.session().sql("SELECT * FROM sales WHERE amount > $1", [3]).rows()
+        [('south', 5)]
+        """
         with self:
-            return self._core.engine.sql(text, **parameters)
+            return self._core.engine.sql(text, params, **named)
 
     @contextmanager
     def transaction(self) -> Iterator[Transaction]:
-        """A transaction around a block: committed at its end, rolled back if it raises; see `Engine.transaction`."""
+        """A transaction around a block: committed at its end, rolled back if it raises; see `Engine.transaction`.
+
+        >>> import tektite as tk
+        >>> engine = tk.Engine()
+        >>> sales = engine.create_table("sales", {"shop": str, "amount": int})
+        >>> session = engine.session()
+        >>> with session.transaction() as transaction:
+        ...     _ = sales.insert([("north", 3)])
+        >>> transaction.time, sales.rows()
+        (1, [('north', 3)])
+        """
         with self:
             begun = self.begin()
             try:
@@ -87,7 +111,21 @@ class Session:
                 begun.commit()
 
     def begin(self) -> Transaction:
-        """Begin a transaction. It is over when it is committed or rolled back."""
+        """Begin a transaction. It is over when it is committed or rolled back.
+
+        >>> import tektite as tk
+        >>> engine = tk.Engine()
+        >>> sales = engine.create_table("sales", {"shop": str, "amount": int})
+        >>> session = engine.session()
+        >>> transaction = session.begin()
+        >>> with session:
+        ...     _ = sales.insert([("north", 3)])
+        >>> len(sales)
+        0
+        >>> time = transaction.commit()
+        >>> len(sales)
+        1
+        """
         self._core.check_running()
         if self._transaction is not None and self._transaction.is_open:
             raise ConflictError("a transaction is open in this session already: commit it or roll it back first")
@@ -96,12 +134,33 @@ class Session:
 
     @property
     def open_transaction(self) -> Transaction | None:
-        """The transaction that is open, if one is."""
+        """The transaction that is open, if one is.
+
+        >>> import tektite as tk
+        >>> engine = tk.Engine()
+        >>> sales = engine.create_table("sales", {"shop": str, "amount": int})
+        >>> session = engine.session()
+        >>> session.open_transaction is None
+        True
+        >>> transaction = session.begin()
+        >>> session.open_transaction is transaction
+        True
+        """
         found = self._transaction
         return found if found is not None and found.is_open else None
 
     def close(self) -> None:
-        """Roll back the transaction that is open, if one is."""
+        """Roll back the transaction that is open, if one is.
+
+        >>> import tektite as tk
+        >>> engine = tk.Engine()
+        >>> sales = engine.create_table("sales", {"shop": str, "amount": int})
+        >>> session = engine.session()
+        >>> transaction = session.begin()
+        >>> session.close()
+        >>> transaction.is_open
+        False
+        """
         if self._transaction is not None:
             self._transaction.rollback()
 
@@ -170,7 +229,17 @@ class Snapshots:
 
 
 class Transaction:
-    """What a session reads and writes as one. Made by `Engine.transaction`."""
+    """What a session reads and writes as one. Made by `Engine.transaction`.
+
+    >>> import tektite as tk
+    >>> engine = tk.Engine()
+    >>> sales = engine.create_table("sales", {"shop": str, "amount": int})
+    >>> with engine.transaction() as transaction:
+    ...     _ = sales.insert([("north", 3)])
+    ...     _ = engine.sql("INSERT INTO sales VALUES ('south', 5)")
+    >>> transaction.time, sorted(sales.rows())
+    (1, [('north', 3), ('south', 5)])
+    """
 
     def __init__(self, core: EngineCore) -> None:
         self._core = core
@@ -215,18 +284,52 @@ class Transaction:
 
     @guarded
     def mark(self) -> dict[InputCore, PendingUpdates]:
-        """What it has written so far, to `return_to` later."""
+        """What it has written so far, to `return_to` later.
+
+        >>> import tektite as tk
+        >>> engine = tk.Engine()
+        >>> sales = engine.create_table("sales", {"shop": str, "amount": int})
+        >>> with engine.transaction() as transaction:
+        ...     _ = sales.insert([("north", 3)])
+        ...     mark = transaction.mark()
+        ...     _ = sales.insert([("south", 5)])
+        ...     transaction.return_to(mark)
+        >>> sales.rows()
+        [('north', 3)]
+        """
         self._check_open()
         return {source: PendingUpdates(source.update_shape, list(rows)) for source, rows in self.writes.updates.items()}
 
     @guarded
     def return_to(self, mark: dict[InputCore, PendingUpdates]) -> None:
-        """Forget what was written since a mark was made."""
+        """Forget what was written since a mark was made.
+
+        >>> import tektite as tk
+        >>> engine = tk.Engine()
+        >>> sales = engine.create_table("sales", {"shop": str, "amount": int})
+        >>> with engine.transaction() as transaction:
+        ...     mark = transaction.mark()
+        ...     _ = sales.insert([("south", 5)])
+        ...     transaction.return_to(mark)
+        >>> sales.rows()
+        []
+        """
         self._check_open()
         self.writes.updates = {source: PendingUpdates(source.update_shape, list(rows)) for source, rows in mark.items()}
 
     def changes(self, table: Table) -> bool:
-        """Whether something was written to a table."""
+        """Whether something was written to a table.
+
+        >>> import tektite as tk
+        >>> engine = tk.Engine()
+        >>> sales = engine.create_table("sales", {"shop": str, "amount": int})
+        >>> with engine.transaction() as transaction:
+        ...     print(transaction.changes(sales))
+        ...     _ = sales.insert([("south", 5)])
+        ...     print(transaction.changes(sales))
+        False
+        True
+        """
         return self.writes.rows(table._core) > 0
 
     def forget(self, source: InputCore) -> None:
@@ -237,6 +340,15 @@ class Transaction:
     def commit(self) -> int:
         """Make all writes visible in one epoch; the time at which they can be read. If they are refused, the transaction is over
         and nothing has happened.
+
+        >>> import tektite as tk
+        >>> engine = tk.Engine()
+        >>> sales = engine.create_table("sales", {"shop": str, "amount": int})
+        >>> with engine.transaction() as transaction:
+        ...     _ = sales.insert([("south", 5)])
+        ...     time = transaction.commit()
+        >>> sales.rows(time)
+        [('south', 5)]
         """
         self._check_open()
         try:
@@ -249,7 +361,17 @@ class Transaction:
 
     @guarded
     def rollback(self) -> None:
-        """Forget all writes. Harmless if the transaction is over."""
+        """Forget all writes. Harmless if the transaction is over.
+
+        >>> import tektite as tk
+        >>> engine = tk.Engine()
+        >>> sales = engine.create_table("sales", {"shop": str, "amount": int})
+        >>> with engine.transaction() as transaction:
+        ...     _ = sales.insert([("south", 5)])
+        ...     transaction.rollback()
+        >>> sales.rows()
+        []
+        """
         self._end()
 
     def _end(self) -> None:

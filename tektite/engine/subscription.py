@@ -29,7 +29,17 @@ if TYPE_CHECKING:
 
 
 class Delta(NamedTuple):
-    """What changed in a view at one time."""
+    """What changed in a view at one time.
+
+    >>> import tektite as tk
+    >>> engine = tk.Engine()
+    >>> sales = engine.create_table("sales", {"shop": str, "amount": int})
+    >>> subscription = sales.subscribe()
+    >>> _ = sales.insert([("north", 3)])
+    >>> time, table = subscription.poll(0)
+    >>> time, table.to_pylist()
+    (0, [{'shop': 'north', 'amount': 3, 'diff': 1}])
+    """
 
     time: int
     """The epoch. All that changed in it is here."""
@@ -38,7 +48,16 @@ class Delta(NamedTuple):
 
 
 class Change(NamedTuple):
-    """One row of a view changed its multiplicity by `diff` at `time`."""
+    """One row of a view changed its multiplicity by `diff` at `time`.
+
+    >>> import tektite as tk
+    >>> engine = tk.Engine()
+    >>> sales = engine.create_table("sales", {"shop": str, "amount": int})
+    >>> subscription = sales.subscribe()
+    >>> _ = sales.insert([("north", 3)])
+    >>> subscription.changes()
+    [Change(row=('north', 3), time=0, diff=1)]
+    """
 
     row: tuple[Any, ...]
     time: int
@@ -187,17 +206,43 @@ class Subscription:
 
     @property
     def source(self) -> Table | View | RoutedAnswer:
-        """The view or table whose changes it tells, or the part of a view that it follows."""
+        """The view or table whose changes it tells, or the part of a view that it follows.
+
+        >>> import tektite as tk
+        >>> engine = tk.Engine()
+        >>> sales = engine.create_table("sales", {"shop": str, "amount": int})
+        >>> sales.subscribe().source.name
+        'sales'
+        """
         return self._feed.source
 
     @property
     def time(self) -> int:
-        """The last time that it has told everything of, or will tell without waiting."""
+        """The last time that it has told everything of, or will tell without waiting.
+
+        >>> import tektite as tk
+        >>> engine = tk.Engine()
+        >>> sales = engine.create_table("sales", {"shop": str, "amount": int})
+        >>> subscription = sales.subscribe()
+        >>> _ = sales.insert([("north", 3), ("south", 5)])
+        >>> _ = subscription.poll(0)
+        >>> subscription.time
+        0
+        """
         return self._backlog.told
 
     @property
     def closed(self) -> bool:
-        """Whether nothing comes any more, but for what was collected before."""
+        """Whether nothing comes any more, but for what was collected before.
+
+        >>> import tektite as tk
+        >>> engine = tk.Engine()
+        >>> sales = engine.create_table("sales", {"shop": str, "amount": int})
+        >>> subscription = sales.subscribe()
+        >>> subscription.close()
+        >>> subscription.closed
+        True
+        """
         return self._has_ended or not self._feed.is_open
 
     # ------------------------------------------------------------------ reading
@@ -207,6 +252,16 @@ class Subscription:
 
         While a row fails that the view depends on, this raises the row's error, once for every epoch; what changes meanwhile is
         told when the row is gone. A subscription that has ended raises a `ConflictError`.
+
+        >>> import tektite as tk
+        >>> engine = tk.Engine()
+        >>> sales = engine.create_table("sales", {"shop": str, "amount": int})
+        >>> subscription = sales.subscribe()
+        >>> subscription.poll(0) is None
+        True
+        >>> _ = sales.insert([("north", 3)])
+        >>> subscription.poll(timeout=5).table.to_pylist()
+        [{'shop': 'north', 'amount': 3, 'diff': 1}]
         """
         check_timeout(timeout)
         found = self._next(timeout)
@@ -241,6 +296,15 @@ class Subscription:
     def table(self) -> pa.Table:
         """All that can be told without waiting, in one table: the columns `time` and `diff` stand behind the data. Raises if
         there is nothing more, because the view was dropped or has failed.
+
+        >>> import tektite as tk
+        >>> engine = tk.Engine()
+        >>> sales = engine.create_table("sales", {"shop": str, "amount": int})
+        >>> subscription = sales.subscribe()
+        >>> _ = sales.insert([("north", 3)])
+        >>> _ = sales.remove([("north", 3)])
+        >>> subscription.table().to_pylist()
+        [{'shop': 'north', 'amount': 3, 'time': 0, 'diff': 1}, {'shop': 'north', 'amount': 3, 'time': 1, 'diff': -1}]
         """
         self._collect()
         if self._has_ended and not len(self._backlog):
@@ -337,7 +401,16 @@ class Subscription:
 
     @guarded
     def close(self) -> None:
-        """Collect no more changes; whoever waits for one waits no longer. Closing twice is harmless."""
+        """Collect no more changes; whoever waits for one waits no longer. Closing twice is harmless.
+
+        >>> import tektite as tk
+        >>> engine = tk.Engine()
+        >>> sales = engine.create_table("sales", {"shop": str, "amount": int})
+        >>> with sales.subscribe() as subscription:
+        ...     pass
+        >>> subscription
+        <Subscription to table 'sales', closed>
+        """
         self._is_closed = self._has_ended = True
         self._backlog.clear()
         self._feed.end(forget=True)
@@ -401,12 +474,28 @@ class Listener:
 
     @property
     def closed(self) -> bool:
-        """Whether it is called no more: it was closed or has raised, or the view was dropped or has failed."""
+        """Whether it is called no more: it was closed or has raised, or the view was dropped or has failed.
+
+        >>> import tektite as tk
+        >>> engine = tk.Engine()
+        >>> sales = engine.create_table("sales", {"shop": str, "amount": int})
+        >>> listener = sales.subscribe(print)
+        >>> listener.closed
+        False
+        """
         return not self._feed.is_open
 
     @guarded
     def close(self) -> None:
-        """Call it no more. Closing twice is harmless."""
+        """Call it no more. Closing twice is harmless.
+
+        >>> import tektite as tk
+        >>> engine = tk.Engine()
+        >>> sales = engine.create_table("sales", {"shop": str, "amount": int})
+        >>> listener = sales.subscribe(print)
+        >>> listener.close()
+        >>> _ = sales.insert([("north", 3)])
+        """
         self._feed.end(forget=True)
 
     def __enter__(self) -> Self:

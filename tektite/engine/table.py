@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
 
 from tektite.engine.lock import guarded_by_core
 from tektite.engine.reading import ReadableCollection
+from tektite.engine.table_edits import rewrite
 from tektite.engine.versions import decoded
+from tektite.errors import IncorrectError
+from tektite.expr import Expr, lit
+from tektite.query.collection import Collection
 from tektite.query.former_names import former_name
 from tektite.values.words import Words
 
@@ -46,12 +50,29 @@ class Table(ReadableCollection):
 
     @property
     def name(self) -> str:
-        """What it was declared as."""
+        """What it was declared as.
+
+        >>> import tektite as tk
+        >>> engine = tk.Engine()
+        >>> sales = engine.create_table("sales", {"shop": str, "amount": int})
+        >>> sales.name
+        'sales'
+        """
         return self._core.name
 
     @property
     def next_epoch(self) -> int:
-        """The open epoch: the earliest time that an update may still have."""
+        """The open epoch: the earliest time that an update may still have.
+
+        >>> import tektite as tk
+        >>> engine = tk.Engine()
+        >>> sales = engine.create_table("sales", {"shop": str, "amount": int})
+        >>> sales.next_epoch
+        0
+        >>> _ = sales.insert([("north", 3), ("south", 5)])
+        >>> sales.next_epoch
+        1
+        """
         return self._core.low
 
     @property
@@ -63,18 +84,47 @@ class Table(ReadableCollection):
     @property
     @guarded_by_core
     def time(self) -> int | None:
-        """The last epoch that it has closed, which `rows` shows; None before the first."""
+        """The last epoch that it has closed, which `rows` shows; None before the first.
+
+        >>> import tektite as tk
+        >>> engine = tk.Engine()
+        >>> sales = engine.create_table("sales", {"shop": str, "amount": int})
+        >>> sales.time is None
+        True
+        >>> _ = sales.insert([("north", 3), ("south", 5)])
+        >>> sales.time
+        0
+        """
         return self._core.low - 1 if self._core.low else None
 
     @property
     def pending(self) -> int:
-        """Updates that wait: for `Engine.advance` in an engine that does not commit by itself, or for a time of their own."""
+        """Updates that wait: for `Engine.advance` in an engine that does not commit by itself, or for a time of their own.
+
+        >>> import tektite as tk
+        >>> engine = tk.Engine(autocommit=False)
+        >>> sales = engine.create_table("sales", {"shop": str, "amount": int})
+        >>> sales.insert([("north", 3)])
+        >>> sales.pending
+        1
+        >>> _ = engine.advance()
+        >>> sales.pending
+        0
+        """
         engine = self._core.engine
         return engine.writes.rows(self._core) + engine.scheduled.rows(self._core)
 
     @property
     def closed(self) -> bool:
-        """Whether it has ended."""
+        """Whether it has ended.
+
+        >>> import tektite as tk
+        >>> engine = tk.Engine()
+        >>> sales = engine.create_table("sales", {"shop": str, "amount": int})
+        >>> sales.finish()
+        >>> sales.closed
+        True
+        """
         return self._core.closed
 
     def insert(self, data: Any, *, time: int | None = None) -> int | None:
@@ -83,6 +133,16 @@ class Table(ReadableCollection):
         In an upsert input a row replaces the one that has its key; in a set input a row that is there already stays as it is.
         Returns the time at which the rows can be read; None where they wait: for a transaction's commit, for `Engine.advance` if
         the engine does not commit by itself, or for the `time` that is given, which closes when `advance` has come so far.
+
+        >>> import tektite as tk
+        >>> engine = tk.Engine()
+        >>> sales = engine.create_table("sales", {"shop": str, "amount": int})
+        >>> sales.insert([("north", 3), {"shop": "south", "amount": 5}][:1])
+        0
+        >>> sales.insert({"shop": ["south", "east"], "amount": [5, 1]})
+        1
+        >>> sorted(sales.rows())
+        [('east', 1), ('north', 3), ('south', 5)]
         """
         core = self._core
         return core.engine.write(lambda into: core.write(data, time, 1, "insert", into), time is not None)
@@ -90,15 +150,79 @@ class Table(ReadableCollection):
     def remove(self, data: Any, *, time: int | None = None) -> int | None:
         """Take rows away. In an upsert input the key columns alone decide, and `data` may hold only those. Returns what `insert`
         does.
+
+        >>> import tektite as tk
+        >>> engine = tk.Engine()
+        >>> sales = engine.create_table("sales", {"shop": str, "amount": int})
+        >>> _ = sales.insert([("north", 3), ("south", 5)])
+        >>> sales.remove([("north", 3)])
+        1
+        >>> sales.rows()
+        [('south', 5)]
         """
         core = self._core
         return core.engine.write(lambda into: core.write(data, time, -1, "remove", into), time is not None)
+
+    def delete(self, *predicates: Expr | Sequence[Expr], **equal: Any) -> int | None:
+        """Remove the rows for which all predicates are true, as `filter` takes them: SQL's DELETE. Returns what `insert` does.
+
+        >>> import tektite as tk
+        >>> engine = tk.Engine()
+        >>> sales = engine.create_table("sales", {"shop": str, "amount": int})
+        >>> _ = sales.insert([("north", 3), ("south", 5)])
+        >>> _ = sales.delete(tk.col("amount") > 3)
+        >>> sales.rows()
+        [('north', 3)]
+        """
+        return rewrite(self._core, self._matching(predicates, equal, "delete"), None, "delete")
+
+    def set(self, *predicates: Expr | Sequence[Expr], **columns: Any) -> int | None:
+        """Change columns of the rows for which all predicates are true, of all rows without one: SQL's UPDATE. A column becomes a
+        value, or an expression over the row as it was. Returns what `insert` does.
+
+        >>> import tektite as tk
+        >>> engine = tk.Engine()
+        >>> sales = engine.create_table("sales", {"shop": str, "amount": int})
+        >>> _ = sales.insert([("north", 3), ("south", 5)])
+        >>> _ = sales.set(tk.col("shop") == "north", amount=tk.col("amount") * 2)
+        >>> sorted(sales.rows())
+        [('north', 6), ('south', 5)]
+        """
+        if not columns:
+            raise IncorrectError(
+                f"set: name a column of table {self.name!r} and what it becomes, such as x=tk.col('x') + 1"
+            )
+        for name in columns:
+            self.schema.index(name)
+        found = self.filter(*predicates) if predicates else self
+        typed = {
+            name: (value if isinstance(value, Expr) else lit(value)).cast(self.schema.types[self.schema.index(name)])
+            for name, value in columns.items()
+        }
+        changed = found.with_columns(**typed).select(list(self.schema.names))
+        return rewrite(self._core, found, changed, "set")
+
+    def _matching(self, predicates: tuple[Any, ...], equal: dict[str, Any], verb: str) -> Collection:
+        if not predicates and not equal:
+            raise IncorrectError(
+                f"{verb}: say which rows of table {self.name!r}, as for filter; {verb}(tk.lit(True)) means all of them"
+            )
+        return self.filter(*predicates, **equal)
 
     def update(self, data: Any, *, times: Any = None, diffs: Any = None) -> int | None:
         """Change multiplicities: row i by `diffs[i]` at epoch `times[i]` (by 1, in the open epoch, where left out).
 
         Times may come in any order and may lie ahead; each counts when its epoch closes. Diffs are for bag inputs. Returns what
         `insert` does.
+
+        >>> import tektite as tk
+        >>> engine = tk.Engine()
+        >>> sales = engine.create_table("sales", {"shop": str, "amount": int})
+        >>> _ = sales.insert([("north", 3), ("south", 5)])
+        >>> sales.update([("north", 3), ("west", 1)], diffs=[-1, 2])
+        1
+        >>> sorted(sales.rows())
+        [('south', 5), ('west', 1), ('west', 1)]
         """
         core = self._core
         return core.engine.write(lambda into: core.update(data, times, diffs, into), times is not None)
@@ -106,6 +230,13 @@ class Table(ReadableCollection):
     def snapshot(self, at: int | None = None) -> pa.Table:
         """The rows as of the last closed epoch, or of an earlier one that a hold still keeps apart. In a transaction, and without
         `at`, they are those that it sees: as of its beginning, with what it has written.
+
+        >>> import tektite as tk
+        >>> engine = tk.Engine()
+        >>> sales = engine.create_table("sales", {"shop": str, "amount": int})
+        >>> first = sales.insert([("north", 3)])
+        >>> sales.snapshot().to_pylist()
+        [{'shop': 'north', 'amount': 3}]
         """
         core = self._core
         if at is None and core.engine.sessions.transaction is not None:
@@ -133,7 +264,17 @@ class Table(ReadableCollection):
 
     @guarded_by_core
     def rollback(self) -> None:
-        """Forget what has been written and not committed."""
+        """Forget what has been written and not committed.
+
+        >>> import tektite as tk
+        >>> engine = tk.Engine(autocommit=False)
+        >>> sales = engine.create_table("sales", {"shop": str, "amount": int})
+        >>> sales.insert([("north", 3)])
+        >>> sales.rollback()
+        >>> _ = engine.advance()
+        >>> sales.rows()
+        []
+        """
         engine = self._core.engine
         transaction = engine.sessions.transaction
         if transaction is None:
@@ -143,11 +284,34 @@ class Table(ReadableCollection):
             transaction.forget(self._core)
 
     def advance(self, to: int | None = None) -> int:
-        """Close this input's epochs before `to` (the open one, where left out); the last one of them."""
+        """Close this input's epochs before `to` (the open one, where left out); the last one of them.
+
+        >>> import tektite as tk
+        >>> engine = tk.Engine(autocommit=False)
+        >>> sales = engine.create_table("sales", {"shop": str, "amount": int})
+        >>> sales.insert([("north", 3)])
+        >>> sales.advance()
+        0
+        >>> sales.rows()
+        [('north', 3)]
+        """
         return self._core.advance(to)
 
     def finish(self) -> None:
-        """End the table: what it holds stays, nobody writes to it any more, and it holds no view up."""
+        """End the table: what it holds stays, nobody writes to it any more, and it holds no view up.
+
+        >>> import tektite as tk
+        >>> engine = tk.Engine()
+        >>> sales = engine.create_table("sales", {"shop": str, "amount": int})
+        >>> totals = engine.create_view("totals", sales.group_by("shop").agg(tk.sum("amount")))
+        >>> _ = sales.insert([("north", 3), ("south", 5)])
+        >>> sales.finish()
+        >>> totals.closed
+        True
+        >>> sales.insert([("east", 1)])
+        Traceback (most recent call last):
+        tektite.errors.ConflictError: cannot insert: table 'sales' is closed
+        """
         self._core.close()
 
     @former_name("table.finish()")

@@ -28,7 +28,18 @@ if TYPE_CHECKING:
 
 
 class View(ReadableCollection):
-    """A maintained result. Made by `Engine.install`; it is a collection that other views can be built on."""
+    """A maintained result. Made by `Engine.install`; it is a collection that other views can be built on.
+
+    >>> import tektite as tk
+    >>> engine = tk.Engine()
+    >>> sales = engine.create_table("sales", {"shop": str, "amount": int})
+    >>> totals = engine.create_view("totals", sales.group_by("shop").agg(tk.sum("amount")))
+    >>> _ = sales.insert([("north", 3), ("south", 5)])
+    >>> totals
+    <View 'totals' (shop: string, amount: int), time 0
+      ('south', 5)
+      ('north', 3)>
+    """
 
     engine: Engine
     _core: ViewCore
@@ -40,7 +51,15 @@ class View(ReadableCollection):
 
     @property
     def name(self) -> str:
-        """What it was installed as."""
+        """What it was installed as.
+
+        >>> import tektite as tk
+        >>> engine = tk.Engine()
+        >>> sales = engine.create_table("sales", {"shop": str, "amount": int})
+        >>> totals = engine.create_view("totals", sales.group_by("shop").agg(tk.sum("amount")))
+        >>> totals.name
+        'totals'
+        """
         return self._core.name
 
     @property
@@ -48,13 +67,32 @@ class View(ReadableCollection):
     def time(self) -> int | None:
         """The last epoch that the view has finished; None before its first answer. Reading the view, unless at an earlier time,
         first brings it up to the last epoch that its inputs have closed.
+
+        >>> import tektite as tk
+        >>> engine = tk.Engine()
+        >>> sales = engine.create_table("sales", {"shop": str, "amount": int})
+        >>> totals = engine.create_view("totals", sales.group_by("shop").agg(tk.sum("amount")))
+        >>> totals.time is None
+        True
+        >>> _ = sales.insert([("north", 3), ("south", 5)])
+        >>> totals.rows()[0], totals.time
+        (('south', 5), 0)
         """
         core = self._core
         return core.low - 1 if core.low > core.first else None
 
     @property
     def first(self) -> int:
-        """The first epoch that the view answers for."""
+        """The first epoch that the view answers for.
+
+        >>> import tektite as tk
+        >>> engine = tk.Engine()
+        >>> sales = engine.create_table("sales", {"shop": str, "amount": int})
+        >>> _ = sales.insert([("north", 3), ("south", 5)])
+        >>> totals = engine.create_view("totals", sales.group_by("shop").agg(tk.sum("amount")))
+        >>> totals.first
+        0
+        """
         return self._core.first
 
     @property
@@ -65,22 +103,62 @@ class View(ReadableCollection):
 
     @property
     def closed(self) -> bool:
-        """Whether the view can never change again, because every input it reads has ended."""
+        """Whether the view can never change again, because every input it reads has ended.
+
+        >>> import tektite as tk
+        >>> engine = tk.Engine()
+        >>> sales = engine.create_table("sales", {"shop": str, "amount": int})
+        >>> totals = engine.create_view("totals", sales.group_by("shop").agg(tk.sum("amount")))
+        >>> sales.finish()
+        >>> engine.settle()
+        >>> totals.closed
+        True
+        """
         return self._core.closed
 
     @property
     def failure(self) -> TektiteError | None:
-        """Why the view has stopped, if it has."""
+        """Why the view has stopped, if it has.
+
+        >>> import tektite as tk
+        >>> engine = tk.Engine()
+        >>> sales = engine.create_table("sales", {"shop": str, "amount": int})
+        >>> totals = engine.create_view("totals", sales.group_by("shop").agg(tk.sum("amount")))
+        >>> totals.failure is None
+        True
+        """
         return self._core.failure
 
     @property
     def error(self) -> TektiteError | None:
-        """What a read of the view raises: why it has stopped, or which row that it depends on fails; None if it can be read."""
+        """What a read of the view raises: why it has stopped, or which row that it depends on fails; None if it can be read.
+
+        >>> import tektite as tk
+        >>> engine = tk.Engine()
+        >>> texts = engine.create_table("texts", {"t": str})
+        >>> numbers = engine.create_view("numbers", texts.select(n=tk.col("t").cast(int)))
+        >>> _ = texts.insert([("one",)])
+        >>> type(numbers.error).__name__
+        'IncorrectError'
+        >>> _ = texts.remove([("one",)])
+        >>> numbers.error is None
+        True
+        """
         return self._core.error
 
     @property
     def current(self) -> bool:
-        """Whether the view reflects every epoch that its sources have closed."""
+        """Whether the view reflects every epoch that its sources have closed.
+
+        >>> import tektite as tk
+        >>> engine = tk.Engine()
+        >>> sales = engine.create_table("sales", {"shop": str, "amount": int})
+        >>> totals = engine.create_view("totals", sales.group_by("shop").agg(tk.sum("amount")))
+        >>> _ = sales.insert([("north", 3), ("south", 5)])
+        >>> _ = totals.rows()
+        >>> totals.current
+        True
+        """
         return self._core.engine.is_current(self._core)
 
     def snapshot(self, at: int | None = None, wait: bool = True, timeout: float | None = None) -> pa.Table:
@@ -88,6 +166,14 @@ class View(ReadableCollection):
 
         With `wait=False` a view that has fallen behind answers as of the last epoch it has finished. With a `timeout`, a time
         `at` that is not closed yet is waited for, for so many seconds.
+
+        >>> import tektite as tk
+        >>> engine = tk.Engine()
+        >>> sales = engine.create_table("sales", {"shop": str, "amount": int})
+        >>> totals = engine.create_view("totals", sales.group_by("shop").agg(tk.sum("amount")))
+        >>> time = sales.insert([("north", 3)])
+        >>> totals.snapshot(at=time).to_pylist()
+        [{'shop': 'north', 'amount': 3}]
         """
         if timeout is not None:
             return self._snapshot_to_come(at, timeout)
@@ -97,7 +183,16 @@ class View(ReadableCollection):
         return table if core.row_order is None else core.row_order(table)
 
     def rows(self, at: int | None = None, timeout: float | None = None) -> list[tuple[Any, ...]]:
-        """The snapshot as Python tuples; `at` and `timeout` are as for `snapshot`."""
+        """The snapshot as Python tuples; `at` and `timeout` are as for `snapshot`.
+
+        >>> import tektite as tk
+        >>> engine = tk.Engine()
+        >>> sales = engine.create_table("sales", {"shop": str, "amount": int})
+        >>> totals = engine.create_view("totals", sales.group_by("shop").agg(tk.sum("amount")))
+        >>> time = sales.insert([("north", 3)])
+        >>> totals.rows(at=time)
+        [('north', 3)]
+        """
         table = self.snapshot(at, timeout=timeout)
         if not self.schema.names:  # an Arrow table without columns has no rows
             return [()] * int(self._core.words(at, True)[-1].sum())
@@ -136,7 +231,19 @@ class View(ReadableCollection):
         return self._core.wait(time, timeout)
 
     async def wait_async(self, time: int) -> None:
-        """`wait` in a task of an event loop, which goes on with its other tasks; `asyncio.timeout` limits it."""
+        """`wait` in a task of an event loop, which goes on with its other tasks; `asyncio.timeout` limits it.
+
+        >>> import tektite as tk
+        >>> engine = tk.Engine()
+        >>> sales = engine.create_table("sales", {"shop": str, "amount": int})
+        >>> totals = engine.create_view("totals", sales.group_by("shop").agg(tk.sum("amount")))
+        >>> import asyncio
+        >>> async def total():
+        ...     await totals.wait_async(sales.insert([("north", 3)]))
+        ...     return totals.rows()
+        >>> asyncio.run(total())
+        [('north', 3)]
+        """
         await self._core.wait_async(time)
 
     def _read(self, wait: bool = True, lead: int | None = None, rows: int | None = None) -> Words:
@@ -166,7 +273,17 @@ class View(ReadableCollection):
             return behind + super()._state()
 
     def multiplicities(self, at: int | None = None) -> dict[tuple[Any, ...], int]:
-        """The snapshot as a mapping from row to multiplicity; these may be negative."""
+        """The snapshot as a mapping from row to multiplicity; these may be negative.
+
+        >>> import tektite as tk
+        >>> engine = tk.Engine()
+        >>> sales = engine.create_table("sales", {"shop": str, "amount": int})
+        >>> view = engine.create_view("v", sales.select("shop"))
+        >>> _ = sales.insert([("north", 3), ("south", 5)])
+        >>> _ = sales.insert([("north", 4)])
+        >>> view.multiplicities()
+        {('south',): 1, ('north',): 2}
+        """
         dictionary = self._core.engine.dictionary
         with dictionary.reading():
             words = self._core.words(at, True)
@@ -195,6 +312,17 @@ class View(ReadableCollection):
     def persist(self) -> None:
         """Store the view's contents, and its changes from here on, so that other processes can read them: Spark as the data
         source `tektite`. A view that was persisted by an earlier run goes on from what that has stored.
+
+        >>> import tektite as tk
+        >>> import tempfile
+        >>> engine = tk.Engine(storage=tempfile.mkdtemp())
+        >>> sales = engine.create_table("sales", {"shop": str, "amount": int})
+        >>> totals = engine.create_view("totals", sales.group_by("shop").agg(tk.sum("amount")))
+        >>> totals.persist()
+        >>> _ = sales.insert([("north", 3), ("south", 5)])
+        >>> engine.sync()
+        1
+        >>> engine.close()
         """
         self._core.publish()
 
@@ -224,6 +352,14 @@ class View(ReadableCollection):
     def drop(self, *columns: str | Sequence[str]) -> Collection | None:
         """Remove the view for everybody, and everything that only it used. With columns: the view without these, as of any
         collection.
+
+        >>> import tektite as tk
+        >>> engine = tk.Engine()
+        >>> sales = engine.create_table("sales", {"shop": str, "amount": int})
+        >>> totals = engine.create_view("totals", sales.group_by("shop").agg(tk.sum("amount")))
+        >>> totals.drop()
+        >>> engine.views
+        ()
         """
         if columns:
             return super().drop(*columns)

@@ -45,53 +45,125 @@ class AggregateMethods:
         return self._made("aggregate", (self,), ("sum",))
 
     def mean(self) -> Expr:
-        """The mean, as a Float."""
+        """The mean, as a Float.
+
+        >>> import tektite as tk
+        >>> rows = tk.Engine().values({"shop": ["a", "a", "b"], "x": [3, 5, 4]})
+        >>> rows.group_by("shop").agg(tk.col("x").mean()).sort("shop").collect().to_pylist()
+        [{'shop': 'a', 'x': 4.0}, {'shop': 'b', 'x': 4.0}]
+        """
         return self._made("aggregate", (self,), ("mean",))
 
     def min(self) -> Expr:
-        """The least value."""
+        """The least value.
+
+        >>> import tektite as tk
+        >>> rows = tk.Engine().values({"shop": ["a", "a", "b"], "x": [3, 5, 4]})
+        >>> rows.group_by("shop").agg(tk.col("x").min()).sort("shop").collect().to_pylist()
+        [{'shop': 'a', 'x': 3}, {'shop': 'b', 'x': 4}]
+        """
         return self._made("aggregate", (self,), ("min",))
 
     def max(self) -> Expr:
-        """The greatest value."""
+        """The greatest value.
+
+        >>> import tektite as tk
+        >>> rows = tk.Engine().values({"shop": ["a", "a", "b"], "x": [3, 5, 4]})
+        >>> rows.group_by("shop").agg(tk.col("x").max()).sort("shop").collect().to_pylist()
+        [{'shop': 'a', 'x': 5}, {'shop': 'b', 'x': 4}]
+        """
         return self._made("aggregate", (self,), ("max",))
 
     def count(self) -> Expr:
-        """The number of values that are not NULL."""
+        """The number of values that are not NULL.
+
+        >>> import tektite as tk
+        >>> rows = tk.Engine().values({"shop": ["a", "a", "b"], "x": [3, 5, 4]})
+        >>> rows.group_by("shop").agg(tk.col("x").count()).sort("shop").collect().to_pylist()
+        [{'shop': 'a', 'x': 2}, {'shop': 'b', 'x': 1}]
+        """
         return self._made("aggregate", (self,), ("count",))
 
     def n_unique(self) -> Expr:
-        """The number of different values. NULL does not count."""
+        """The number of different values. NULL does not count.
+
+        >>> import tektite as tk
+        >>> rows = tk.Engine().values({"shop": ["a", "a", "b"], "x": [3, 5, 4]})
+        >>> rows.group_by("shop").agg(tk.col("x").n_unique()).sort("shop").collect().to_pylist()
+        [{'shop': 'a', 'x': 2}, {'shop': 'b', 'x': 1}]
+        """
         return self._made("aggregate", (self,), ("n_unique",))
 
     def any(self) -> Expr:
-        """Whether a Bool is true in some row."""
+        """Whether a Bool is true in some row.
+
+        >>> import tektite as tk
+        >>> rows = tk.Engine().values({"shop": ["a", "a", "b"], "x": [True, False, True]})
+        >>> rows.group_by("shop").agg(tk.col("x").any()).sort("shop").collect().to_pylist()
+        [{'shop': 'a', 'x': True}, {'shop': 'b', 'x': True}]
+        """
         return self._made("aggregate", (self,), ("any",))
 
     def all(self) -> Expr:
-        """Whether a Bool is true in every row."""
+        """Whether a Bool is true in every row.
+
+        >>> import tektite as tk
+        >>> rows = tk.Engine().values({"shop": ["a", "a", "b"], "x": [True, False, True]})
+        >>> rows.group_by("shop").agg(tk.col("x").all()).sort("shop").collect().to_pylist()
+        [{'shop': 'a', 'x': False}, {'shop': 'b', 'x': True}]
+        """
         return self._made("aggregate", (self,), ("all",))
 
     def median(self) -> Expr:
-        """The median, as a Float: of an even number of values the mean of the two in the middle."""
+        """The median, as a Float: of an even number of values the mean of the two in the middle.
+
+        >>> import tektite as tk
+        >>> rows = tk.Engine().values({"shop": ["a", "a", "b"], "x": [3, 5, 4]})
+        >>> rows.group_by("shop").agg(tk.col("x").median()).sort("shop").collect().to_pylist()
+        [{'shop': 'a', 'x': 4.0}, {'shop': 'b', 'x': 4.0}]
+        """
         return self._made("aggregate", (self,), ("median",))
 
     def quantile(self, share: float) -> Expr:
-        """The value below which a share of the values lies, as a Float; between two values in proportion."""
+        """The value below which a share of the values lies, as a Float; between two values in proportion.
+
+        >>> import tektite as tk
+        >>> rows = tk.Engine().values({"shop": ["a", "a", "b"], "x": [3, 5, 4]})
+        >>> rows.group_by("shop").agg(tk.col("x").quantile(0.75)).sort("shop").collect().to_pylist()
+        [{'shop': 'a', 'x': 4.5}, {'shop': 'b', 'x': 4.0}]
+        """
         if isinstance(share, bool) or not isinstance(share, int | float) or not 0 <= share <= 1:
             raise IncorrectError(f"{self}.quantile(...) takes a number between 0 and 1, not {share!r}")
         return self._made("aggregate", (self,), ("quantile", float(share)))
 
     def mode(self) -> Expr:
-        """The most frequent value, the least of them if there are several."""
+        """The most frequent value, the least of them if there are several.
+
+        >>> import tektite as tk
+        >>> rows = tk.Engine().values({"shop": ["a", "a", "a"], "x": [3, 5, 5]})
+        >>> rows.group_by("shop").agg(tk.col("x").mode()).sort("shop").collect().to_pylist()
+        [{'shop': 'a', 'x': 5}]
+        """
         return self._made("aggregate", (self,), ("mode",))
 
     def std(self, ddof: int = 1) -> Expr:
-        """The standard deviation, as a Float: of a sample, or with `ddof=0` of the whole."""
+        """The standard deviation, as a Float: of a sample, or with `ddof=0` of the whole.
+
+        >>> import tektite as tk
+        >>> rows = tk.Engine().values({"shop": ["a", "a", "b"], "x": [3, 5, 4]})
+        >>> rows.group_by("shop").agg(tk.col("x").std()).sort("shop").collect().to_pylist()
+        [{'shop': 'a', 'x': 1.4142135623730951}, {'shop': 'b', 'x': None}]
+        """
         return self._made("aggregate", (self,), ("std", _freedom(ddof, "std")))
 
     def var(self, ddof: int = 1) -> Expr:
-        """The variance, as a Float: of a sample, or with `ddof=0` of the whole."""
+        """The variance, as a Float: of a sample, or with `ddof=0` of the whole.
+
+        >>> import tektite as tk
+        >>> rows = tk.Engine().values({"shop": ["a", "a", "b"], "x": [3, 5, 4]})
+        >>> rows.group_by("shop").agg(tk.col("x").var()).sort("shop").collect().to_pylist()
+        [{'shop': 'a', 'x': 2.0}, {'shop': 'b', 'x': None}]
+        """
         return self._made("aggregate", (self,), ("var", _freedom(ddof, "var")))
 
     def first(self, order_by: Any = None, descending: bool | Sequence[bool] = False) -> Expr:
@@ -110,46 +182,106 @@ class AggregateMethods:
         return self._made("aggregate", (self, *by), ("first", directions(descending, len(by), "first")))
 
     def last(self, order_by: Any = None, descending: bool | Sequence[bool] = False) -> Expr:
-        """The value of the last row in an order."""
+        """The value of the last row in an order.
+
+        >>> import tektite as tk
+        >>> rows = tk.Engine().values({"shop": ["a", "a"], "day": [2, 1], "x": [7, 8]})
+        >>> rows.group_by("shop").agg(tk.col("x").last(order_by="day")).sort("shop").collect().to_pylist()
+        [{'shop': 'a', 'x': 7}]
+        """
         by = ordering(order_by, "last")
         return self._made("aggregate", (self, *by), ("last", directions(descending, len(by), "last")))
 
     def filter(self, condition: Expr) -> Expr:
-        """The same values, of the rows alone for which a condition is true; for aggregates: `col("x").filter(c).sum()`."""
+        """The same values, of the rows alone for which a condition is true; for aggregates: `col("x").filter(c).sum()`.
+
+        >>> import tektite as tk
+        >>> rows = tk.Engine().values({"shop": ["a", "a", "b"], "x": [3, 5, 4]})
+        >>> rows.group_by("shop").agg(tk.col("x").filter(tk.col("x") > 3).sum()).sort("shop").collect().to_pylist()
+        [{'shop': 'a', 'x': 5}, {'shop': 'b', 'x': 4}]
+        """
         return self._made("filter", (self, condition))
 
     # -- window functions ------------------------------------------------------------------------------------------
 
     def lag(self, n: int = 1, default: Scalar = None) -> Expr:
-        """The value `n` rows before; `default` where there is none. Needs `.over(..., order_by=...)`."""
+        """The value `n` rows before; `default` where there is none. Needs `.over(..., order_by=...)`.
+
+        >>> import tektite as tk
+        >>> rows = tk.Engine().values({"day": [1, 2, 3], "x": [10, 30, 20]})
+        >>> rows.select("day", y=tk.col("x").lag().over(order_by="day")).sort("day").collect().to_pydict()
+        {'day': [1, 2, 3], 'y': [None, 10, 30]}
+        """
         return self._made("window", (self,), ("lag", _distance(n, "lag"), default))
 
     def lead(self, n: int = 1, default: Scalar = None) -> Expr:
-        """The value `n` rows behind; `default` where there is none. Needs `.over(..., order_by=...)`."""
+        """The value `n` rows behind; `default` where there is none. Needs `.over(..., order_by=...)`.
+
+        >>> import tektite as tk
+        >>> rows = tk.Engine().values({"day": [1, 2, 3], "x": [10, 30, 20]})
+        >>> rows.select("day", y=tk.col("x").lead(default=0).over(order_by="day")).sort("day").collect().to_pydict()
+        {'day': [1, 2, 3], 'y': [30, 20, 0]}
+        """
         return self._made("window", (self,), ("lead", _distance(n, "lead"), default))
 
     def shift(self, n: int = 1) -> Expr:
-        """The value `n` rows before, or behind if `n` is negative. Needs `.over(..., order_by=...)`."""
+        """The value `n` rows before, or behind if `n` is negative. Needs `.over(..., order_by=...)`.
+
+        >>> import tektite as tk
+        >>> rows = tk.Engine().values({"day": [1, 2, 3], "x": [10, 30, 20]})
+        >>> rows.select("day", y=tk.col("x").shift(-1).over(order_by="day")).sort("day").collect().to_pydict()
+        {'day': [1, 2, 3], 'y': [30, 20, None]}
+        """
         return self.lag(n) if _distance(n, "shift") >= 0 else self.lead(-n)
 
     def diff(self, n: int = 1) -> Expr:
-        """The difference to the value `n` rows before. Needs `.over(..., order_by=...)`."""
+        """The difference to the value `n` rows before. Needs `.over(..., order_by=...)`.
+
+        >>> import tektite as tk
+        >>> rows = tk.Engine().values({"day": [1, 2, 3], "x": [10, 30, 20]})
+        >>> rows.select("day", y=tk.col("x").diff().over(order_by="day")).sort("day").collect().to_pydict()
+        {'day': [1, 2, 3], 'y': [None, 20, -10]}
+        """
         return self._made("sub", (self, self.lag(n)))
 
     def cum_sum(self) -> Expr:
-        """The sum of all rows up to this one. Needs `.over(..., order_by=...)`."""
+        """The sum of all rows up to this one. Needs `.over(..., order_by=...)`.
+
+        >>> import tektite as tk
+        >>> rows = tk.Engine().values({"day": [1, 2, 3], "x": [10, 30, 20]})
+        >>> rows.select("day", y=tk.col("x").cum_sum().over(order_by="day")).sort("day").collect().to_pydict()
+        {'day': [1, 2, 3], 'y': [10, 40, 60]}
+        """
         return self._made("window", (self,), ("cum_sum",))
 
     def cum_count(self) -> Expr:
-        """The number of values that are not NULL up to this row. Needs `.over(..., order_by=...)`."""
+        """The number of values that are not NULL up to this row. Needs `.over(..., order_by=...)`.
+
+        >>> import tektite as tk
+        >>> rows = tk.Engine().values({"day": [1, 2, 3], "x": [10, 30, 20]})
+        >>> rows.select("day", y=tk.col("x").cum_count().over(order_by="day")).sort("day").collect().to_pydict()
+        {'day': [1, 2, 3], 'y': [1, 2, 3]}
+        """
         return self._made("window", (self,), ("cum_count",))
 
     def cum_min(self) -> Expr:
-        """The least value of all rows up to this one. Needs `.over(..., order_by=...)`."""
+        """The least value of all rows up to this one. Needs `.over(..., order_by=...)`.
+
+        >>> import tektite as tk
+        >>> rows = tk.Engine().values({"day": [1, 2, 3], "x": [10, 30, 20]})
+        >>> rows.select("day", y=tk.col("x").cum_min().over(order_by="day")).sort("day").collect().to_pydict()
+        {'day': [1, 2, 3], 'y': [10, 10, 10]}
+        """
         return self._made("window", (self,), ("cum_min",))
 
     def cum_max(self) -> Expr:
-        """The greatest value of all rows up to this one. Needs `.over(..., order_by=...)`."""
+        """The greatest value of all rows up to this one. Needs `.over(..., order_by=...)`.
+
+        >>> import tektite as tk
+        >>> rows = tk.Engine().values({"day": [1, 2, 3], "x": [10, 30, 20]})
+        >>> rows.select("day", y=tk.col("x").cum_max().over(order_by="day")).sort("day").collect().to_pydict()
+        {'day': [1, 2, 3], 'y': [10, 30, 30]}
+        """
         return self._made("window", (self,), ("cum_max",))
 
     def over(

@@ -30,7 +30,13 @@ Scalar = int | float | bool | str | decimal.Decimal | datetime.date | datetime.d
 
 
 class Expr(AggregateMethods, ValueMethods, Namespaces):
-    """A node: an operation, its operands, and parameters that are not expressions."""
+    """A node: an operation, its operands, and parameters that are not expressions.
+
+    >>> import tektite as tk
+    >>> amount = tk.col("price") * tk.col("quantity")
+    >>> amount + 1
+    <Expr price * quantity + 1>
+    """
 
     __slots__ = ("_columns", "args", "fingerprint", "op", "params")
 
@@ -176,16 +182,31 @@ class Expr(AggregateMethods, ValueMethods, Namespaces):
         return Expr("abs", (self,))
 
     def abs(self) -> Expr:
-        """The absolute value."""
+        """The absolute value.
+
+        >>> import tektite as tk
+        >>> tk.Engine().values({"x": [-3, 4, None]}).select(tk.col("x").abs()).collect().to_pydict()
+        {'x': [3, 4, None]}
+        """
         return Expr("abs", (self,))
 
     def sign(self) -> Expr:
-        """-1, 0 or 1, as an Int. A NaN counts as greater than zero."""
+        """-1, 0 or 1, as an Int. A NaN counts as greater than zero.
+
+        >>> import tektite as tk
+        >>> tk.Engine().values({"x": [-3, 0, 4]}).select(tk.col("x").sign()).collect().to_pydict()
+        {'x': [-1, 0, 1]}
+        """
         return Expr("sign", (self,))
 
     def round(self, digits: int = 0) -> Expr:
         """The nearest number with so many digits behind the point, of the same type. Halves are rounded away from zero, as in SQL
         (Python rounds them to the even neighbour).
+
+        >>> import tektite as tk
+        >>> rows = tk.Engine().values({"x": [2.5, -2.5, 1.25]})
+        >>> rows.select(tk.col("x").round(), tenths=tk.col("x").round(1)).collect().to_pydict()
+        {'x': [3.0, -3.0, 1.0], 'tenths': [2.5, -2.5, 1.3]}
         """
         return Expr("round", (self,), (_whole(digits, "round(digits)"),))
 
@@ -193,31 +214,66 @@ class Expr(AggregateMethods, ValueMethods, Namespaces):
         return self.round(digits)
 
     def floor(self) -> Expr:
-        """The greatest whole number that is not greater, of the same type."""
+        """The greatest whole number that is not greater, of the same type.
+
+        >>> import tektite as tk
+        >>> tk.Engine().values({"x": [1.7, -1.7]}).select(tk.col("x").floor()).collect().to_pydict()
+        {'x': [1.0, -2.0]}
+        """
         return Expr("floor", (self,))
 
     def ceil(self) -> Expr:
-        """The least whole number that is not less, of the same type."""
+        """The least whole number that is not less, of the same type.
+
+        >>> import tektite as tk
+        >>> tk.Engine().values({"x": [1.2, -1.2]}).select(tk.col("x").ceil()).collect().to_pydict()
+        {'x': [2.0, -1.0]}
+        """
         return Expr("ceil", (self,))
 
     def trunc(self) -> Expr:
-        """The whole number next to it on the way to zero, of the same type."""
+        """The whole number next to it on the way to zero, of the same type.
+
+        >>> import tektite as tk
+        >>> tk.Engine().values({"x": [1.7, -1.7]}).select(tk.col("x").trunc()).collect().to_pydict()
+        {'x': [1.0, -1.0]}
+        """
         return Expr("trunc", (self,))
 
     def sqrt(self) -> Expr:
-        """The square root; NULL if there is none."""
+        """The square root; NULL if there is none.
+
+        >>> import tektite as tk
+        >>> tk.Engine().values({"x": [9.0, -1.0]}).select(tk.col("x").sqrt()).collect().to_pydict()
+        {'x': [3.0, None]}
+        """
         return Expr("sqrt", (self,))
 
     def ln(self) -> Expr:
-        """The natural logarithm; NULL if there is none."""
+        """The natural logarithm; NULL if there is none.
+
+        >>> import tektite as tk
+        >>> tk.Engine().values({"x": [1.0, 0.0]}).select(tk.col("x").ln()).collect().to_pydict()
+        {'x': [0.0, None]}
+        """
         return Expr("ln", (self,))
 
     def exp(self) -> Expr:
-        """The exponential."""
+        """The exponential.
+
+        >>> import tektite as tk
+        >>> tk.Engine().values({"x": [0.0, 1.0]}).select(tk.col("x").exp()).collect().to_pydict()
+        {'x': [1.0, 2.718281828459045]}
+        """
         return Expr("exp", (self,))
 
     def power(self, exponent: Expr | Scalar) -> Expr:
-        """Raised to a power, as a Float; NULL if that is not a number."""
+        """Raised to a power, as a Float; NULL if that is not a number.
+
+        >>> import tektite as tk
+        >>> tk.Engine().values({"x": [3, -2]}).select(tk.col("x").power(2)).collect().to_pydict()
+        {'x': [9.0, 4.0]}
+        """
         return Expr("power", (self, lift(exponent)))
 
     # -- comparison and logic --------------------------------------------------------------------------------------
@@ -256,24 +312,49 @@ class Expr(AggregateMethods, ValueMethods, Namespaces):
         return Expr("not", (self,))
 
     def is_null(self) -> Expr:
-        """Whether it is NULL; never NULL itself."""
+        """Whether it is NULL; never NULL itself.
+
+        >>> import tektite as tk
+        >>> tk.Engine().values({"x": [1, None]}).select(tk.col("x").is_null()).collect().to_pydict()
+        {'x': [False, True]}
+        """
         return Expr("is_null", (self,))
 
     def is_not_null(self) -> Expr:
-        """Whether it is not NULL; never NULL itself."""
+        """Whether it is not NULL; never NULL itself.
+
+        >>> import tektite as tk
+        >>> tk.Engine().values({"x": [1, None]}).select(tk.col("x").is_not_null()).collect().to_pydict()
+        {'x': [True, False]}
+        """
         return Expr("is_not_null", (self,))
 
     def is_same(self, other: Expr | Scalar) -> Expr:
-        """Equality that treats NULL as a value: SQL's IS NOT DISTINCT FROM."""
+        """Equality that treats NULL as a value: SQL's IS NOT DISTINCT FROM.
+
+        >>> import tektite as tk
+        >>> rows = tk.Engine().values({"x": [1, None], "y": [1, None]})
+        >>> rows.select(same=tk.col("x").is_same(tk.col("y")), equal=tk.col("x") == tk.col("y")).collect().to_pydict()
+        {'same': [True, True], 'equal': [True, None]}
+        """
         return Expr("is_same", (self, lift(other)))
 
     def between(self, low: Expr | Scalar, high: Expr | Scalar) -> Expr:
-        """low <= self and self <= high."""
+        """low <= self and self <= high.
+
+        >>> import tektite as tk
+        >>> tk.Engine().values({"x": [1, 2, 5]}).select(tk.col("x").between(2, 4)).collect().to_pydict()
+        {'x': [False, True, False]}
+        """
         return (self >= low) & (self <= high)
 
     def is_in(self, values: Any) -> Expr:
         """Whether it equals one of the values. As in SQL, NULL if it equals none and one of them is NULL. For the values
         of another collection, use `join(..., how="semi")`.
+
+        >>> import tektite as tk
+        >>> tk.Engine().values({"x": [1, 2, 3]}).select(tk.col("x").is_in([1, 3])).collect().to_pydict()
+        {'x': [True, False, True]}
         """
         if hasattr(values, "to_pylist") or hasattr(values, "tolist"):  # arrays of Arrow, NumPy and data frames
             values = values.to_pylist() if hasattr(values, "to_pylist") else values.tolist()
@@ -284,11 +365,21 @@ class Expr(AggregateMethods, ValueMethods, Namespaces):
         return Expr("isin", (self, *map(lift, values)))
 
     def isin(self, values: Any) -> Expr:
-        """The same as `is_in`."""
+        """The same as `is_in`.
+
+        >>> import tektite as tk
+        >>> tk.Engine().values({"x": [1, 2, 3]}).select(tk.col("x").isin([1, 3])).collect().to_pydict()
+        {'x': [True, False, True]}
+        """
         return self.is_in(values)
 
     def fill_null(self, value: Expr | Scalar) -> Expr:
-        """The value given where it is NULL."""
+        """The value given where it is NULL.
+
+        >>> import tektite as tk
+        >>> tk.Engine().values({"x": [1, None]}).select(tk.col("x").fill_null(0)).collect().to_pydict()
+        {'x': [1, 0]}
+        """
         return Expr("coalesce", (self, lift(value)))
 
     def alias(self, name: str) -> Expr:
@@ -314,11 +405,21 @@ class Expr(AggregateMethods, ValueMethods, Namespaces):
         return Expr("cast", (self,), (as_type(type, "cast: "),))
 
     def try_cast(self, type: Any) -> Expr:
-        """Convert text to another type; NULL if it cannot be converted."""
+        """Convert text to another type; NULL if it cannot be converted.
+
+        >>> import tektite as tk
+        >>> tk.Engine().values({"x": ["7", "seven"]}).select(tk.col("x").try_cast(int)).collect().to_pydict()
+        {'x': [7, None]}
+        """
         return Expr("try_cast", (self,), (as_type(type, "try_cast: "),))
 
     def concat(self, *others: Expr | Scalar) -> Expr:
-        """This text followed by others."""
+        """This text followed by others.
+
+        >>> import tektite as tk
+        >>> tk.Engine().values({"x": ["a", "b"]}).select(tk.col("x").concat("-", 1)).collect().to_pydict()
+        {'x': ['a-1', 'b-1']}
+        """
         return concat(self, *others)
 
 
@@ -333,14 +434,24 @@ def _whole(number: Any, what: str) -> int:
 
 
 def col(name: str) -> Expr:
-    """The column with this name."""
+    """The column with this name.
+
+    >>> import tektite as tk
+    >>> tk.Engine().values({"x": [1, 2]}).select(tk.col("x") + 1).collect().to_pydict()
+    {'x': [2, 3]}
+    """
     if not isinstance(name, str):
         raise IncorrectError(f"a column is named by a string, not {name!r}")
     return Expr("col", (), (name,))
 
 
 def lit(value: Any, type: Any = None) -> Expr:
-    """A constant, of the given type or of the type that its Python type implies."""
+    """A constant, of the given type or of the type that its Python type implies.
+
+    >>> import tektite as tk
+    >>> tk.Engine().values({"x": [1, 2]}).select(tk.col("x"), kind=tk.lit("small")).collect().to_pydict()
+    {'x': [1, 2], 'kind': ['small', 'small']}
+    """
     if isinstance(value, np.generic):
         value = value.item()
     chosen = literal_type(value) if type is None else as_type(type, "lit(...): ")
@@ -353,7 +464,12 @@ def lift(value: Any) -> Expr:
 
 
 def concat(*values: Expr | Scalar) -> Expr:
-    """Concatenated texts; values of other types are cast to String. NULL if one of them is."""
+    """Concatenated texts; values of other types are cast to String. NULL if one of them is.
+
+    >>> import tektite as tk
+    >>> tk.Engine().values({"x": ["a", None]}).select(both=tk.concat(tk.col("x"), "-", 1)).collect().to_pydict()
+    {'both': ['a-1', None]}
+    """
     if not values:
         raise IncorrectError("concat() needs at least 1 value(s), got 0")
     parts: list[Expr] = []

@@ -19,21 +19,69 @@ def _variadic(op: str, least_count: int, doc: str) -> Callable[..., Expr]:
     return build
 
 
-coalesce = _variadic("coalesce", 1, "The first of the values that is not NULL.")
-least = _variadic("least", 1, "The least of the values; NULLs are ignored.")
-greatest = _variadic("greatest", 1, "The greatest of the values; NULLs are ignored.")
+coalesce = _variadic(
+    "coalesce",
+    1,
+    """The first of the values that is not NULL.
+
+    >>> import tektite as tk
+    >>> rows = tk.Engine().values({"nick": [None, "Al"], "name": ["Ada", "Alan"]})
+    >>> rows.select(shown=tk.coalesce(tk.col("nick"), tk.col("name"))).collect().to_pydict()
+    {'shown': ['Ada', 'Al']}
+    """,
+)
+least = _variadic(
+    "least",
+    1,
+    """The least of the values; NULLs are ignored.
+
+    >>> import tektite as tk
+    >>> tk.Engine().values({"x": [3, None], "y": [5, 4]}).select(z=tk.least(tk.col("x"), tk.col("y"))).collect().to_pydict()
+    {'z': [3, 4]}
+    """,
+)
+greatest = _variadic(
+    "greatest",
+    1,
+    """The greatest of the values; NULLs are ignored.
+
+    >>> import tektite as tk
+    >>> tk.Engine().values({"x": [3, None]}).select(z=tk.greatest(tk.col("x"), 2)).collect().to_pydict()
+    {'z': [3, 2]}
+    """,
+)
 hash64 = _variadic(
-    "hash64", 1, "A hash of the values as an Int, the same on every machine. NULL counts as a value of its own."
+    "hash64",
+    1,
+    """A hash of the values as an Int, the same on every machine. NULL counts as a value of its own.
+
+    >>> import tektite as tk
+    >>> users = tk.Engine().values({"name": ["Ada", "Alan", "Grace", "Barbara"]})
+    >>> users.filter(tk.hash64(tk.col("name")) % 4 == 0).collect().to_pydict()  # of many users, a quarter
+    {'name': ['Barbara']}
+    """,
 )
 
 
 def truncdiv(left: Expr | Scalar, right: Expr | Scalar) -> Expr:
-    """The quotient rounded towards zero, as in SQL and Datalog: truncdiv(-3, 2) is -1, while -3 // 2 is -2."""
+    """The quotient rounded towards zero, as in SQL and Datalog: truncdiv(-3, 2) is -1, while -3 // 2 is -2.
+
+    >>> import tektite as tk
+    >>> rows = tk.Engine().values({"x": [-3, 3]})
+    >>> rows.select(towards_zero=tk.truncdiv(tk.col("x"), 2), down=tk.col("x") // 2).collect().to_pydict()
+    {'towards_zero': [-1, 1], 'down': [-2, 1]}
+    """
     return Expr("truncdiv", (lift(left), lift(right)))
 
 
 def truncmod(left: Expr | Scalar, right: Expr | Scalar) -> Expr:
-    """What `truncdiv` leaves, with the sign of the dividend, as in SQL and Datalog: truncmod(-3, 2) is -1, while -3 % 2 is 1."""
+    """What `truncdiv` leaves, with the sign of the dividend, as in SQL and Datalog: truncmod(-3, 2) is -1, while -3 % 2 is 1.
+
+    >>> import tektite as tk
+    >>> rows = tk.Engine().values({"x": [-3, 3]})
+    >>> rows.select(towards_zero=tk.truncmod(tk.col("x"), 2), down=tk.col("x") % 2).collect().to_pydict()
+    {'towards_zero': [-1, 1], 'down': [1, 1]}
+    """
     return Expr("truncmod", (lift(left), lift(right)))
 
 

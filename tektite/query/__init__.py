@@ -21,6 +21,7 @@ ordered_groups         ordered aggregates of a group: texts joined, quantiles, m
 other_names            what other libraries call the methods of collections
 outputs                what users give to `select` and `agg`, as named expressions
 reductions             reductions of groups: distinct rows, extremes, top rows, functions
+row_order              the order of a table's rows, for ORDER BY and `sort`
 set_operations         INTERSECT and EXCEPT
 window_calls           a window function and its frame
 window_functions       window functions, for all changed partitions at once

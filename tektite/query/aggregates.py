@@ -65,67 +65,144 @@ def mean(value: Expr | str) -> Expr:
     """The mean, as a float; NULL where all values are NULL.
 
     The mean of floats is the double nearest to the exact mean, even if the sum exceeds the largest double.
+
+    >>> import tektite as tk
+    >>> rows = tk.Engine().values({"shop": ["a", "a", "b"], "x": [3, 5, 4]})
+    >>> rows.group_by("shop").agg(tk.mean("x")).sort("shop").collect().to_pylist()
+    [{'shop': 'a', 'x': 4.0}, {'shop': 'b', 'x': 4.0}]
     """
     return taken("mean", value)
 
 
 def avg(value: Expr | str) -> Expr:
-    """The same as `mean`."""
+    """The same as `mean`.
+
+    >>> import tektite as tk
+    >>> rows = tk.Engine().values({"shop": ["a", "a", "b"], "x": [3, 5, 4]})
+    >>> rows.group_by("shop").agg(tk.avg("x")).sort("shop").collect().to_pylist()
+    [{'shop': 'a', 'x': 4.0}, {'shop': 'b', 'x': 4.0}]
+    """
     return taken("mean", value)
 
 
 def min(value: Expr | str) -> Expr:
-    """The least value; NULL where all values are NULL."""
+    """The least value; NULL where all values are NULL.
+
+    >>> import tektite as tk
+    >>> rows = tk.Engine().values({"shop": ["a", "a", "b"], "x": [3, 5, 4]})
+    >>> rows.group_by("shop").agg(tk.min("x")).sort("shop").collect().to_pylist()
+    [{'shop': 'a', 'x': 3}, {'shop': 'b', 'x': 4}]
+    """
     return taken("min", value)
 
 
 def max(value: Expr | str) -> Expr:
-    """The greatest value; NULL where all values are NULL."""
+    """The greatest value; NULL where all values are NULL.
+
+    >>> import tektite as tk
+    >>> rows = tk.Engine().values({"shop": ["a", "a", "b"], "x": [3, 5, 4]})
+    >>> rows.group_by("shop").agg(tk.max("x")).sort("shop").collect().to_pylist()
+    [{'shop': 'a', 'x': 5}, {'shop': 'b', 'x': 4}]
+    """
     return taken("max", value)
 
 
 def median(value: Expr | str) -> Expr:
-    """The median, as a float: of an even number of values the mean of the two in the middle."""
+    """The median, as a float: of an even number of values the mean of the two in the middle.
+
+    >>> import tektite as tk
+    >>> rows = tk.Engine().values({"shop": ["a", "a", "b"], "x": [3, 5, 4]})
+    >>> rows.group_by("shop").agg(tk.median("x")).sort("shop").collect().to_pylist()
+    [{'shop': 'a', 'x': 4.0}, {'shop': 'b', 'x': 4.0}]
+    """
     return taken("median", value)
 
 
 def std(value: Expr | str, ddof: int = 1) -> Expr:
-    """The standard deviation, as a float: of a sample, or with `ddof=0` of the whole."""
+    """The standard deviation, as a float: of a sample, or with `ddof=0` of the whole.
+
+    >>> import tektite as tk
+    >>> rows = tk.Engine().values({"shop": ["a", "a", "b"], "x": [3, 5, 4]})
+    >>> rows.group_by("shop").agg(tk.std("x")).sort("shop").collect().to_pylist()
+    [{'shop': 'a', 'x': 1.4142135623730951}, {'shop': 'b', 'x': None}]
+    """
     return operand("std", value).std(ddof)
 
 
 def var(value: Expr | str, ddof: int = 1) -> Expr:
-    """The variance, as a float: of a sample, or with `ddof=0` of the whole."""
+    """The variance, as a float: of a sample, or with `ddof=0` of the whole.
+
+    >>> import tektite as tk
+    >>> rows = tk.Engine().values({"shop": ["a", "a", "b"], "x": [3, 5, 4]})
+    >>> rows.group_by("shop").agg(tk.var("x", ddof=0)).sort("shop").collect().to_pylist()
+    [{'shop': 'a', 'x': 1.0}, {'shop': 'b', 'x': 0.0}]
+    """
     return operand("var", value).var(ddof)
 
 
 def first(value: Expr | str, order_by: Any = None, descending: bool | Sequence[bool] = False) -> Expr:
-    """The value of the first row in an order."""
+    """The value of the first row in an order.
+
+    >>> import tektite as tk
+    >>> rows = tk.Engine().values({"shop": ["a", "a"], "day": [2, 1], "x": [7, 8]})
+    >>> rows.group_by("shop").agg(tk.first("x", order_by="day")).sort("shop").collect().to_pylist()
+    [{'shop': 'a', 'x': 8}]
+    """
     return operand("first", value).first(order_by, descending)
 
 
 def last(value: Expr | str, order_by: Any = None, descending: bool | Sequence[bool] = False) -> Expr:
-    """The value of the last row in an order."""
+    """The value of the last row in an order.
+
+    >>> import tektite as tk
+    >>> rows = tk.Engine().values({"shop": ["a", "a"], "day": [2, 1], "x": [7, 8]})
+    >>> rows.group_by("shop").agg(tk.last("x", order_by="day")).sort("shop").collect().to_pylist()
+    [{'shop': 'a', 'x': 7}]
+    """
     return operand("last", value).last(order_by, descending)
 
 
 def any(value: Expr | str) -> Expr:
-    """Whether a Bool is true in some row."""
+    """Whether a Bool is true in some row.
+
+    >>> import tektite as tk
+    >>> rows = tk.Engine().values({"shop": ["a", "a", "b"], "x": [3, 5, 4]})
+    >>> rows.group_by("shop").agg(tk.any(tk.col("x") > 4)).sort("shop").collect().to_pylist()
+    [{'shop': 'a', 'x': True}, {'shop': 'b', 'x': False}]
+    """
     return taken("any", value)
 
 
 def all(value: Expr | str) -> Expr:
-    """Whether a Bool is true in every row."""
+    """Whether a Bool is true in every row.
+
+    >>> import tektite as tk
+    >>> rows = tk.Engine().values({"shop": ["a", "a", "b"], "x": [3, 5, 4]})
+    >>> rows.group_by("shop").agg(tk.all(tk.col("x") > 3)).sort("shop").collect().to_pylist()
+    [{'shop': 'a', 'x': False}, {'shop': 'b', 'x': True}]
+    """
     return taken("all", value)
 
 
 def n_unique(value: Expr | str) -> Expr:
-    """The number of different values. NULL does not count."""
+    """The number of different values. NULL does not count.
+
+    >>> import tektite as tk
+    >>> rows = tk.Engine().values({"shop": ["a", "a", "b"], "x": [3, 5, 4]})
+    >>> rows.group_by("shop").agg(tk.n_unique("x")).sort("shop").collect().to_pylist()
+    [{'shop': 'a', 'x': 2}, {'shop': 'b', 'x': 1}]
+    """
     return taken("n_unique", value)
 
 
 def count_distinct(value: Expr | str) -> Expr:
-    """The same as `n_unique`."""
+    """The same as `n_unique`.
+
+    >>> import tektite as tk
+    >>> rows = tk.Engine().values({"shop": ["a", "a", "b"], "x": [3, 5, 4]})
+    >>> rows.group_by("shop").agg(tk.count_distinct("x")).sort("shop").collect().to_pylist()
+    [{'shop': 'a', 'x': 2}, {'shop': 'b', 'x': 1}]
+    """
     return taken("n_unique", value)
 
 

@@ -34,7 +34,13 @@ ROUND_LIMIT = 100_000
 
 
 class Collection:
-    """A changing bag of rows with named, typed columns."""
+    """A changing bag of rows with named, typed columns.
+
+    >>> import tektite as tk
+    >>> people = tk.Engine().values({"name": ["Ada", "Alan"], "born": [1815, 1912]})
+    >>> people.filter(tk.col("born") > 1900).select("name").collect().to_pydict()
+    {'name': ['Alan']}
+    """
 
     engine: Any
 
@@ -45,7 +51,13 @@ class Collection:
 
     @property
     def schema(self) -> Schema:
-        """Names and types of the columns."""
+        """Names and types of the columns.
+
+        >>> import tektite as tk
+        >>> rows = tk.Engine().values({"x": [1, 2, 2, None]})
+        >>> rows.select("x", half=tk.col("x") / 2).schema
+        Schema(x=int, half=float)
+        """
         return self.operator.schema
 
     def __repr__(self) -> str:
@@ -176,7 +188,13 @@ class Collection:
         return derived(project(source.operator, columns, conjunction([e for _, e in outputs])), source)
 
     def drop_nulls(self, *columns: str | Sequence[str]) -> Collection:
-        """The rows without NULL, in some columns or in any."""
+        """The rows without NULL, in some columns or in any.
+
+        >>> import tektite as tk
+        >>> rows = tk.Engine().values({"x": [1, 2, 2, None]})
+        >>> rows.drop_nulls().collect().to_pydict()
+        {'x': [1, 2, 2]}
+        """
         names = list(flat(columns)) or list(self.schema.names)
         column_numbers(self.schema, names)
         return self.filter([col(name).is_not_null() for name in names])
@@ -190,7 +208,15 @@ class Collection:
         return evaluated(self, outputs)
 
     def map_batches(self, function: Callable[[Any], Any], /, **columns: types.Type) -> Collection:
-        """Applies a pure Python function that maps an Arrow table to one with as many rows and the columns given."""
+        """Applies a pure Python function that maps an Arrow table to one with as many rows and the columns given.
+
+        >>> import tektite as tk
+        >>> import pyarrow.compute as pc
+        >>> words = tk.Engine().values({"w": ["tea", "salt"]})
+        >>> titles = words.map_batches(lambda table: table.set_column(0, "w", pc.utf8_title(table["w"])), w=tk.String)
+        >>> titles.collect().to_pydict()
+        {'w': ['Salt', 'Tea']}
+        """
         _check_function(function, "map_batches")
         return derived(plan.MapBatches(Schema(columns), self.operator, function, many=False), self)
 
@@ -213,7 +239,13 @@ class Collection:
         return derived(plan.MapBatches(Schema(columns), self.operator, function, many=True), self)
 
     def concat(self, *others: Collection) -> Collection:
-        """All rows of all collections; multiplicities add up. Columns are matched by position and must have the same types."""
+        """All rows of all collections; multiplicities add up. Columns are matched by position and must have the same types.
+
+        >>> import tektite as tk
+        >>> rows = tk.Engine().values({"x": [1, 2, 2, None]})
+        >>> rows.concat(rows.filter(tk.col("x") == 1)).sort("x").collect().to_pydict()
+        {'x': [1, 1, 2, 2, None]}
+        """
         for other in others:
             check_collection(other, "concat")
             if other.schema.types != self.schema.types:
@@ -240,6 +272,12 @@ class Collection:
     def intersect(self, other: Collection, distinct: bool = True) -> Collection:
         """The different rows that both collections have; without `distinct`, as often as both have them (SQL's INTERSECT ALL).
         Columns are matched by name. NULL counts as equal to NULL.
+
+        >>> import tektite as tk
+        >>> engine = tk.Engine()
+        >>> a, b = engine.values({"x": [1, 2, 2]}), engine.values({"x": [2, 2, 3]})
+        >>> a.intersect(b).collect().to_pydict(), a.intersect(b, distinct=False).collect().to_pydict()
+        ({'x': [2]}, {'x': [2, 2]})
         """
         from tektite.query.set_operations import by_name, compare
 
@@ -263,11 +301,27 @@ class Collection:
         return compare(self, by_name(self, other, "except_"), "except", not distinct)
 
     def negate(self) -> Collection:
-        """The same rows with negated multiplicities. Use `concat` to subtract them from another collection."""
+        """The same rows with negated multiplicities. Use `concat` to subtract them from another collection.
+
+        >>> import tektite as tk
+        >>> rows = tk.Engine().values({"x": [1, 2, 2, None]})
+        >>> rows.concat(rows.filter(tk.col("x") == 2).negate()).sort("x").collect().to_pydict()
+        {'x': [1, None]}
+        """
         return derived(plan.Negate(self.schema, self.operator), self)
 
     def inspect(self, function: Callable[[Any], None]) -> Collection:
-        """The same collection. The function is called with each table of its changes, which has columns `time` and `diff`."""
+        """The same collection. The function is called with each table of its changes, which has columns `time` and `diff`.
+
+        >>> import tektite as tk
+        >>> engine = tk.Engine()
+        >>> words = engine.create_table("words", {"w": str})
+        >>> view = engine.install("seen", words.inspect(lambda changes: print(changes.to_pylist())))
+        >>> _ = words.insert([("tea",)])
+        [{'w': 'tea', 'time': 0, 'diff': 1}]
+        >>> view.rows()
+        [('tea',)]
+        """
         _check_function(function, "inspect")
         return derived(plan.Inspect(self.schema, self.operator, function), self)
 
@@ -276,6 +330,13 @@ class Collection:
     def index_by(self, by: Columns, title: str | None = None) -> Collection:
         """The same collection, read from an index by some columns, which all queries that need it share. `title` names the
         index where indexes are listed.
+
+        >>> import tektite as tk
+        >>> engine = tk.Engine()
+        >>> edges = engine.create_table("edges", {"src": int, "dst": int})
+        >>> view = engine.install("back", edges.index_by("dst"))
+        >>> [index.name for index in engine.indexes()]
+        ['edges', 'edges by (dst)', 'back']
         """
         return derived(plan.Arrange(self.schema, self.operator, column_numbers(self.schema, by), title), self)
 
@@ -296,7 +357,14 @@ class Collection:
         return self.engine.create_index(self, by)
 
     def consolidate(self) -> Collection:
-        """The same collection, without changes that cancel each other."""
+        """The same collection, without changes that cancel each other.
+
+        >>> import tektite as tk
+        >>> rows = tk.Engine().values({"x": [1, 2, 2, None]})
+        >>> same = rows.concat(rows.negate()).consolidate()
+        >>> same.collect().num_rows
+        0
+        """
         return self.index_by(self.schema.names)
 
     def join(
@@ -371,7 +439,13 @@ class Collection:
     # ------------------------------------------------------------------ reductions
 
     def distinct(self) -> Collection:
-        """Each row once, whatever its multiplicity."""
+        """Each row once, whatever its multiplicity.
+
+        >>> import tektite as tk
+        >>> rows = tk.Engine().values({"x": [1, 2, 2, None]})
+        >>> rows.distinct().sort("x").collect().to_pydict()
+        {'x': [1, 2, None]}
+        """
         return self.threshold(1)
 
     def unique(self, *columns: str | Sequence[str], subset: Columns = ()) -> Collection:
@@ -395,13 +469,27 @@ class Collection:
         return derived(reductions.top(self.operator, 1, [], names, False), self)
 
     def threshold(self, times: int) -> Collection:
-        """Each row with a multiplicity of at least `times`, once."""
+        """Each row with a multiplicity of at least `times`, once.
+
+        >>> import tektite as tk
+        >>> rows = tk.Engine().values({"x": [1, 2, 2, None]})
+        >>> rows.threshold(2).collect().to_pydict()
+        {'x': [2]}
+        """
         if not isinstance(times, int) or times < 1:
             raise IncorrectError(f"threshold takes a positive number of times, not {times!r}")
         return derived(reductions.at_least(self.operator, times), self)
 
     def count(self, by: Columns = (), name: str = "count") -> Collection:
-        """The number of rows of each group."""
+        """The number of rows of each group.
+
+        >>> import tektite as tk
+        >>> sales = tk.Engine().values({"shop": ["a", "a", "b"]})
+        >>> sales.count(by="shop").sort("shop").collect().to_pylist()
+        [{'shop': 'a', 'count': 2}, {'shop': 'b', 'count': 1}]
+        >>> sales.count().collect().to_pydict()
+        {'count': [3]}
+        """
         return self.group_by(by).count(name)
 
     def group_by(self, *by: str | Expr | Sequence[str | Expr], **named: Any) -> Grouped:
@@ -444,11 +532,23 @@ class Collection:
         return aggregated(self, (), aggregates, named, always=True)
 
     def min(self, column: str, by: Columns = ()) -> Collection:
-        """The least value of a column in each group. NULL does not count."""
+        """The least value of a column in each group. NULL does not count.
+
+        >>> import tektite as tk
+        >>> sales = tk.Engine().values({"shop": ["a", "a", "b"], "amount": [3, 5, 4]})
+        >>> sales.min("amount", by="shop").sort("shop").collect().to_pylist()
+        [{'shop': 'a', 'amount': 3}, {'shop': 'b', 'amount': 4}]
+        """
         return derived(reductions.extreme(self.operator, column, by, last=False), self)
 
     def max(self, column: str, by: Columns = ()) -> Collection:
-        """The greatest value of a column in each group. NULL does not count."""
+        """The greatest value of a column in each group. NULL does not count.
+
+        >>> import tektite as tk
+        >>> sales = tk.Engine().values({"shop": ["a", "a", "b"], "amount": [3, 5, 4]})
+        >>> sales.max("amount", by="shop").sort("shop").collect().to_pylist()
+        [{'shop': 'a', 'amount': 5}, {'shop': 'b', 'amount': 4}]
+        """
         return derived(reductions.extreme(self.operator, column, by, last=True), self)
 
     def top_k(self, k: int, by: OrderBy, per: Columns = ()) -> Collection:
@@ -470,7 +570,13 @@ class Collection:
         return first_of_groups(self, k, by, per, True, "top_k")
 
     def bottom_k(self, k: int, by: OrderBy, per: Columns = ()) -> Collection:
-        """The `k` rows with the least values of some columns or expressions, of each group or of all. NULLs count as greatest."""
+        """The `k` rows with the least values of some columns or expressions, of each group or of all. NULLs count as greatest.
+
+        >>> import tektite as tk
+        >>> sales = tk.Engine().values({"shop": ["a", "a", "b"], "amount": [3, 5, 4]})
+        >>> sales.bottom_k(1, by="amount", per="shop").sort("shop").collect().to_pylist()
+        [{'shop': 'a', 'amount': 3}, {'shop': 'b', 'amount': 4}]
+        """
         from tektite.query.limits import first_of_groups
 
         return first_of_groups(self, k, by, per, False, "bottom_k")
@@ -492,7 +598,13 @@ class Collection:
         return sorted_by(self, by, descending, nulls_last)
 
     def limit(self, n: int, offset: int = 0) -> Collection:
-        """At most `n` rows: which ones is unspecified, but always the same. `sort(...).limit(n)` gives the first of an order."""
+        """At most `n` rows: which ones is unspecified, but always the same. `sort(...).limit(n)` gives the first of an order.
+
+        >>> import tektite as tk
+        >>> rows = tk.Engine().values({"x": [1, 2, 2, None]})
+        >>> rows.limit(2).count().collect().to_pydict()
+        {'count': [2]}
+        """
         from tektite.query.limits import checked, limited
 
         return limited(self, (), (), *checked(n, offset))
@@ -507,6 +619,14 @@ class Collection:
 
         `rows` is a list of (row without the key columns, multiplicity). The function returns a list of tuples, one value
         for each column given.
+
+        >>> import tektite as tk
+        >>> sales = tk.Engine().values({"shop": ["a", "a", "b"], "amount": [3, 5, 4]})
+        >>> def spread(key, rows):
+        ...     amounts = [row[0] for row, times in rows]
+        ...     return [(max(amounts) - min(amounts),)]
+        >>> sales.reduce(spread, by="shop", spread=tk.Int).sort("shop").collect().to_pylist()
+        [{'shop': 'a', 'spread': 2}, {'shop': 'b', 'spread': 0}]
         """
         _check_function(function, "reduce")
         return derived(reductions.reduce(self.operator, by, columns, function, together=False), self)

@@ -22,7 +22,13 @@ from tektite.values.schema import Schema
 
 
 class Grouped:
-    """The groups of a collection's rows, to be aggregated. Made by `Collection.group_by`."""
+    """The groups of a collection's rows, to be aggregated. Made by `Collection.group_by`.
+
+    >>> import tektite as tk
+    >>> sales = tk.Engine().values({"shop": ["a", "a", "b"], "amount": [3, 5, 4]})
+    >>> sales.group_by("shop")
+    <Grouped by (shop) of <Collection (shop: string, amount: int)>>
+    """
 
     def __init__(self, collection: Collection, keys: Sequence[tuple[str, Expr]]) -> None:
         self.collection = collection
@@ -56,7 +62,13 @@ class Grouped:
         return aggregated(self.collection, self.keys, aggregates, named)
 
     def count(self, name: str = "count") -> Collection:
-        """The number of rows of each group."""
+        """The number of rows of each group.
+
+        >>> import tektite as tk
+        >>> sales = tk.Engine().values({"shop": ["a", "a", "b"], "amount": [3, 5, 4]})
+        >>> sales.group_by("shop").count("n").sort("shop").collect().to_pylist()
+        [{'shop': 'a', 'n': 2}, {'shop': 'b', 'n': 1}]
+        """
         return self.agg(Expr("aggregate", (), ("count",)).alias(name))
 
 

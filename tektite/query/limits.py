@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
+
+import pyarrow as pa
 
 from tektite.errors import IncorrectError
 from tektite.expr import Expr, col, lit
@@ -13,17 +15,20 @@ from tektite.query import reductions
 from tektite.query.builders import filtered
 from tektite.query.collection import Collection, OrderBy, derived
 from tektite.query.columns import Columns, column_numbers
+from tektite.query.row_order import ordered as ordered_rows
 from tektite.query.window_calls import Ordering
 
 
 class Sorted(Collection):
-    """A collection with an order for `limit`. Rows themselves have no order: what is installed is read in any."""
+    """A collection with an order, which counts for `limit`, for `collect`, and for reading the view that it becomes. What is
+    computed from it has no order.
+    """
 
     def __init__(self, engine: Any, operator: plan.Operator, order: Sequence[tuple[Expr, bool, bool]]) -> None:
         super().__init__(engine, operator)
         self.order = tuple(order)
 
-    def limit(self, n: int, offset: int = 0) -> Collection:
+    def limit(self, n: int, offset: int = 0) -> Sorted:
         """The first `n` rows in the order, behind the first `offset` ones.
 
         >>> import tektite as tk
@@ -34,7 +39,27 @@ class Sorted(Collection):
         >>> view.rows()
         [('north', 4)]
         """
-        return first_rows(self, self.order, (), *checked(n, offset))
+        found = first_rows(self, self.order, (), *checked(n, offset))
+        return Sorted(getattr(self, "engine", None), found.operator, self.order)
+
+    def collect(self) -> pa.Table:
+        """The rows in their order; see `Collection.collect`.
+
+        >>> import tektite as tk
+        >>> tk.Engine().values({"x": [2, None, 3]}).sort("x", descending=True).collect().to_pydict()
+        {'x': [3, 2, None]}
+        """
+        source, order = order_columns(Collection(getattr(self, "engine", None), self.operator), self.order)
+        found: pa.Table = ordered_rows(source.collect(), [(part.column, part) for part in order])
+        return found.select(list(self.schema.names))
+
+
+def row_order(collection: Collection) -> Callable[[pa.Table], pa.Table] | None:
+    """The function that puts a table of a collection's rows in the order of `sort`; None without an order by columns."""
+    if not isinstance(collection, Sorted) or any(part.op != "col" for part, _, _ in collection.order):
+        return None
+    columns = [(part.params[0], Ordering(part.params[0], down, nulls)) for part, down, nulls in collection.order]
+    return lambda table: ordered_rows(table, columns)
 
 
 def sorted_by(collection: Collection, by: Any, descending: Any, nulls_last: Any) -> Sorted:
@@ -69,17 +94,21 @@ def first_rows(
     collection: Collection, order: Sequence[tuple[Expr, bool, bool]], by: Sequence[str], limit: int, offset: int = 0
 ) -> Collection:
     """The rows of each group in an order by expressions, between an offset and a limit."""
-    helpers: dict[str, Expr] = {}
-    names = []
-    for at, (part, _, _) in enumerate(order):
-        name = part.params[0] if part.op == "col" else f"#order{at}"
-        if part.op != "col":
-            helpers[name] = part
-        names.append(name)
-    source = collection.with_columns(**helpers) if helpers else collection
-    columns = [Ordering(name, down, nulls) for name, (_, down, nulls) in zip(names, order, strict=True)]
+    source, columns = order_columns(collection, order)
     found = limited(source, columns, by, limit, offset)
-    return found.select(list(collection.schema.names)) if helpers else found
+    return found if source is collection else found.select(list(collection.schema.names))
+
+
+def order_columns(
+    collection: Collection, order: Sequence[tuple[Expr, bool, bool]]
+) -> tuple[Collection, list[Ordering]]:
+    """A collection with columns for the expressions of an order, and the order by columns."""
+    helpers = {f"#order{at}": part for at, (part, _, _) in enumerate(order) if part.op != "col"}
+    columns = [
+        Ordering(part.params[0] if part.op == "col" else f"#order{at}", down, nulls)
+        for at, (part, down, nulls) in enumerate(order)
+    ]
+    return (collection.with_columns(**helpers) if helpers else collection), columns
 
 
 def limited(

@@ -58,7 +58,17 @@ class Loop:
     def variable(
         self, name: str, /, initial: Collection | None = None, schema: Schema | None = None, **columns: types.Type
     ) -> LoopVariable:
-        """A variable with the columns given, or those of its initial collection. Without one it is empty in round 0."""
+        """A variable with the columns given, or those of its initial collection. Without one it is empty in round 0.
+
+        >>> import tektite as tk
+        >>> engine = tk.Engine()
+        >>> edges = engine.values({"src": [1, 2], "dst": [2, 3]})
+        >>> with tk.Loop() as loop:
+        ...     variable = loop.variable("reach", src=tk.Int, dst=tk.Int)
+        ...     other = loop.variable("begins", edges)
+        >>> variable, other
+        (<LoopVariable (src: int, dst: int)>, <LoopVariable (src: int, dst: int)>)
+        """
         if schema is not None:
             columns = dict(zip(schema.names, schema.types, strict=True))
         if (initial is None) == (not columns):
@@ -75,7 +85,19 @@ class Loop:
         return LoopVariable(engine, operator)
 
     def leave(self, collection: Collection, title: str | None = None) -> Collection:
-        """The contents of a collection of this loop once nothing changes. `title` names its arrangement."""
+        """The contents of a collection of this loop once nothing changes. `title` names its arrangement.
+
+        >>> import tektite as tk
+        >>> engine = tk.Engine()
+        >>> edges = engine.values({"src": [1, 2], "dst": [2, 3]})
+        >>> with tk.Loop("reach") as loop:
+        ...     reach = loop.variable("reach", src=tk.Int, dst=tk.Int)
+        ...     step = reach.join(edges, left_on="dst", right_on="src").select("src", dst="dst_right")
+        ...     reach.set(edges.concat(step).distinct())
+        ...     result = loop.leave(reach)
+        >>> result.sort("src", "dst").collect().to_pylist()
+        [{'src': 1, 'dst': 2}, {'src': 1, 'dst': 3}, {'src': 2, 'dst': 3}]
+        """
         loop = collection.operator.loop
         if loop is not None and not loop.encloses(self._plan):
             raise IncorrectError(f"loop {self.name!r}: {collection!r} belongs to loop {loop.name!r}, leave that first")
@@ -85,14 +107,38 @@ class Loop:
 
 
 class LoopVariable(Collection):
-    """A collection of a loop that is defined in terms of itself and others."""
+    """A collection of a loop that is defined in terms of itself and others.
+
+    >>> import tektite as tk
+    >>> engine = tk.Engine()
+    >>> edges = engine.values({"src": [1, 2], "dst": [2, 3]})
+    >>> with tk.Loop("reach") as loop:
+    ...     reach = loop.variable("reach", src=tk.Int, dst=tk.Int)
+    ...     step = reach.join(edges, left_on="dst", right_on="src").select("src", dst="dst_right")
+    ...     reach.set(edges.concat(step).distinct())
+    ...     result = loop.leave(reach)
+    >>> type(reach).__name__, reach.schema.names
+    ('LoopVariable', ('src', 'dst'))
+    """
 
     def __init__(self, engine: Any, operator: plan.Variable) -> None:
         super().__init__(engine, operator)
         self.variable = operator
 
     def set(self, definition: Collection) -> None:
-        """Define the variable: in the next round it is what the definition is in this one."""
+        """Define the variable: in the next round it is what the definition is in this one.
+
+        >>> import tektite as tk
+        >>> engine = tk.Engine()
+        >>> edges = engine.values({"src": [1, 2], "dst": [2, 3]})
+        >>> with tk.Loop("reach") as loop:
+        ...     reach = loop.variable("reach", src=tk.Int, dst=tk.Int)
+        ...     step = reach.join(edges, left_on="dst", right_on="src").select("src", dst="dst_right")
+        ...     reach.set(edges.concat(step).distinct())
+        ...     result = loop.leave(reach)
+        >>> result.count().collect().to_pydict()
+        {'count': [3]}
+        """
         definitions = self.variable.of.definitions
         loop = definition.operator.loop
         if loop is not None and not loop.encloses(self.variable.of):
@@ -108,3 +154,5 @@ class LoopVariable(Collection):
                 f"is {definition.schema}"
             )
         definitions[self.variable] = definition.operator
+        if not hasattr(self, "engine") and hasattr(definition, "engine"):
+            self.engine = definition.engine

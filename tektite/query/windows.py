@@ -48,39 +48,81 @@ def row_number() -> Expr:
 
 
 def rank() -> Expr:
-    """The rank of each row in its window: equal rows have one rank, and gaps follow them. Needs `.over(..., order_by=...)`."""
+    """The rank of each row in its window: equal rows have one rank, and gaps follow them. Needs `.over(..., order_by=...)`.
+
+    >>> import tektite as tk
+    >>> rows = tk.Engine().values({"day": [1, 2, 3, 4], "x": [10, 30, 30, 40]})
+    >>> rows.select("day", y=tk.rank().over(order_by="x")).sort("day").collect().to_pydict()
+    {'day': [1, 2, 3, 4], 'y': [1, 2, 2, 4]}
+    """
     return Expr("window", (), ("rank",))
 
 
 def dense_rank() -> Expr:
-    """The rank of each row in its window, without gaps. Needs `.over(..., order_by=...)`."""
+    """The rank of each row in its window, without gaps. Needs `.over(..., order_by=...)`.
+
+    >>> import tektite as tk
+    >>> rows = tk.Engine().values({"day": [1, 2, 3, 4], "x": [10, 30, 30, 40]})
+    >>> rows.select("day", y=tk.dense_rank().over(order_by="x")).sort("day").collect().to_pydict()
+    {'day': [1, 2, 3, 4], 'y': [1, 2, 2, 3]}
+    """
     return Expr("window", (), ("dense_rank",))
 
 
 def percent_rank() -> Expr:
-    """The share of rows with a lesser rank, from 0 to 1. Needs `.over(..., order_by=...)`."""
+    """The share of rows with a lesser rank, from 0 to 1. Needs `.over(..., order_by=...)`.
+
+    >>> import tektite as tk
+    >>> rows = tk.Engine().values({"day": [1, 2, 3, 4], "x": [10, 30, 30, 40]})
+    >>> rows.select("day", y=tk.percent_rank().over(order_by="x")).sort("day").collect().to_pydict()
+    {'day': [1, 2, 3, 4], 'y': [0.0, 0.3333333333333333, 0.3333333333333333, 1.0]}
+    """
     return Expr("window", (), ("percent_rank",))
 
 
 def cume_dist() -> Expr:
-    """The share of rows that are not behind this one. Needs `.over(..., order_by=...)`."""
+    """The share of rows that are not behind this one. Needs `.over(..., order_by=...)`.
+
+    >>> import tektite as tk
+    >>> rows = tk.Engine().values({"day": [1, 2, 3, 4], "x": [10, 30, 30, 40]})
+    >>> rows.select("day", y=tk.cume_dist().over(order_by="x")).sort("day").collect().to_pydict()
+    {'day': [1, 2, 3, 4], 'y': [0.25, 0.75, 0.75, 1.0]}
+    """
     return Expr("window", (), ("cume_dist",))
 
 
 def ntile(buckets: int) -> Expr:
-    """Which of so many equal parts of its window a row lies in, from 1 on. Needs `.over(..., order_by=...)`."""
+    """Which of so many equal parts of its window a row lies in, from 1 on. Needs `.over(..., order_by=...)`.
+
+    >>> import tektite as tk
+    >>> rows = tk.Engine().values({"day": [1, 2, 3, 4], "x": [10, 30, 30, 40]})
+    >>> rows.select("day", y=tk.ntile(2).over(order_by="x")).sort("day").collect().to_pydict()
+    {'day': [1, 2, 3, 4], 'y': [1, 1, 2, 2]}
+    """
     if not isinstance(buckets, int) or isinstance(buckets, bool) or buckets < 1:
         raise IncorrectError(f"tk.ntile(...) takes a positive number of parts, not {buckets!r}")
     return Expr("window", (), ("ntile", buckets))
 
 
 def lag(value: Expr | str, n: int = 1, default: Any = None) -> Expr:
-    """The value `n` rows before. Needs `.over(..., order_by=...)`."""
+    """The value `n` rows before. Needs `.over(..., order_by=...)`.
+
+    >>> import tektite as tk
+    >>> rows = tk.Engine().values({"day": [1, 2, 3], "x": [10, 30, 20]})
+    >>> rows.select("day", y=tk.lag("x").over(order_by="day")).sort("day").collect().to_pydict()
+    {'day': [1, 2, 3], 'y': [None, 10, 30]}
+    """
     return operand("lag", value).lag(n, default)
 
 
 def lead(value: Expr | str, n: int = 1, default: Any = None) -> Expr:
-    """The value `n` rows behind. Needs `.over(..., order_by=...)`."""
+    """The value `n` rows behind. Needs `.over(..., order_by=...)`.
+
+    >>> import tektite as tk
+    >>> rows = tk.Engine().values({"day": [1, 2, 3], "x": [10, 30, 20]})
+    >>> rows.select("day", y=tk.lead("x", default=0).over(order_by="day")).sort("day").collect().to_pydict()
+    {'day': [1, 2, 3], 'y': [30, 20, 0]}
+    """
     return operand("lead", value).lead(n, default)
 
 

@@ -73,7 +73,12 @@ class Schema:
 
     @property
     def arrow(self) -> pa.Schema:
-        """The schema of the tables that `decode` returns."""
+        """The schema of the tables that `decode` returns.
+
+        >>> import tektite as tk
+        >>> tk.Schema(id=int, name=str).arrow.field("name")
+        pyarrow.Field<name: string>
+        """
         if self._arrow is None:
             self._arrow = pa.schema(
                 [(name, words.arrow_type(type)) for name, type in zip(self.names, self.types, strict=True)]
@@ -82,7 +87,12 @@ class Schema:
 
     @property
     def positions(self) -> dict[str, tuple[int, Type]]:
-        """Position and type of each column by name: what expressions are compiled against."""
+        """Position and type of each column by name: what expressions are compiled against.
+
+        >>> import tektite as tk
+        >>> tk.Schema(id=int, name=str).positions
+        {'id': (0, int), 'name': (1, string)}
+        """
         return {name: (at, type) for at, (name, type) in enumerate(zip(self.names, self.types, strict=True))}
 
     def index(self, name: str) -> int:

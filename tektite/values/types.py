@@ -9,7 +9,12 @@ from tektite.errors import IncorrectError
 
 @dataclass(frozen=True, slots=True)
 class Type:
-    """How to read the words of a column. Compare with `==`; `kind` is the name without parameters."""
+    """How to read the words of a column. Compare with `==`; `kind` is the name without parameters.
+
+    >>> import tektite as tk
+    >>> tk.Int, tk.Int.kind, tk.Int == tk.Int64
+    (int, 'int', True)
+    """
 
     kind: str
 
@@ -41,7 +46,12 @@ String = Type("string")
 
 
 def Decimal(precision: int, scale: int = 0) -> DecimalType:
-    """A decimal type. `precision` is at most 18, so that every value is one word."""
+    """A decimal type. `precision` is at most 18, so that every value is one word.
+
+    >>> import tektite as tk
+    >>> tk.Decimal(9, 2)
+    decimal(9, 2)
+    """
     whole = type(precision) is int and type(scale) is int
     if not whole or not (1 <= precision <= 18 and 0 <= scale <= precision):
         raise IncorrectError(f"Decimal({precision}, {scale}): need 1 <= precision <= 18 and 0 <= scale <= precision")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 from pathlib import Path
 
 import tektite as tk
@@ -32,3 +33,23 @@ def test_a_page_shows_parameters_defaults_errors_and_examples() -> None:
     assert "mode: Mode = 'bag'" in create_table and ">>> prices = engine.create_table" in create_table
     hold = text.split("### `Engine.hold")[1].split("\n### ")[0]
     assert "Raises `ConflictError`, `IncorrectError`." in hold
+
+
+ELSEWHERE = {
+    "Table.load": "needs Spark: docs/spark.md",
+    "Table.follow": "needs Spark: docs/spark.md",
+    "View.to_spark": "needs Spark: docs/spark.md",
+    "View.write_changes": "needs Spark: docs/spark.md",
+    "ReadableCollection.to_polars": "needs Polars, which no environment of ours has",
+}
+
+
+def test_every_entry_of_a_page_has_an_example() -> None:
+    lacking = []
+    for text in generate.pages().values():
+        for section in re.split(r"^##+ ", text, flags=re.MULTILINE)[1:]:
+            name = re.match(r"`(?:tk\.)?([\w.]+)", section)
+            is_a_type = re.search(r"^The type `", section, flags=re.MULTILINE) is not None
+            if name and ">>>" not in section and not is_a_type and name[1] not in ELSEWHERE:
+                lacking.append(name[1])
+    assert lacking == []

@@ -2,5 +2,4 @@
 
 lower          turns a decorrelated logical plan into a collection
 number_series  the numbers between two bounds, for each row
-row_order      the order of result rows, for ORDER BY
 """

@@ -18,13 +18,13 @@ from tektite.engine.write_set import WriteSet
 from tektite.errors import ConflictError, NotFoundError, TektiteError, UnsupportedError
 from tektite.expr import col, lit
 from tektite.plan.equal_columns import common_type
+from tektite.query.row_order import ordered
 from tektite.sql.access.access_control import PermissionDenied
 from tektite.sql.bind.clause import ClauseContext
 from tektite.sql.bind.named_relations import HIDDEN
 from tektite.sql.bind.query import Binder
 from tektite.sql.bind.scope import NameScope
 from tektite.sql.logical import outer_columns
-from tektite.sql.lower.row_order import ordered
 from tektite.sql.parse.parser import Deallocate, Execute, Prepare, label_of
 from tektite.sql.parse.places import StatementText, nearest
 from tektite.sql.parse.read_arguments import copied, refuse_unread

@@ -26,6 +26,8 @@ from tektite.expr import Expr, col, lit
 from tektite.expr.fold import folded as folded_constant
 from tektite.query.builders import project
 from tektite.query.collection import Collection
+from tektite.query.limits import Sorted
+from tektite.query.row_order import ordered
 from tektite.sql.access.access_control import AccessControl
 from tektite.sql.bind.bound import nothing
 from tektite.sql.bind.named_relations import HIDDEN, Definition, Given, Reader, Reads
@@ -37,7 +39,6 @@ from tektite.sql.catalog.schemas import DEFAULT, SYSTEM, implied_schemas, stored
 from tektite.sql.catalog.settings import SessionSettings
 from tektite.sql.logical import Node, outer_columns
 from tektite.sql.lower.lower import Lowering
-from tektite.sql.lower.row_order import ordered
 from tektite.sql.parse import access_statements as said
 from tektite.sql.parse import parser
 from tektite.sql.parse.depth_limit import deep_calls
@@ -392,7 +393,7 @@ class StatementRunner:
             raise source.error("one query is needed", 0)
         if parameters:
             self.remembered.check_used(text, parameters)
-        return self.collection(self.bind(statements[0].source, statements[0].tree, parameters))
+        return self.sorted_collection(self.bind(statements[0].source, statements[0].tree, parameters))
 
     def install(self, name: str, planned: Planned) -> View:
         """Keep a query up to date under a name."""
@@ -401,16 +402,22 @@ class StatementRunner:
                 f"{name!r} reads the system catalogs, which cannot be kept up to date: CREATE VIEW makes a definition, which is "
                 "read anew each time"
             )
-        view = self.engine.install(name, self.collection(planned))
+        view = self.engine.install(name, self.sorted_collection(planned))
         self.reads[name] = planned.reads
         if planned.secured:
             self.standing_secured[name] = planned.secured
-        # columns that only LIMIT needs for its order are not the view's, which then has no order
-        shown = dict(zip(planned.bound.names, unique_titles(planned.bound.titles), strict=True))
-        known = [(shown.get(o.column), o) for o in planned.bound.order]
-        if known and all(column is not None for column, _ in known):
-            core_of(view).row_order = lambda table: ordered(table, [(str(column), o) for column, o in known])
         return view
+
+    def sorted_collection(self, planned: Planned) -> Collection:
+        """A query as a collection, with the order that ORDER BY gives its rows. Columns that it orders by and does not select are
+        not there, and then there is no order.
+        """
+        found = self.collection(planned)
+        shown = dict(zip(planned.bound.names, unique_titles(planned.bound.titles), strict=True))
+        order = [(col(shown[o.column]), o.descending, o.nulls_first) for o in planned.bound.order if o.column in shown]
+        if not order or len(order) < len(planned.bound.order):
+            return found
+        return Sorted(self.engine, found.operator, order)
 
     # ------------------------------------------------------------------ what queries stand on
 
@@ -446,7 +453,7 @@ class StatementRunner:
 
     def write(self, table: Table, new: pa.Table | None, old: pa.Table | None) -> None:
         """Take rows from a table and add others, and close an epoch unless a transaction is open."""
-        if core_of(table).is_stream and old is not None and old.num_rows:
+        if core_of(table).is_stream and old is not None:
             raise ConflictError(f"table {table.name!r} is a stream: rows cannot be changed or deleted")
         transactions.write(self, table, transactions.writes_of(new, old))
 

@@ -167,7 +167,7 @@ FAULTS = [
           lambda there: lambda result, calls, unit: result, groups),
     Fault("least and greatest are one", f"{QUERY}.aggregation extreme",
           lambda there: lambda values, keys, name, last: there(values, keys, name, True), groups),
-    Fault("rows are given as they lie", f"{LOWER}.row_order ordered", lambda there: lambda table, order: table, order_and_limit),
+    Fault("rows are given as they lie", f"{QUERY}.row_order ordered", lambda there: lambda table, order: table, order_and_limit),
     Fault("filters pass under windows", "tektite.plan.rules.push_predicates _Push._below_groups",
           misled(lambda self, operator, key, parts: (self, operator, range(len(operator.input.schema.names)), parts)), windows),
     Fault("a semi join matches each time", f"{RULES}.decorrelate matched",
