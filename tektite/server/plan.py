@@ -41,6 +41,12 @@ class Limits:
     """How long statements may take to end when the server stops."""
     threads: int = 8
     """Statements that are computed side by side."""
+    rows: int = 0
+    """Rows that one statement may give, unless its user has another limit."""
+    memory_bytes: int = 0
+    """Bytes that one query may keep, unless its user has another limit."""
+    queries: int = 0
+    """Materialized views and subscriptions of one user, unless that has another limit."""
 
 
 @dataclass(frozen=True)

@@ -26,6 +26,7 @@ from tektite.server.postgres.connection import PostgresConnection
 from tektite.server.users import Users
 from tektite.server.work import CancellableCall, WorkerThreads
 from tektite.sql import runner
+from tektite.sql.access.allowances import Allowance
 
 STOPPING = "the server stops: it was asked to end"
 
@@ -40,6 +41,8 @@ class Server:
         self.log = log
         self.began = time.time()
         self.users = Users(runner(engine).access)
+        limits = plan.limits
+        runner(engine).allowance = Allowance(limits.rows or None, limits.memory_bytes or None, limits.queries or None)
         self.connections = Connections(plan.limits.connections)
         self.workers = WorkerThreads(plan.limits.threads)
         self.epochs = Epochs(engine, plan.epochs, self.workers)

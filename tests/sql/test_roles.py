@@ -96,7 +96,7 @@ REFUSED = (
 
 @pytest.mark.parametrize(("statement", "why"), REFUSED)
 def test_what_is_not_granted_is_refused(statement: str, why: str) -> None:
-    engine = tk.Engine()
+    engine = make_engine()
     engine.sql(SETUP)
     settings = sql.runner(engine).settings_of(session := engine.session())
     settings.user = settings.login = "ann"
@@ -106,7 +106,7 @@ def test_what_is_not_granted_is_refused(statement: str, why: str) -> None:
 
 
 def test_create_role_does_not_give_more_than_its_user_has() -> None:
-    engine = tk.Engine()
+    engine = make_engine()
     engine.sql(SETUP + "CREATE ROLE boss SUPERUSER; ALTER ROLE ann CREATEROLE")
     (ann,) = users(engine, "ann")
     ann("CREATE ROLE helper")
@@ -121,6 +121,7 @@ def test_create_role_does_not_give_more_than_its_user_has() -> None:
             ann(statement)
 
 
+@pytest.mark.executors("spark")
 def test_view_reads_with_the_rights_of_its_owner() -> None:
     engine = make_engine()
     engine.sql(SETUP + "GRANT CREATE ON SCHEMA public TO ann; GRANT SELECT ON docs TO ann")
@@ -188,7 +189,7 @@ def test_insert_does_not_replace_a_row_that_policies_hide() -> None:
 
 
 def test_owner_is_bound_by_policies_that_are_forced() -> None:
-    engine = tk.Engine()
+    engine = make_engine()
     engine.sql(SETUP + "ALTER TABLE docs OWNER TO ann; ALTER TABLE docs ENABLE ROW LEVEL SECURITY")
     (ann,) = users(engine, "ann")
     followed, held = ann("SUBSCRIBE (SELECT id FROM docs)").subscription, Counter()
@@ -299,7 +300,7 @@ def test_random_changes_of_rights_show_each_subscriber_their_rows_alone(seed: in
 
 
 def test_subscriptions_that_differ_in_constants_and_users_are_one_dataflow() -> None:
-    engine = tk.Engine()
+    engine = make_engine()
     engine.sql(SETUP + "GRANT SELECT ON docs TO PUBLIC")
     shared = sql.runner(engine).shared
     followed = []
@@ -320,7 +321,7 @@ def test_subscriptions_that_differ_in_constants_and_users_are_one_dataflow() -> 
 
 def test_query_that_can_fail_is_computed_alone() -> None:
     """Somebody's error is nobody else's: a query that can fail has a dataflow of its own for each set of arguments."""
-    engine = tk.Engine()
+    engine = make_engine()
     engine.sql("CREATE TABLE t (k int, s varchar); INSERT INTO t VALUES (1, '10'), (2, 'x')")
     one, two = (engine.sql(f"SUBSCRIBE (SELECT s::int AS n FROM t WHERE k = {k})").subscription for k in (1, 2))
     assert [change.row for change in one.changes()] == [(10,)]
@@ -351,13 +352,13 @@ def test_changed_policies_are_told_as_changes() -> None:
 
 
 def test_roles_and_grants_survive_the_engine(tmp_path: Any) -> None:
-    with tk.Engine(storage=tmp_path / "s") as engine:
+    with make_engine(storage=tmp_path / "s") as engine:
         engine.sql(
             SETUP + "CREATE POLICY own ON docs USING (owner = current_user); ALTER TABLE docs ENABLE ROW LEVEL SECURITY"
         )
         engine.sql("GRANT SELECT ON docs TO staff; GRANT staff TO ann; ALTER ROLE ann PASSWORD 'x'")
         engine.sync()
-    with tk.Engine(storage=tmp_path / "s") as engine:
+    with make_engine(storage=tmp_path / "s") as engine:
         ann, bob = users(engine, "ann", "bob")
         assert ann("SELECT id FROM docs ORDER BY id").rows() == [(1,), (3,)]
         with pytest.raises(PermissionDenied):
@@ -367,7 +368,7 @@ def test_roles_and_grants_survive_the_engine(tmp_path: Any) -> None:
 
 
 def test_grant_option_is_taken_back_with_what_it_gave() -> None:
-    engine = tk.Engine()
+    engine = make_engine()
     engine.sql(SETUP + "GRANT SELECT ON docs TO ann WITH GRANT OPTION")
     ann, bob = users(engine, "ann", "bob")
     ann("GRANT SELECT ON docs TO bob")
@@ -381,9 +382,35 @@ def test_grant_option_is_taken_back_with_what_it_gave() -> None:
 
 
 def test_role_that_owns_something_is_not_dropped() -> None:
-    engine = tk.Engine()
+    engine = make_engine()
     engine.sql(SETUP + "ALTER TABLE docs OWNER TO ann")
     with pytest.raises(tk.ConflictError, match="owns table docs"):
         engine.sql("DROP ROLE ann")
     engine.sql("REASSIGN OWNED BY ann TO bob; DROP ROLE ann")
     assert engine.sql("SELECT tableowner FROM pg_tables WHERE tablename = 'docs'").rows() == [("bob",)]
+
+
+def test_user_takes_no_more_than_its_limits() -> None:
+    engine = make_engine()
+    engine.sql(
+        "CREATE TABLE n (x int); CREATE USER ann ROW LIMIT 10 QUERY LIMIT 2 MEMORY LIMIT '64 kB'; CREATE USER bob;"
+        "GRANT SELECT ON n TO PUBLIC; GRANT CREATE ON SCHEMA public TO ann, bob"
+    )
+    engine.table("n").insert([(x,) for x in range(500)])
+    engine.advance()
+    ann, bob = users(engine, "ann", "bob")
+    assert len(ann("SELECT x FROM n LIMIT 10").rows()) == 10
+    with pytest.raises(tk.ConflictError, match="500 rows, and its user may get 10"):
+        ann("SELECT x FROM n")
+    assert len(bob("SELECT x FROM n").rows()) == 500
+    held = ann("SUBSCRIBE (SELECT x FROM n WHERE x = 1)").subscription
+    ann("CREATE MATERIALIZED VIEW few AS SELECT count(*) AS n FROM n")
+    with pytest.raises(tk.ConflictError, match="2 standing queries"):
+        ann("SUBSCRIBE (SELECT x FROM n WHERE x = 2)")
+    held.close()
+    with pytest.raises(tk.TektiteError, match="its limit is 64"):
+        ann("CREATE MATERIALIZED VIEW many AS SELECT a.x AS x, b.x AS y FROM n a, n b").view.rows()
+    with pytest.raises(tk.TektiteError, match="its limit is 64"):
+        ann("SELECT count(*) FROM (SELECT DISTINCT a.x, b.x FROM n a, n b)")
+    assert bob("SELECT count(*) FROM n").rows() == [(500,)]
+    assert len(ann("SELECT n FROM few").rows()) == 1

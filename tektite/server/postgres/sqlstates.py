@@ -26,6 +26,7 @@ BY_CODE = {
     "failed-transaction": "25P02",
     "too-many-connections": "53300",
     "permission-denied": "42501",
+    "too-many-queries": "53400",
 }
 """The state of each kind of error, where its message says no more."""
 
@@ -67,6 +68,7 @@ _SPECIFIC = {
     "too-many-connections",
     "transaction-conflict",
     "permission-denied",
+    "too-many-queries",
 }
 
 

@@ -29,8 +29,9 @@ from tektite.query.collection import Collection
 from tektite.query.limits import Sorted
 from tektite.query.row_order import ordered
 from tektite.sql.access.access_control import AccessControl
+from tektite.sql.access.allowances import Allowance
 from tektite.sql.bind.bound import nothing
-from tektite.sql.bind.named_relations import HIDDEN, Definition, Given, Reader, Reads
+from tektite.sql.bind.named_relations import HIDDEN, Definition, Given, QueryReader, Reads
 from tektite.sql.bind.query import Binder
 from tektite.sql.catalog import catalog_lookup
 from tektite.sql.catalog.contents import CatalogContents
@@ -97,6 +98,8 @@ class StatementRunner:
         self.remembered = Remembered(self)
         self.access = AccessControl(self)
         self.shared = SharedQueries(self)
+        self.allowance = Allowance()
+        """What every user may take whose role says nothing else."""
         self.standing_secured: dict[str, frozenset[str]] = {}
         """The tables whose policies materialised views were installed with, by view; those of views that roles own."""
 
@@ -263,7 +266,7 @@ class StatementRunner:
         tree: exp.Expr,
         parameters: Mapping[str, Any],
         given: Given | None = None,
-        reader: Reader | None = None,
+        reader: QueryReader | None = None,
     ) -> Planned:
         reads = Reads(self, given, reader)
         binder = Binder(source, reads, parameters)
@@ -284,16 +287,16 @@ class StatementRunner:
 
     def bind_given(self, source: StatementText, tree: exp.Expr, given: Given) -> Planned:
         """A query of our own over what is given by name."""
-        return self._bind(source, tree, {}, given, Reader(None))
+        return self._bind(source, tree, {}, given, QueryReader(None))
 
     def bind_standing(self, source: StatementText, tree: exp.Expr, parameters: Mapping[str, Any]) -> Planned:
         """A query that is to be kept up to date, with the rights of whoever has it installed; it follows the roles."""
         if not self.access.is_configured:
             return self.bind(source, tree, parameters)
         who, user = self.access.who(), lit(self.settings.user, types.String)
-        return self._bind(source, tree, parameters, None, Reader(who, None, user, is_standing=True))
+        return self._bind(source, tree, parameters, None, QueryReader(who, None, user, is_standing=True))
 
-    def bind_for(self, source: StatementText, tree: exp.Expr, reader: Reader) -> Planned:
+    def bind_for(self, source: StatementText, tree: exp.Expr, reader: QueryReader) -> Planned:
         """A query as somebody reads it."""
         return self._bind(source, tree, {}, None, reader)
 
@@ -383,7 +386,24 @@ class StatementRunner:
         """The rows of a collection as of the last closed epoch, with the changes of the transaction that is open. What reads
         no table is computed here, and keeps its order.
         """
-        return core_of(self.engine).collect(collection)
+        allowed = self.allowed()
+        return core_of(self.engine).collect(collection, allowed.memory, allowed.rows)
+
+    def allowed(self) -> Allowance:
+        """What the user of the caller's session may take."""
+        role = self.access.tables.roles.get(self.settings.user)
+        if role is None:
+            return self.allowance
+        return Allowance(role.row_limit, role.memory_limit, role.query_limit).within(self.allowance)
+
+    def check_queries(self, allowed: Allowance) -> None:
+        """Refuse one standing query more than the user may have."""
+        if allowed.queries is None:
+            return
+        user = self.settings.user
+        owned = [o.object for o in self.access.tables.owners.values() if o.owner == user]
+        views = sum(object.removeprefix("table ") in self.reads for object in owned)
+        allowed.check_queries(user, views + self.shared.followed_by(user))
 
     def plan(self, text: str, parameters: Mapping[str, Any]) -> Collection:
         """One query as a collection."""
@@ -402,7 +422,9 @@ class StatementRunner:
                 f"{name!r} reads the system catalogs, which cannot be kept up to date: CREATE VIEW makes a definition, which is "
                 "read anew each time"
             )
-        view = self.engine.install(name, self.sorted_collection(planned))
+        allowed = self.allowed()
+        self.check_queries(allowed)
+        view = self.engine.install(name, self.sorted_collection(planned), limit=allowed.memory)
         self.reads[name] = planned.reads
         if planned.secured:
             self.standing_secured[name] = planned.secured

@@ -13,7 +13,7 @@ An expression that can fail, such as a cast of a text, is not computed for many 
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -33,10 +33,11 @@ from tektite.expr.fold import can_fail
 from tektite.query.builders import project
 from tektite.query.collection import Collection
 from tektite.query.window_calls import Ordering
+from tektite.sql.access.allowances import Allowance
 from tektite.sql.access.policy_conditions import RIGHTS
 from tektite.sql.access.rights_views import EVERYTHING
 from tektite.sql.bind.bound import Bound
-from tektite.sql.bind.named_relations import HIDDEN, Reader, Reads
+from tektite.sql.bind.named_relations import HIDDEN, QueryReader, Reads
 from tektite.sql.bind.query import Binder
 from tektite.sql.logical import Node, Once, Project, outer_columns
 from tektite.sql.parse.read_arguments import refuse_unread
@@ -149,7 +150,9 @@ class SharedQueries:
     def __init__(self, runner: StatementRunner) -> None:
         self._runner = runner
         self._by_shape: dict[QueryShape, SharedQuery] = {}
-        self._left: deque[tuple[SharedQuery, int]] = deque()
+        self._followed: Counter[str] = Counter()
+        """How many subscriptions each user has."""
+        self._left: deque[tuple[SharedQuery, int, str | None]] = deque()
         """Numbers that one follower less needs."""
         self._unneeded: deque[tuple[SharedQuery, int]] = deque()
         """Numbers that nobody needs, and that are still in the argument tables."""
@@ -172,7 +175,9 @@ class SharedQueries:
     def follow(self, answer: SharedAnswer, snapshot: bool, progress: bool, since: int | None) -> Subscription:
         """The changes of an answer. What that needs goes when it ends."""
         shared = answer.shared
-        number = 0
+        runner, number = self._runner, 0
+        allowed = runner.allowed()
+        runner.check_queries(allowed)
         if shared.arguments is None:
             found = shared.view.subscribe(snapshot=snapshot, progress=progress, since=since)
         else:
@@ -182,10 +187,22 @@ class SharedQueries:
                 shared.router = Router(core)
             feed = shared.router.follow(number, answer, snapshot, since)
             found = Subscription(core, snapshot, progress, since, feed)
+        self._limit(shared, allowed)
         shared.followers[number] = shared.followers.get(number, 0) + 1
-        left = self._left
-        found.release_with(lambda: left.append((shared, number)))
+        left, user = self._left, answer.user
+        self._followed[user] += 1
+        found.release_with(lambda: left.append((shared, number, user)))
         return found
+
+    def _limit(self, shared: SharedQuery, allowed: Allowance) -> None:
+        """Let a dataflow keep as much as all who share it may keep together."""
+        flow = core_of(shared.view).flow
+        flow.limit = None if allowed.memory is None else allowed.memory * max(len(shared.bindings), 1)
+
+    def followed_by(self, user: str) -> int:
+        """How many subscriptions a user has."""
+        self._count()
+        return self._followed[user]
 
     def bind(self, shared: SharedQuery, values: tuple[Any, ...], user: str) -> int:
         """The number of a user and some values, which are answered from here on."""
@@ -274,11 +291,11 @@ class SharedQueries:
         """The query with columns in place of its arguments and of its user."""
         runner = self._runner
         user = lit(runner.settings.user, types.String)
-        reads = Reads(runner, {ARGUMENTS: arguments}, Reader(who, None, user, is_standing=True))
+        reads = Reads(runner, {ARGUMENTS: arguments}, QueryReader(who, None, user, is_standing=True))
         binder = Binder(query.source, reads, query.parameters if is_alone else {})
         names = tuple(binder.name(n, t) for n, t in columns.items())
         if not is_alone:
-            reads.read_for(Reader(who, None if who is None else col(names[1]), col(names[1]), is_standing=True))
+            reads.read_for(QueryReader(who, None if who is None else col(names[1]), col(names[1]), is_standing=True))
             binder.placeholders = dict(zip(query.labels, map(col, names[2:]), strict=True))
         with outer_columns(binder.columns):
             bound = binder.query(query.tree, None)
@@ -352,12 +369,14 @@ class SharedQueries:
 
     def release(self, shared: SharedQuery, number: int) -> None:
         """Somebody does not need a number any more."""
-        self._left.append((shared, number))
+        self._left.append((shared, number, None))
 
     def _count(self) -> None:
         """Take those who have left out of the counts."""
         while self._left:
-            shared, number = self._left.popleft()
+            shared, number, user = self._left.popleft()
+            if user is not None:
+                self._followed[user] -= 1
             left = shared.followers.get(number, 0) - 1
             if left > 0:
                 shared.followers[number] = left
