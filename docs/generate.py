@@ -18,13 +18,18 @@ from typing import Any
 import tektite as tk
 from tektite import errors
 from tektite.engine.reading import ReadableCollection
+from tektite.engine.system.relations import SYSTEM
 from tektite.query.former_names import without_former
 
 FOLDER = Path(__file__).parent / "api"
 PAGES: dict[str, tuple[str, tuple[str, ...]]] = {
-    "engine": ("Engine, sessions and storage", ("Engine", "Session", "Transaction", "Storage", "Held", "Index", "IndexInfo")),
+    "engine": (
+        "Engine, sessions and storage",
+        ("Engine", "Session", "Transaction", "Storage", "Held", "Index", "IndexInfo", "Profile", "OperatorProfile"),
+    ),
     "tables-and-views": ("Tables and views", ("Table", "View", "ReadableCollection")),
     "subscriptions": ("Subscriptions", ("Subscription", "Delta", "Change", "Listener")),
+    "clients": ("Clients of a server", ("connect", "connect_async")),
     "queries": ("Queries", ("Collection", "Grouped", "Loop", "LoopVariable", "match", "ArgumentQuery")),
     "expressions": (
         "Expressions",
@@ -74,10 +79,25 @@ def public(name: str) -> Any:
 def pages() -> dict[Path, str]:
     """The text of each page."""
     found = {FOLDER / f"{file}.md": page(title, names) for file, (title, names) in PAGES.items()}
+    found[FOLDER / "system-relations.md"] = system_relations()
     listed = "".join(f"| [{title}]({file}.md) | {', '.join(f'`{name}`' for name in names)} |\n"
                      for file, (title, names) in PAGES.items())  # fmt: skip
+    listed += (
+        "| [System relations](system-relations.md) | `system.views` and others: what an engine says about itself |\n"
+    )
     found[FOLDER / "index.md"] = f"{HEAD}| page | names |\n|---|---|\n{listed}"
     return found
+
+
+def system_relations() -> str:
+    """The page of the relations that an engine keeps about itself."""
+    parts = [
+        "# System relations\n\nWhat an engine says about itself, as tables: see [look inside](../how-to/look-inside.md).\n"
+    ]
+    for name, relation in SYSTEM.items():
+        parts.append(f"## `{name}`\n\n{relation.about[0].upper()}{relation.about[1:]}.\n\n| column | type |\n|---|---|")
+        parts.append("\n".join(f"| `{column}` | {type} |" for column, type in relation.columns.items()) + "\n")
+    return "\n".join(parts)
 
 
 def page(title: str, names: tuple[str, ...]) -> str:

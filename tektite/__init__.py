@@ -1,9 +1,11 @@
 """Tektite: standing queries over changing data that share the indexes they need."""
 
+from tektite.connecting import connect, connect_async
 from tektite.engine.argument_query import ArgumentQuery
 from tektite.engine.changes import Changes
 from tektite.engine.engine import Engine
 from tektite.engine.holds import Held, Index, IndexInfo
+from tektite.engine.profile import OperatorProfile, Profile
 from tektite.engine.session import Session, Transaction
 from tektite.engine.subscription import Change, Delta, Listener, Subscription
 from tektite.engine.table import Table
@@ -73,6 +75,8 @@ __all__ = [
     "Loop",
     "LoopVariable",
     "NotFoundError",
+    "OperatorProfile",
+    "Profile",
     "Schema",
     "Session",
     "Storage",
@@ -92,6 +96,8 @@ __all__ = [
     "coalesce",
     "col",
     "concat",
+    "connect",
+    "connect_async",
     "count",
     "count_distinct",
     "cume_dist",
@@ -136,7 +142,6 @@ def __getattr__(name: str) -> object:
         "read_csv": "engine.sql(\"COPY t FROM 'file.csv'\"), or table.insert(pandas.read_csv(...))",
         "read_parquet": "engine.sql(\"COPY t FROM 'file.parquet'\"), or table.insert(pyarrow.parquet.read_table(...))",
         "DataFrame": "engine.create_table(name, {'column': type})",
-        "connect": "tk.Engine()",
         "Database": "tk.Engine()",
         "Text": "tk.String",
         "Str": "tk.String",

@@ -16,4 +16,5 @@ pipeline_actions  what a pipeline does with rows: fetch, subtract, intersect
 pipelines         conjunctions by delta queries: one stateless pipeline for each relation
 range_filter      rows on one side of their group's bound, while both change
 reduce            reductions by key: built in, by Python functions, by functions of many groups
+work_log          how often each operator ran, for how long, and how many rows it received and sent
 """

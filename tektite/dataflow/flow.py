@@ -418,7 +418,7 @@ class Dataflow:
     def ship(self) -> dict[str, Any]:
         """The attributes of a copy in another process. A copy does not need the others."""
         kept = ("name", "shards", "effort", "first", "_low", "high", "running", "rounds", "root")
-        return {name: getattr(self, name) for name in kept}
+        return {name: getattr(self, name) for name in kept} | {"journal": None}
 
 
 def interrupt_of(error: BaseException | None) -> BaseException | None:

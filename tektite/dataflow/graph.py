@@ -275,6 +275,8 @@ def run_agenda(root: Scope, deadline: float) -> bool:
     """Run a dataflow's agenda. Returns whether it is empty; False if the deadline came first."""
     path: list[tuple[Scope, Moment]] = [(root, ())]
     limited = root.flow.limit is not None
+    journal = root.flow.journal
+    work = None if journal is None else journal.work
     while path:
         scope, outer = path[-1]
         found = scope.next(outer)
@@ -285,7 +287,10 @@ def run_agenda(root: Scope, deadline: float) -> bool:
         if isinstance(member, Scope):
             path.append((member, moment))
             continue
-        member.run(moment)
+        if work is None:
+            member.run(moment)
+        else:
+            work.run(member, moment)
         if limited:
             root.flow.check_limit()
         if time.perf_counter() > deadline or is_interrupted():

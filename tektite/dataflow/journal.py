@@ -8,6 +8,8 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from tektite.dataflow.work_log import WorkLog
+
 KEPT = 256
 """The number of sweeps that are remembered."""
 
@@ -50,6 +52,10 @@ class Journal:
         """`why` is the reason that is recorded for sweeps that ran in this process."""
         self.sweeps: deque[Sweep] = deque(maxlen=KEPT)
         self.listeners: list[Callable[[Sweep], None]] = []
+        self.work: WorkLog | None = None
+        """The work of operators, if somebody wants it counted."""
+        self.ended_sweeps = 0
+        """How many sweeps have ended, those that are forgotten included."""
         self.why = why
 
     def ended(self, sweep: Sweep) -> None:
@@ -57,6 +63,7 @@ class Journal:
         sweep.seconds = time.perf_counter() - sweep.began
         sweep.why = sweep.why or self.why
         self.sweeps.append(sweep)
+        self.ended_sweeps += 1
         for listener in list(self.listeners):
             try:
                 listener(sweep)

@@ -145,6 +145,9 @@ class Node:
             outboxes = [alone]
         else:
             outboxes = self.flow.workers.map(work, self.shards, rows)
+        journal = self.flow.journal
+        if journal is not None and journal.work is not None:
+            journal.work.count_rows(self, outboxes)
         for outbox in outboxes:
             for target, shard, chunk, moment in outbox:
                 target.receive(shard, chunk, moment)

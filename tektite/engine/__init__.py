@@ -14,6 +14,7 @@ engine           Engine as users hold it
 engine_core      inputs, views, the catalog of what they share, and the clock that moves them
 epoch_batches    from pending updates to the sorted, checked batches of an epoch
 epochs           the protocol by which epochs close: prepare everything that can fail, decide, apply
+flame_graph      flame graphs as SVG
 former_tables    former options of tables, and what they are called today
 graph_cache      the graph of a dataflow that was dropped, for the next one of the same plan
 holds            holds on history, indexes that stay, and `IndexInfo`
@@ -24,6 +25,7 @@ languages        the methods of Engine for SQL and Datalog
 lock             the engine's lock, the decorator that takes it, and changes that happen whole or not at all
 notices          who is told when an epoch has closed: threads, tasks and callbacks
 pending_updates  updates of an input that wait for their epoch to close
+profile          what every operator did within a block
 publication      a view's contents and changes as a stored arrangement, for other processes to read
 reading          what tables and views have in common: rows, lookups, changes, representations
 routing          the changes of one view, sent to those who follow one value of its first column
@@ -31,6 +33,7 @@ row_slices       large data in slices
 session          one user of an engine, and transactions: what is read and written as one
 stored_inputs    imports files that other processes wrote; adds columns to stored inputs
 subscription     the changes of a view or a table epoch by epoch, for a thread, a task or a callback
+system/          the engine's own life as relations: tables that say what it holds, does and costs
 table            Table as users hold it
 table_edits      removes and changes the rows of a table for which a condition is true
 text_collector   removes texts that nobody uses, beside the epochs

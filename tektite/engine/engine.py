@@ -8,7 +8,7 @@ from __future__ import annotations
 import datetime
 import gc
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self, get_args
 
@@ -23,12 +23,15 @@ from tektite.engine.declarations import IfExists, Mode, create_table, create_vie
 from tektite.engine.engine_core import EngineCore, by_name
 from tektite.engine.former_tables import keyword_schema, table_options
 from tektite.engine.holds import Held, Index, IndexInfo
+from tektite.engine.input_core import InputCore
 from tektite.engine.languages import LanguageMethods
 from tektite.engine.lock import guarded_by_core
+from tektite.engine.profile import Profile, profiled
 from tektite.engine.session import Session, Transaction
 from tektite.engine.table import Table
 from tektite.engine.ticker import Ticker, seconds_from
 from tektite.engine.view import View
+from tektite.engine.view_core import ViewCore
 from tektite.errors import ConflictError, IncorrectError, TektiteError
 from tektite.expr.other_names import advice
 from tektite.kernels.ready import ensure_compiled
@@ -41,6 +44,7 @@ from tektite.storage.open_storage import Position
 from tektite.storage.options import Storage
 from tektite.storage.partition import Move, move_here
 from tektite.trace.trace import Hold
+from tektite.values.html import html_table, html_text
 from tektite.values.schema import Schema
 from tektite.values.types import Type
 
@@ -394,6 +398,20 @@ class Engine(LanguageMethods):
         """`next_epoch`, by a former name."""
         return self.next_epoch
 
+    def profile(self) -> AbstractContextManager[Profile]:
+        """Counts what every operator does within a block: how long it runs, and how many rows it receives and sends.
+
+        >>> import tektite as tk
+        >>> engine = tk.Engine()
+        >>> sales = engine.create_table("sales", {"shop": str, "amount": int})
+        >>> totals = engine.create_view("totals", sales.group_by("shop").agg(tk.sum("amount")))
+        >>> with engine.profile() as profile:
+        ...     _ = sales.insert([("north", 3), ("south", 5)])
+        >>> sum(operator.runs for operator in profile.operators) > 0
+        True
+        """
+        return profiled(self._core)
+
     @property
     def durable(self) -> int:
         """The first epoch that a crash would lose: all before it are in the storage. 0 without one.
@@ -638,7 +656,7 @@ class Engine(LanguageMethods):
         return by_name(self._core.views, name, "view").facade if found is None else found
 
     def table(self, name: str) -> Table:
-        """An input by its name.
+        """A table by its name, also one that says something about the engine itself, such as `system.views`.
 
         >>> import tektite as tk
         >>> engine = tk.Engine()
@@ -646,8 +664,11 @@ class Engine(LanguageMethods):
         >>> _ = sales.insert([("north", 3), ("south", 5)])
         >>> sorted(engine.table("sales").rows())
         [('north', 3), ('south', 5)]
+        >>> engine.table("system.tables").select("name", "rows").collect().to_pylist()
+        [{'name': 'sales', 'rows': 2}]
         """
-        return by_name(self._core.inputs, name, "table").facade
+        system = self._core.system.table(name)
+        return by_name(self._core.inputs, name, "table").facade if system is None else system
 
     @property
     @guarded_by_core
@@ -674,7 +695,8 @@ class Engine(LanguageMethods):
         >>> engine.tables
         ('sales',)
         """
-        return tuple(name for name in self._core.inputs if not name.startswith("__"))
+        known = self._core.system.names()
+        return tuple(name for name in self._core.inputs if not name.startswith("__") and name not in known)
 
     @guarded_by_core
     def hold(self, what: Table | View, at: int | None = None) -> Held:
@@ -823,6 +845,24 @@ class Engine(LanguageMethods):
 
     def __dir__(self) -> list[str]:
         return without_former(type(self), super().__dir__())
+
+    def __repr__(self) -> str:
+        core = self._core
+        state = (
+            "closed" if core.is_closed else f"{len(self.tables)} tables, {len(self.views)} views, epoch {core.epoch}"
+        )
+        return f"<Engine: {state}>"
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: tables and views with their columns and about how many rows they hold."""
+        core = self._core
+        if core.is_closed:
+            return html_text(repr(self))
+        with core.lock.held:
+            found: list[tuple[str, InputCore | ViewCore]] = [("table", core.inputs[name]) for name in self.tables]
+            found += [("view", core.views[name]) for name in self.views if name in core.views]
+            rows = [(source.name, kind, ", ".join(source.schema.names), source.trace.rows) for kind, source in found]
+        return html_table(["name", "kind", "columns", "rows, about"], rows, f"an engine at epoch {core.epoch}")
 
     def __enter__(self) -> Self:
         return self

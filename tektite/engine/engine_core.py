@@ -26,6 +26,7 @@ from tektite.engine.lock import EngineLock, StepByStep, guarded
 from tektite.engine.notices import Notices, is_over
 from tektite.engine.publication import Publication
 from tektite.engine.session import Sessions, Snapshots
+from tektite.engine.system.tables import SystemTables
 from tektite.engine.table import Table
 from tektite.engine.text_collector import TextCollector
 from tektite.engine.view import View
@@ -121,6 +122,7 @@ class EngineCore:
         self._extensions: dict[type, Any] = {}
         self._trimmer = allocator.MemoryTrimmer()
         self.texts = TextCollector(self)
+        self.system = SystemTables(self)
         if self.storage is not None:
             try:
                 self._recover(self.storage)
@@ -512,6 +514,8 @@ class EngineCore:
         self.check_running()
         if not isinstance(name, str) or not name:
             raise IncorrectError(f"a name is a non-empty string, not {name!r}")
+        if name in self.system.names():
+            raise ConflictError(f"{name!r} is a system relation: choose another name")
         if name in self.views or name in self.inputs:
             kind = "a view" if name in self.views else "an input"
             raise ConflictError(f"there is {kind} named {name!r} already")

@@ -56,6 +56,10 @@ def _beyond(numbers: Words, most: int) -> bool:
     return max(int(numbers.max()), -int(numbers.min())) > most
 
 
+REFRESH = "refresh"
+"""The verb with which the engine writes to system relations."""
+
+
 class InputCore:
     """An input: its declaration and its trace. A source of dataflows and what plans read."""
 
@@ -86,6 +90,8 @@ class InputCore:
         self.semantics = declared.semantics
         self.is_stream = declared.stream
         self.is_stored = is_stored
+        self.is_system = False
+        """Whether it says something about the engine itself, which alone writes to it."""
         """Whether a storage keeps it; what a language needs for itself is made anew each time."""
         self.low = epoch
         """The open epoch."""
@@ -157,6 +163,8 @@ class InputCore:
 
     def check_open(self, verb: str) -> None:
         """Refuse to do something to an input that has ended."""
+        if self.is_system and verb != REFRESH:
+            raise ConflictError(f"cannot {verb}: {self.name!r} is a system relation, which the engine writes itself")
         if self.closed or self.engine.is_closed:
             what = f"table {self.name!r}" if self.closed else "its engine"
             raise ConflictError(f"cannot {verb}: {what} is closed")

@@ -13,7 +13,7 @@ from tektite.engine.input_core import InputCore
 from tektite.engine.lock import StepByStep
 from tektite.engine.view import View
 from tektite.engine.view_core import ViewCore
-from tektite.errors import IncorrectError
+from tektite.errors import ConflictError, IncorrectError
 from tektite.query.collection import Collection
 from tektite.query.columns import column_numbers
 from tektite.query.limits import row_order
@@ -89,6 +89,8 @@ def check_installable(core: EngineCore, name: str, collection: Collection) -> No
 
 def drop_input(core: EngineCore, source: InputCore) -> None:
     """Remove an input that nothing reads, and what is stored of it."""
+    if source.is_system:
+        raise ConflictError(f"cannot drop {source.name!r}: it is a system relation")
     entry = core.entry_of(source, "table")
     steps: list[Callable[[], object]] = [
         lambda: core.catalog.remove(entry), source.release, lambda: core.inputs.pop(source.name, None)

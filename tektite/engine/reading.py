@@ -14,10 +14,12 @@ import pyarrow as pa
 
 from tektite.engine.lock import guarded_by_core
 from tektite.engine.subscription import Delta, Listener, Subscription
-from tektite.errors import ConflictError, IncorrectError, TektiteError, UnsupportedError
+from tektite.errors import ConflictError, IncorrectError, TektiteError
 from tektite.query.collection import Collection
 from tektite.values import types
 from tektite.values.columns import python_rows
+from tektite.values.frames import polars_frame
+from tektite.values.html import SHOWN_ROWS, html_table, html_text
 from tektite.values.words import Words, float_keys
 
 if TYPE_CHECKING:
@@ -28,15 +30,6 @@ if TYPE_CHECKING:
 
 SHOWN_FIRST = 5
 """Rows that the representation of an input or a view shows."""
-
-
-def polars_frame(table: pa.Table) -> Any:
-    """A table as a Polars DataFrame."""
-    try:
-        import polars
-    except ImportError:
-        raise UnsupportedError("to_polars() needs Polars, which is not installed: pip install polars") from None
-    return polars.from_arrow(table)
 
 
 class ReadableCollection(Collection):
@@ -292,3 +285,18 @@ class ReadableCollection(Collection):
         if table.num_rows > SHOWN_FIRST:
             lines.append("\n  ...")
         return f", time {self._core.low - 1}{''.join(lines)}" if self._core.low else ", no epoch closed yet"
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: name, time and first rows, as far as they are there."""
+        try:
+            return self._html()
+        except Exception:
+            return html_text(repr(self))
+
+    def _html(self) -> str:
+        types = ", ".join(f"{n}: {t}" for n, t in zip(self.schema.names, self.schema.types, strict=True))
+        time = f"time {self._core.low - 1}" if self._core.low else "no epoch closed yet"
+        table = self._head(SHOWN_ROWS + 1, wait=False)
+        rows = self._tuples(table.slice(0, SHOWN_ROWS))
+        more = f"the first {SHOWN_ROWS} rows" if table.num_rows > SHOWN_ROWS else ""
+        return html_table(self.schema.names, rows, f"{self._kind} {self._core.name} ({types}), {time}", more)

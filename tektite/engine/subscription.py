@@ -509,3 +509,24 @@ def check_timeout(timeout: float | None) -> None:
     """Refuse a timeout that is no number of seconds."""
     if timeout is not None and (not isinstance(timeout, int | float) or not 0 <= timeout <= threading.TIMEOUT_MAX):
         raise IncorrectError(f"a timeout is a number of seconds from 0 on, or None to wait forever, not {timeout!r}")
+
+
+def watch(subscription: Subscription, waiter: Waiter, each_epoch: bool) -> None:
+    """Have a waiter notified whenever there may be something to collect: at each epoch, or when something has changed or a row
+    may fail. Until `unwatch`.
+    """
+    view = subscription._view
+    subscription._feed.waiters[waiter] = None
+    if each_epoch or view.errors:
+        view.engine.notices.at_each_epoch[waiter] = None
+
+
+def unwatch(subscription: Subscription, waiter: Waiter) -> None:
+    """Notify a waiter no more. May be repeated."""
+    for registered in (subscription._feed.waiters, subscription._view.engine.notices.at_each_epoch):
+        registered.pop(waiter, None)
+
+
+def is_current(subscription: Subscription) -> bool:
+    """Whether its view is up to date: collecting takes no longer than decoding what waits."""
+    return subscription._view.engine.is_current(subscription._view)

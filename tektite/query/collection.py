@@ -21,6 +21,7 @@ from tektite.query.former_names import former_name, former_options, without_form
 from tektite.query.other_names import METHODS
 from tektite.query.outputs import Outputs, check_no_null_comparison, flat, has_aggregate, outputs_of, plain
 from tektite.values import types
+from tektite.values.html import html_table, html_text
 from tektite.values.schema import Schema
 
 if TYPE_CHECKING:
@@ -63,6 +64,12 @@ class Collection:
     def __repr__(self) -> str:
         columns = ", ".join(f"{n}: {t}" for n, t in zip(self.schema.names, self.schema.types, strict=True))
         return f"<{type(self).__name__} ({columns})>"
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the columns, and the plan if the collection belongs to an engine."""
+        columns = list(zip(self.schema.names, self.schema.types, strict=True))
+        plan_text = html_text(self.explain()) if hasattr(self, "engine") and self.operator.loop is None else ""
+        return html_table(["column", "type"], columns, "a query, not installed") + plan_text
 
     if not TYPE_CHECKING:  # type checkers are to see names that are not there
 

@@ -1,4 +1,5 @@
-"""DurableCatalog: schemas, views and indexes that clients have created come back when a server starts again on its storage.
+"""DurableCatalog: schemas, views, indexes, rules and attributes that clients have created come back when a server starts again
+on its storage.
 
 The statements are rows of a table that SQL does not show. One is written in the epoch after its statement has been run, and goes
 with what it created. `restore` runs them in their order, each with the search path of its time. What cannot be brought back, such
@@ -7,8 +8,10 @@ as a view of a table that a program has dropped meanwhile, is logged, and its st
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+import json
+import secrets
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from sqlglot import exp
 
@@ -20,14 +23,20 @@ from tektite.sql import Result, runner
 from tektite.sql.bind.named_relations import HIDDEN
 from tektite.sql.parse import parser
 from tektite.values import types
+from tektite.values.type_names import as_type
 
 if TYPE_CHECKING:
+    from tektite.datalog.evaluate.program import Program
     from tektite.engine.engine import Engine
+
+T = TypeVar("T")
 
 NAME = f"{HIDDEN}catalog"
 COLUMNS = {"object": types.String, "number": types.Int, "search_path": types.String, "statement": types.String}
 DEFINITIONS = (exp.Create, exp.Drop)
 Entry = tuple[str, int, str, str]
+LINEAGE = "lineage"
+"""The entry that tells this storage's times from those of another one."""
 
 
 class DurableCatalog:
@@ -40,6 +49,7 @@ class DurableCatalog:
         self._runner = runner(engine)
         self._entries: dict[str, Entry] = {}
         self._number = 0
+        self._programs: dict[str, Program] = {}
         self._failed: set[str] = set()
         """What could not be brought back."""
         self._table = None
@@ -60,11 +70,73 @@ class DurableCatalog:
                     kind, _, name = object.partition(" ")
                     owner = self._runner.access.owner(f"table {name}") if kind == "view" else None
                     settings.user = settings.login if owner is None else owner
-                    if object not in self._objects():
-                        self._engine.sql(text)
+                    self._restore(object, text)
             except TektiteError as error:
                 self._failed.add(object)
                 self._log.error("could not be brought back", object=object, statement=text, error=error)
+
+    def _restore(self, object: str, text: str) -> None:
+        kind, _, name = object.partition(" ")
+        if kind == "rules":
+            self._programs[name] = self._engine.datalog(text, source=name)
+        elif kind == "attribute":
+            self._declare(json.loads(text))
+        elif object != LINEAGE and object not in self._objects():
+            self._engine.sql(text)
+
+    def lineage(self) -> str:
+        """What tells the times of this storage from those of others; of an engine without one, from those of another run."""
+        with self._core.lock.held:
+            self._core.lock.roll_forward()
+            if self._table is None:
+                return secrets.token_hex(8)
+            if LINEAGE not in self._entries:
+                self._write([], [(LINEAGE, 0, "", secrets.token_hex(8))])
+            return self._entries[LINEAGE][3]
+
+    def register(self, text: str, name: str) -> list[str]:
+        """Register rules of Datalog under a name, in place of those that have it; their predicates. The caller holds the lock."""
+        before = self._programs.get(name)
+        made = self._engine.datalog(text, source=name)
+        if before is not None:
+            before.drop()
+        self._programs[name] = made
+        self._remember(f"rules {name}", text)
+        return list(made.predicates)
+
+    def attribute(self, said: Mapping[str, Any]) -> None:
+        """Declare an attribute. The caller holds the lock."""
+        self._declare(said)
+        self._remember(f"attribute {said['name']}", json.dumps(said))
+
+    def _declare(self, said: Mapping[str, Any]) -> None:
+        kind = None if said["type"] is None else as_type(said["type"], "type: ")
+        options = {"cardinality": said["cardinality"], "mode": said["mode"]}
+        self._engine.attribute(said["name"], kind, entity=as_type(said["entity"], "entity: "), **options)
+
+    def _remember(self, object: str, text: str) -> None:
+        """Store the text that makes something again, in place of the one before."""
+        if self._table is None:
+            return
+        gone = [row for name, row in self._entries.items() if name == object]
+        self._number += 1
+        self._write(gone, [(object, self._number, ",".join(self._runner.settings.search_path), text)])
+
+    def check_can_store(self, why: str) -> None:
+        """Refuse a definition that a statement cannot say, where definitions are stored."""
+        if self._table is not None:
+            raise UnsupportedError(f"a definition is stored as it is written: {why}")
+
+    def recorded(self, text: str, make: Callable[[], T]) -> T:
+        """Let a function make or drop something, and store the statement that makes it again. The caller holds the lock."""
+        if self._table is None:
+            return make()
+        before = self._objects()
+        found = make()
+        after = self._objects()
+        made = [name for name, one in after.items() if before.get(name) is not one]
+        self._store(text, made, after)
+        return found
 
     def run(self, statement: parser.Statement, values: Mapping[str, Any]) -> Result:
         """Run a statement in the session of the caller, who holds the engine's lock, and store it if it defines something."""
@@ -85,12 +157,7 @@ class DurableCatalog:
                 None,
                 UnsupportedError,
             )
-        before = self._objects()
-        result = self._runner.run_kept(statement, values)
-        after = self._objects()
-        made = [name for name, found in after.items() if before.get(name) is not found]
-        self._store(statement.source.statement, made, after)
-        return result
+        return self.recorded(statement.source.statement, lambda: self._runner.run_kept(statement, values))
 
     def _objects(self) -> dict[str, Any]:
         """What there is beside tables, by kind and name."""
@@ -106,14 +173,28 @@ class DurableCatalog:
         assert self._table is not None
         path = ",".join(self._runner.settings.search_path)
         gone = [
-            row for name, row in self._entries.items() if name in made or name not in there and name not in self._failed
+            row
+            for name, row in self._entries.items()
+            if name in made or self._is_gone(name, there) and name not in self._failed
         ]
         new: list[Entry] = []
         for name in made:
             self._number += 1
             new.append((name, self._number, path, text))
+        self._write(gone, new)
+
+    def _is_gone(self, object: str, there: Mapping[str, Any]) -> bool:
+        """Whether something that was made is not there any more."""
+        kind, _, name = object.partition(" ")
+        if kind == "attribute":
+            return name.removeprefix(":") not in self._core.inputs
+        return kind in ("schema", "view", "index", "prepared") and object not in there
+
+    def _write(self, gone: list[Entry], new: list[Entry]) -> None:
+        """Store entries in place of others, in an epoch of their own."""
         if not gone and not new:
             return
+        assert self._table is not None
         source, writes = core_of(self._table), WriteSet()
         if gone:
             source.write(gone, None, -1, "remove", writes)

@@ -27,7 +27,9 @@ if TYPE_CHECKING:
     from tektite.engine.engine import Engine
     from tektite.engine.input_core import InputCore
 
-Done: TypeAlias = Callable[[Exception | None], None]
+Done: TypeAlias = Callable[[Exception | None, int | None], None]
+"""Told what went wrong, or the time at which what was written can be read, if it can by now."""
+Committed: TypeAlias = "list[tuple[Exception | None, int | None]]"
 Insert: TypeAlias = "tuple[InputCore, list[tuple[Any, ...]], Done]"
 
 SHORT = 0.002
@@ -138,7 +140,7 @@ class Epochs:
         """How long closing an epoch took lately."""
 
     def insert(self, source: InputCore, rows: list[tuple[Any, ...]], done: Done) -> None:
-        """Insert rows in the next epoch; `done` is called in the event loop with None, or with what went wrong."""
+        """Insert rows in the next epoch; `done` is called in the event loop."""
         self._inserts.append((source, rows, done))
         if self._is_closing or len(self._inserts) > 1:
             return
@@ -156,16 +158,16 @@ class Epochs:
         held = self._core.lock.held
         if self._seconds < SHORT and held.acquire(blocking=False):
             try:
-                failed = self._commit(taken)
+                found = self._commit(taken)
             finally:
                 held.release()
-            self._committed(taken, failed)
+            self._committed(taken, found)
             return
         self._is_closing = True
         future = self._workers.start(CancellableCall(lambda: self._commit(taken)))
         future.add_done_callback(lambda done: self._closed(taken, done))
 
-    def _closed(self, taken: list[Insert], future: asyncio.Future[list[Exception | None]]) -> None:
+    def _closed(self, taken: list[Insert], future: asyncio.Future[Committed]) -> None:
         """A worker has closed an epoch: what came meanwhile is next."""
         self._is_closing = False
         error = None if future.cancelled() else future.exception()
@@ -173,33 +175,32 @@ class Epochs:
             refused = (
                 error if isinstance(error, Exception) else FaultError("the epoch was not closed: the server stops")
             )
-            self._committed(taken, [refused] * len(taken))
+            self._committed(taken, [(refused, None)] * len(taken))
         else:
             self._committed(taken, future.result())
         if self._inserts:
             asyncio.get_running_loop().call_soon(self._close_epoch)
 
-    def _commit(self, taken: list[Insert]) -> list[Exception | None]:
-        """Commit inserts together or, if that is refused, each alone; what went wrong with each."""
+    def _commit(self, taken: list[Insert]) -> Committed:
+        """Commit inserts together or, if that is refused, each alone; what became of each."""
         began = time.perf_counter()
         with self._core.lock.held:
             self._core.lock.roll_forward()
             try:
-                self._write(taken)
-                found: list[Exception | None] = [None] * len(taken)
+                found: Committed = [(None, self._write(taken))] * len(taken)
             except TektiteError as error:
-                found = [error] if len(taken) == 1 else [self._alone(each) for each in taken]
+                found = [(error, None)] if len(taken) == 1 else [self._alone(each) for each in taken]
         self._seconds = 0.8 * self._seconds + 0.2 * (time.perf_counter() - began)
         return found
 
-    def _alone(self, insert: Insert) -> Exception | None:
+    def _alone(self, insert: Insert) -> tuple[Exception | None, int | None]:
         try:
-            self._write([insert])
+            return None, self._write([insert])
         except TektiteError as error:
-            return error
-        return None
+            return error, None
 
-    def _write(self, taken: list[Insert]) -> None:
+    def _write(self, taken: list[Insert]) -> int | None:
+        """Write rows, and commit them unless somebody else is to; the time at which they can be read."""
         by_source: dict[InputCore, list[tuple[Any, ...]]] = {}
         for source, rows, _ in taken:
             by_source.setdefault(source, []).extend(rows)
@@ -207,22 +208,25 @@ class Epochs:
         writes = self._core.writes if is_explicit else WriteSet()
         for source, rows in by_source.items():
             source.write(rows, None, 1, "insert", writes)
-        if not is_explicit:
-            self._core.commit(writes)
+        return None if is_explicit else self._core.commit(writes)
 
-    def _committed(self, taken: list[Insert], failed: list[Exception | None]) -> None:
+    def _committed(self, taken: list[Insert], found: Committed) -> None:
         """Tell everybody, once what was committed is durable."""
         if self._watch is None or self.policy.kind == "explicit":
-            for (_, _, done), error in zip(taken, failed, strict=True):
-                done(error)
+            for (_, _, done), (error, time) in zip(taken, found, strict=True):
+                done(error, time)
             return
 
         def tell(durable: asyncio.Future[None]) -> None:
             lost = None if durable.cancelled() else durable.exception()
-            for (_, _, done), error in zip(taken, failed, strict=True):
-                done(error or (lost if isinstance(lost, Exception) else None))
+            for (_, _, done), (error, time) in zip(taken, found, strict=True):
+                done(error or (lost if isinstance(lost, Exception) else None), time)
 
         self._watch.wait().add_done_callback(tell)
+
+    def durable_soon(self) -> asyncio.Future[None] | None:
+        """A future that is done when everything that is committed by now is durable; None without a storage."""
+        return None if self._watch is None else self._watch.wait()
 
     async def until_durable(self) -> None:
         """Wait until everything that is committed is durable; at once without a storage."""

@@ -41,6 +41,12 @@ class Limits:
     """How long statements may take to end when the server stops."""
     threads: int = 8
     """Statements that are computed side by side."""
+    lease_seconds: float = 30
+    """How long what was told to a subscriber is held, so that it can resume; and how long it may not read."""
+    subscriptions: int = 1000
+    """Subscriptions of one connection."""
+    prepared: int = 1000
+    """Prepared statements of one connection."""
     rows: int = 0
     """Rows that one statement may give, unless its user has another limit."""
     memory_bytes: int = 0

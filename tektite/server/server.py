@@ -11,7 +11,7 @@ import asyncio
 import ssl
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 from tektite.engine.core import core_of
 from tektite.engine.engine import Engine
@@ -19,14 +19,17 @@ from tektite.errors import ConflictError, FaultError, IncorrectError, TektiteErr
 from tektite.server.connections import Connections
 from tektite.server.durable_catalog import DurableCatalog
 from tektite.server.epochs import Epochs
-from tektite.server.health import HealthServer
+from tektite.server.feeds import Feeds
 from tektite.server.logs import Log
 from tektite.server.plan import ServerPlan
 from tektite.server.postgres.connection import PostgresConnection
 from tektite.server.users import Users
+from tektite.server.web.connection import WebConnection
 from tektite.server.work import CancellableCall, WorkerThreads
 from tektite.sql import runner
 from tektite.sql.access.allowances import Allowance
+
+T = TypeVar("T")
 
 STOPPING = "the server stops: it was asked to end"
 
@@ -40,6 +43,8 @@ class Server:
         self.engine = engine
         self.log = log
         self.began = time.time()
+        self.loop: asyncio.AbstractEventLoop
+        """The event loop that it runs in, once it has started."""
         self.users = Users(runner(engine).access)
         limits = plan.limits
         runner(engine).allowance = Allowance(limits.rows or None, limits.memory_bytes or None, limits.queries or None)
@@ -52,20 +57,27 @@ class Server:
         """Where PostgreSQL's clients connect; known once it has started."""
         self.http_port = plan.http_port
         self.tls = _tls(plan)
+        self.feeds = Feeds(self)
+        self.lineage = ""
+        """What tells the times of this server from those of others; known once it has started."""
         self._postgres: asyncio.Server | None = None
-        self._health: HealthServer | None = None
+        self._web: asyncio.Server | None = None
 
     async def start(self) -> None:
         """Bring back what clients had created, and listen."""
-        loop = asyncio.get_running_loop()
+        loop = self.loop = asyncio.get_running_loop()
+        address = self.plan.address
         try:
-            self._health = HealthServer(self)
-            self.http_port = await self._health.start(self.plan.address, self.plan.http_port)
+            self._web = await loop.create_server(
+                lambda: WebConnection(self), address, self.plan.http_port, backlog=1024, ssl=self.tls
+            )
+            self.http_port = self._web.sockets[0].getsockname()[1]
             await loop.run_in_executor(None, self.catalog.restore)
             await loop.run_in_executor(None, self._describe_users)
             self.users.check_reachable(self.plan.is_local, self.plan.address)
+            self.lineage = await loop.run_in_executor(None, self.catalog.lineage)
             self._postgres = await loop.create_server(
-                lambda: PostgresConnection(self), self.plan.address, self.plan.port, backlog=1024
+                lambda: PostgresConnection(self), address, self.plan.port, backlog=1024
             )
         except OSError as error:
             raise FaultError(f"cannot listen on {self.plan.address}: {error}") from error
@@ -92,6 +104,21 @@ class Server:
         if self.is_stopping:
             raise ConflictError(STOPPING)
 
+    async def call(self, function: Callable[[], T]) -> T:
+        """Call a function in a worker, with the engine's lock held."""
+        core = core_of(self.engine)
+
+        def work() -> T:
+            with core.lock.held:
+                core.lock.roll_forward()
+                return function()
+
+        return await self.compute(work)
+
+    async def compute(self, function: Callable[[], T]) -> T:
+        """Call a function in a worker."""
+        return await self.workers.start(CancellableCall(function))
+
     def release(self, function: Callable[[], Any]) -> None:
         """Have a worker call a function that frees something; nobody waits for it."""
         if not core_of(self.engine).is_closed:
@@ -114,10 +141,10 @@ class Server:
         for connection in self.connections.all():
             connection.cancel()
             connection.abort()
-        loop = asyncio.get_running_loop()
-        await loop.run_in_executor(None, self._close)
-        if self._health is not None:
-            await self._health.stop()
+        self.feeds.close()
+        await self.loop.run_in_executor(None, self._close)
+        if self._web is not None:
+            self._web.close()
         self.log.info("stopped", epoch=core_of(self.engine).epoch)
 
     def _close(self) -> None:

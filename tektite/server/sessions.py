@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from tektite.engine.core import core_of
 from tektite.errors import ConflictError, TektiteError
+from tektite.server.rights import SessionRights
 from tektite.server.work import CallCancelled, CancellableCall
 from tektite.sql import Result, runner
 from tektite.sql.parse import parser
@@ -80,6 +81,7 @@ class ClientSession:
         self.settings.is_trusted = not server.users.are_configured
         server.users.admit(user)
         self._is_admitted = True
+        self.rights = SessionRights(self)
         self.has_failed = False
         self._running: CancellableCall[Any] | None = None
         self._waiting: asyncio.Future[Any] | None = None

@@ -2,6 +2,8 @@
 
 columns     converts rows, dicts, NumPy arrays, Arrow tables and pandas frames to columns
 dictionary  maps the id of a text back to the text
+frames      tables for pandas, Polars and Arrow, of whatever has one
+html        tables as HTML, for notebooks
 schema      named and typed columns; converts whole tables to words and back
 text_space  the memory of a dictionary
 type_names  types by the names that Python, Arrow and SQL have for them

@@ -6,23 +6,32 @@ import asyncio
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 
 import pytest
 
 import tektite as tk
 from tektite.client_protocol import SessionProtocol, SubscriptionProtocol, TableProtocol, ViewProtocol
+from tests.support.server import running_server
 
 
-def in_process() -> SessionProtocol:
-    return tk.Engine()
+@contextmanager
+def in_process() -> Iterator[SessionProtocol]:
+    with tk.Engine() as engine:
+        yield engine
 
 
-@pytest.fixture(params=[in_process])
+@contextmanager
+def over_the_wire() -> Iterator[SessionProtocol]:
+    with running_server() as served, tk.connect(served.web_url) as session:
+        yield session
+
+
+@pytest.fixture(params=[in_process, over_the_wire])
 def session(request: pytest.FixtureRequest) -> Iterator[SessionProtocol]:
-    connect: Callable[[], SessionProtocol] = request.param
-    made = connect()
-    yield made
-    made.close()
+    connect: Callable[[], AbstractContextManager[SessionProtocol]] = request.param
+    with connect() as made:
+        yield made
 
 
 def orders_and_totals(session: SessionProtocol) -> tuple[TableProtocol, ViewProtocol]:

@@ -21,6 +21,7 @@ LAYERS = (
     ("kernels",),
     ("values",),
     ("client_protocol",),
+    ("wire",),
     ("expr",),
     ("trace",),
     ("storage",),
@@ -37,6 +38,8 @@ LAYERS = (
     ("datalog",),
     ("pipeline",),
     ("spark",),
+    ("client",),
+    ("connecting",),
     ("server",),
     ("__init__",),
     ("graph",),
@@ -60,7 +63,20 @@ CONTRACT = {"flow", "graph", "journal", "node"}
 FACADES = {"engine/languages.py", "engine/engine.py", "engine/session.py", "engine/table.py", "engine/view.py"}
 LANGUAGES = {"sql", "datalog", "datalog.evaluate", "spark"}
 
-HEAVY = ("pyspark", "pandas", "duckdb", "matplotlib", "rich", "hypothesis", "sqlglot", "lark", "typer", "networkx")
+HEAVY = (
+    "pyspark",
+    "pandas",
+    "duckdb",
+    "matplotlib",
+    "rich",
+    "hypothesis",
+    "sqlglot",
+    "lark",
+    "typer",
+    "networkx",
+    "websockets",
+    "h11",
+)
 
 RANK = {name: rank for rank, row in enumerate(LAYERS) for name in row}
 

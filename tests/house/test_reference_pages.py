@@ -40,13 +40,17 @@ ELSEWHERE = {
     "Table.follow": "needs Spark: docs/spark.md",
     "View.to_spark": "needs Spark: docs/spark.md",
     "View.write_changes": "needs Spark: docs/spark.md",
+    "connect": "needs a server: docs/how-to/python-client.md",
+    "connect_async": "needs a server: docs/how-to/python-client.md",
     "ReadableCollection.to_polars": "needs Polars, which no environment of ours has",
 }
 
 
 def test_every_entry_of_a_page_has_an_example() -> None:
     lacking = []
-    for text in generate.pages().values():
+    for path, text in generate.pages().items():
+        if path.name == "system-relations.md":  # tables, and examples of them are in docs/how-to/look-inside.md
+            continue
         for section in re.split(r"^##+ ", text, flags=re.MULTILINE)[1:]:
             name = re.match(r"`(?:tk\.)?([\w.]+)", section)
             is_a_type = re.search(r"^The type `", section, flags=re.MULTILINE) is not None

@@ -296,8 +296,3 @@ def test_a_bad_line_of_a_file_is_named_by_its_number(engine: tk.Engine, text: st
         engine, f"COPY people (id, name) FROM '{tmp_path}/some.csv' (FORMAT csv, HEADER)", tk.IncorrectError
     )
     assert re.search(said, message), message
-
-
-def test_explain_analyze_says_where_costs_are(engine: tk.Engine) -> None:
-    message = refused(engine, "EXPLAIN ANALYZE SELECT * FROM people", tk.UnsupportedError)
-    assert "EXPLAIN ANALYZE is not supported" in message and "engine.progress" in message

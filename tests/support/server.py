@@ -47,6 +47,10 @@ class RunningServer:
     def url(self) -> str:
         return f"postgresql://ann@127.0.0.1:{self.port}/tektite"
 
+    @property
+    def web_url(self) -> str:
+        return f"tektite://127.0.0.1:{self.http_port}"
+
     def stop(self) -> None:
         """Stop it, as SIGTERM does."""
         asyncio.run_coroutine_threadsafe(self.server.stop(), self.loop).result(30)

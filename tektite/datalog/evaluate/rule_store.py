@@ -288,7 +288,7 @@ class RuleStore:
 
     def stored(self, name: str, state: State | None = None) -> Collection | None:
         """What the engine stores under a name: an input, or a view that is not a predicate's own."""
-        if name in self.engine.tables:
+        if name in self.engine.tables or name in core_of(self.engine).system.names():
             return self.engine.table(name)
         state = self.state if state is None else state
         if name in core_of(self.engine).views and name not in state.definitions.rules:

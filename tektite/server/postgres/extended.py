@@ -288,7 +288,7 @@ class ExtendedQueries:
                     raise error
                 connection.send(tag)
 
-            done = lambda error: connection.resume(lambda: report(error))  # noqa: E731
+            done = lambda error, _: connection.resume(lambda: report(error))  # noqa: E731
             return Handled.LATER if self.session.insert_at_once(known, portal.values, done) else None
         return None
 

@@ -45,6 +45,15 @@ def name_parts(stored: str) -> tuple[str, str]:
     return (schema, name) if dot and schema and name else (DEFAULT, stored)
 
 
+def sql_name(stored: str) -> str:
+    """What the engine knows by one name, as a statement may write it.
+
+    >>> print(sql_name("order"), sql_name('s.a"b'))
+    "public"."order" "s"."a""b"
+    """
+    return ".".join('"' + part.replace('"', '""') + '"' for part in name_parts(stored))
+
+
 def schema_said(source: StatementText, node: exp.Expr) -> str:
     """The schema that stands before a name; empty if none does."""
     database = folded(node.args.get("catalog"))

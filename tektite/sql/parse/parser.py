@@ -170,17 +170,10 @@ class StatementParser:
     # ------------------------------------------------------------------ statements of our own
 
     def explain(self, start: int) -> Statement:
-        place = self.place
-        if self.skip("ANALYZE"):
-            raise self.source.error(
-                "EXPLAIN ANALYZE is not supported: EXPLAIN shows the plan. What a view costs is in engine.progress and in "
-                "engine.indexes(), once it is created",
-                place,
-                UnsupportedError,
-            )
-        if self.skip("SUBSCRIBE"):
+        analyze = self.skip("ANALYZE")
+        if not analyze and self.skip("SUBSCRIBE"):
             return Explain(self.source, start, self.subscribe(start).tree, is_subscription=True)
-        return Explain(self.source, start, self.tree(self.tokens[self.at :]))
+        return Explain(self.source, start, self.tree(self.tokens[self.at :]), analyze)
 
     def prepare(self, start: int) -> Statement:
         place, name = self.place, self.word("the name of the statement")

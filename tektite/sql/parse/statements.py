@@ -26,9 +26,10 @@ class Plain(Statement):
 
 @dataclass(frozen=True)
 class Explain(Statement):
-    """EXPLAIN query, or EXPLAIN SUBSCRIBE query."""
+    """EXPLAIN [ANALYZE] query, or EXPLAIN SUBSCRIBE query."""
 
     tree: exp.Expr
+    analyze: bool = False
     is_subscription: bool = False
 
 

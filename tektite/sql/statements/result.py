@@ -9,15 +9,14 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import pyarrow as pa
 
 from tektite.engine.changes import Changes
-from tektite.engine.reading import polars_frame
 from tektite.engine.subscription import Subscription
 from tektite.engine.view import View
 from tektite.expr.other_names import advice
 from tektite.query.former_names import former_name
 from tektite.values.columns import python_rows
-
-if TYPE_CHECKING:
-    import pandas as pd
+from tektite.values.frames import ArrowReadable
+from tektite.values.html import SHOWN_ROWS as SHOWN_HTML
+from tektite.values.html import html_table, html_text
 
 OTHER_NAMES = {
     "df": "to_pandas()",
@@ -36,7 +35,7 @@ SHOWN_ROWS = 40
 
 
 @dataclass(frozen=True)
-class Result:
+class Result(ArrowReadable):
     """What a statement gave: rows as a `table`, a `view`, or a `subscription`; and a `message` always.
 
     Iterating yields rows as tuples; of a subscription, what iterating that does: deltas, for which it waits.
@@ -77,20 +76,6 @@ class Result:
         """The rows as a `pyarrow.Table`; without columns where the statement gives none."""
         return pa.table({}) if self.table is None else self.table
 
-    def to_pandas(self) -> pd.DataFrame:
-        """The rows as a pandas DataFrame."""
-        return self.to_arrow().to_pandas()
-
-    def to_polars(self) -> Any:
-        """The rows as a Polars DataFrame."""
-        return polars_frame(self.to_arrow())
-
-    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        """The rows as an Arrow stream, for whatever reads those."""
-        table: Any = self.to_arrow()
-        stream: object = table.__arrow_c_stream__(requested_schema)
-        return stream
-
     if not TYPE_CHECKING:  # type checkers are to see names that are not there
 
         def __getattr__(self, name: str) -> NoReturn:
@@ -102,6 +87,14 @@ class Result:
         if self.message == "EXPLAIN":
             return "\n".join(row[0] for row in self.rows())
         return show_table(self.table)
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        if self.table is None or self.message == "EXPLAIN":
+            return html_text(str(self))
+        shown = python_rows(self.table.slice(0, SHOWN_HTML), "the result", "table")
+        more = f"{SHOWN_HTML} of {self.table.num_rows} rows" if self.table.num_rows > SHOWN_HTML else ""
+        return html_table(self.table.column_names, shown, "", more)
 
 
 def show_table(table: pa.Table) -> str:

@@ -186,7 +186,7 @@ class StatementRunner:
             case parser.Explain() if statement.is_subscription:
                 return self._explain_subscribe(source, statement.tree, parameters)
             case parser.Explain():
-                return self._explain(source, statement.tree, parameters)
+                return self._explain(source, statement, parameters)
             case parser.Subscribe():
                 return self._subscribe(source, statement.tree, parameters)
             case parser.Show():
@@ -222,8 +222,11 @@ class StatementRunner:
         said = source.word(source.start).upper()
         raise source.error(f"{said or 'such a statement'} is not supported", source.start, UnsupportedError)
 
-    def _explain(self, source: StatementText, tree: exp.Expr, parameters: Mapping[str, Any]) -> Result:
-        """The plan of a query, and what installing it would share and make."""
+    def _explain(self, source: StatementText, statement: parser.Explain, parameters: Mapping[str, Any]) -> Result:
+        """The plan of a query, and what installing it would share and make. With ANALYZE, the query is answered once, and what
+        its operators did follows.
+        """
+        tree = statement.tree
         properties = tree.args.get("properties")
         joins, statement_tree = "auto", tree
         if isinstance(tree, exp.Create) and properties and properties.find(exp.MaterializedProperty):
@@ -234,7 +237,12 @@ class StatementRunner:
         is_view = joins != "auto" or isinstance(statement_tree, exp.Create)
         bind = self.bind_standing if is_view else self.bind
         planned = bind(source, tree, parameters).joined_by(joins)
-        lines = self.engine.explain(self.collection(planned)).splitlines()
+        collection = self.collection(planned)
+        lines = self.engine.explain(collection).splitlines()
+        if statement.analyze:
+            with self.engine.profile() as profile:
+                rows = self.once(collection).num_rows
+            lines += ["operators", *(f"  {line}" for line in str(profile).splitlines()), f"{rows} rows"]
         return Result("EXPLAIN", pa.table({"plan": lines}))
 
     def _subscribe(self, source: StatementText, tree: exp.Expr, parameters: Mapping[str, Any]) -> Result:
@@ -516,6 +524,8 @@ class StatementRunner:
     def relation_stored(self, name: str) -> Table | View | Definition | None:
         """What the engine knows by a name, whatever its case."""
         core = core_of(self.engine)
+        if name in core.system.names():
+            return core.system.table(name)
         if name in core.inputs or name in core.views:
             return (core.inputs if name in core.inputs else core.views)[name].facade
         if name in self.definitions:

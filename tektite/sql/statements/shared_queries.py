@@ -125,6 +125,10 @@ class SharedAnswer:
         return "a query"
 
     @property
+    def _kind(self) -> str:
+        return "view"
+
+    @property
     def schema(self) -> Schema:
         """Its columns."""
         return self.shared.schema

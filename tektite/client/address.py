@@ -1,0 +1,55 @@
+"""Where a server is, and who connects, from a URL."""
+
+from __future__ import annotations
+
+import base64
+from dataclasses import dataclass
+from urllib.parse import unquote, urlsplit
+
+from tektite.errors import IncorrectError
+
+SCHEMES = {"tektite": "ws", "tektites": "wss", "http": "ws", "https": "wss", "ws": "ws", "wss": "wss"}
+PORT = 5434
+PATH = "/v1/socket"
+
+
+@dataclass(frozen=True)
+class ServerAddress:
+    """What is needed to connect.
+
+    >>> ServerAddress.parse("tektite://ann@db.example")
+    ServerAddress(url='ws://db.example:5434/v1/socket', user='ann', password=None)
+    """
+
+    url: str
+    user: str | None = None
+    password: str | None = None
+
+    @staticmethod
+    def parse(url: str) -> ServerAddress:
+        """The address that a URL says."""
+        if not isinstance(url, str):
+            raise IncorrectError(f"a server is named by a URL such as 'tektite://localhost:{PORT}', not {url!r}")
+        try:
+            parts = urlsplit(url)
+            host, port = parts.hostname, parts.port or PORT
+        except ValueError as error:
+            raise IncorrectError(f"{url!r} is not a URL: {error}") from None
+        if parts.scheme not in SCHEMES or not host:
+            raise IncorrectError(
+                f"a server is named by a URL such as 'tektite://localhost:{PORT}', or 'tektites://...' with TLS, not {url!r}"
+            )
+        shown = f"[{host}]" if ":" in host else host
+        path = parts.path if parts.path not in ("", "/") else PATH
+        user = None if parts.username is None else unquote(parts.username)
+        password = None if parts.password is None else unquote(parts.password)
+        return ServerAddress(f"{SCHEMES[parts.scheme]}://{shown}:{port}{path}", user, password)
+
+
+def authorization(user: str | None, password: str | None, token: str | None) -> str | None:
+    """The header by which a client says who it is."""
+    if token is not None:
+        return f"Bearer {token}"
+    if user is None:
+        return None
+    return "Basic " + base64.b64encode(f"{user}:{password or ''}".encode()).decode()

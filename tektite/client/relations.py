@@ -1,0 +1,124 @@
+"""Tables and views on a server, for programs with an event loop."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from tektite.client.conversion import as_table
+from tektite.errors import TektiteError
+from tektite.values.columns import python_rows
+from tektite.values.schema import Schema
+from tektite.wire.failures import from_data
+from tektite.wire.rows import value_as_data
+
+if TYPE_CHECKING:
+    from tektite.client.async_session import AsyncSession
+    from tektite.client.subscriptions import AsyncSubscription
+
+
+class AsyncRelation:
+    """What tables and views on a server have in common."""
+
+    kind = ""
+
+    def __init__(self, session: AsyncSession, described: dict[str, Any]) -> None:
+        self._session = session
+        self.name: str = described["name"]
+        """What it was created as."""
+        self.schema = Schema(dict(zip(described["columns"], described["types"], strict=True)))
+        """Its columns."""
+        self.key = tuple(described.get("key", ()))
+
+    async def time(self) -> int | None:
+        """The last epoch that it has closed; None before the first."""
+        answer = await self._session.ask("describe", {"relation": self.name, "kind": self.kind})
+        found: int | None = answer.head["time"]
+        return found
+
+    async def to_arrow(self, at: int | None = None) -> pa.Table:
+        """All rows, as of the last closed epoch or of an earlier one that is held."""
+        return (await self._session.ask("rows", {"relation": self.name, "at": at})).rows()
+
+    snapshot = to_arrow
+
+    async def rows(self, at: int | None = None) -> list[tuple[Any, ...]]:
+        """All rows, as tuples."""
+        return self._tuples(await self.to_arrow(at))
+
+    async def head(self, n: int = 5) -> pa.Table:
+        """The first rows."""
+        return (await self._session.ask("head", {"relation": self.name, "n": n})).rows()
+
+    async def lookup(self, *key: Any) -> list[tuple[Any, ...]]:
+        """The rows with a key: values of the columns by which it is indexed, or of the first of them."""
+        given = [value_as_data(value) for value in key]
+        return self._tuples((await self._session.ask("lookup", {"relation": self.name, "key": given})).rows())
+
+    async def count(self) -> int:
+        """The number of rows."""
+        return int((await self._session.ask("count", {"relation": self.name})).head["count"])
+
+    async def subscribe(
+        self,
+        *,
+        snapshot: bool | None = None,
+        progress: bool = False,
+        since: int | None = None,
+        granularity: int | str | None = None,
+    ) -> AsyncSubscription:
+        """The changes from here on; see `RemoteSession.subscribe`."""
+        options = {"snapshot": snapshot, "progress": progress, "since": since, "granularity": granularity}
+        return await self._session.interest({"name": self.name}, options)
+
+    def _tuples(self, table: pa.Table) -> list[tuple[Any, ...]]:
+        if not table.num_columns:
+            return [()] * table.num_rows
+        return python_rows(table, f"{self.kind} {self.name!r}", "to_arrow()")
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.name!r} {self.schema}>"
+
+
+class AsyncTable(AsyncRelation):
+    """A table on a server."""
+
+    kind = "table"
+
+    async def insert(self, data: Any) -> int | None:
+        """Add rows; the time at which they can be read, or None inside a transaction."""
+        return await self._write("insert", as_table(data, self.schema))
+
+    async def remove(self, data: Any) -> int | None:
+        """Take rows away. Where rows have a key that replaces others, keys alone do. Returns what `insert` does."""
+        return await self._write("remove", as_table(data, self.schema, self.key))
+
+    async def _write(self, request: str, table: pa.Table) -> int | None:
+        answer = await self._session.ask(request, {"table": self.name}, table)
+        found: int | None = answer.head["time"]
+        return found
+
+    async def finish(self) -> None:
+        """End the table: what it holds stays, and nobody writes to it any more."""
+        await self._session.ask("close-input", {"table": self.name})
+
+
+class AsyncView(AsyncRelation):
+    """A view on a server."""
+
+    kind = "view"
+
+    async def error(self) -> TektiteError | None:
+        """What a read of the view raises; None if it can be read."""
+        found = (await self._session.ask("view-state", {"view": self.name})).head["view_error"]
+        return None if found is None else from_data(found)
+
+    async def wait(self, time: int, timeout: float | None = None) -> bool:
+        """Wait until the view answers for a time, for at most `timeout` seconds; whether it does."""
+        answer = await self._session.ask("wait", {"view": self.name, "time": time, "seconds": timeout})
+        return bool(answer.head["there"])
+
+    async def explain(self) -> str:
+        """How the view is maintained."""
+        return str((await self._session.ask("explain", {"view": self.name})).head["text"])

@@ -1,0 +1,49 @@
+"""RemoteResult: what a statement gave."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+
+from tektite.values.columns import python_rows
+from tektite.values.frames import ArrowReadable
+
+
+class RemoteResult(ArrowReadable):
+    """What a statement gave: rows as a `table`, or none; a `message` always; and the `time` of a commit, where one is known.
+
+    Iterating yields rows as tuples.
+    """
+
+    def __init__(self, message: str, table: pa.Table | None, view: str | None = None, time: int | None = None) -> None:
+        self.message = message
+        self.table = table
+        self.view_name = view
+        """The view that the statement has made, if it has."""
+        self.time = time
+
+    def to_arrow(self) -> pa.Table:
+        """The rows as a `pyarrow.Table`; without columns where the statement gives none."""
+        return pa.table({}) if self.table is None else self.table
+
+    def rows(self) -> list[tuple[Any, ...]]:
+        """The rows as tuples; none where there is no table."""
+        if self.table is None:
+            return []
+        return python_rows(self.table, "the result", "table") if self.table.num_columns else [()] * self.table.num_rows
+
+    def __iter__(self) -> Iterator[tuple[Any, ...]]:
+        return iter(self.rows())
+
+    def __len__(self) -> int:
+        return 0 if self.table is None else self.table.num_rows
+
+    def __bool__(self) -> bool:
+        """True, also of a result without rows."""
+        return True
+
+    def __repr__(self) -> str:
+        rows = "" if self.table is None else f", {self.table.num_rows} rows"
+        return f"<RemoteResult {self.message!r}{rows}>"

@@ -1,0 +1,193 @@
+"""RemoteSession: a session on a server, for programs without an event loop. Made by `tektite.connect`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, Literal, Self
+
+from tektite.client.async_session import _WITHIN, AsyncSession, AsyncStatement, RemoteTransaction
+from tektite.client.event_loop import BackgroundLoop
+from tektite.client.results import RemoteResult
+from tektite.client.tables import RemoteSubscription, RemoteTable, RemoteView
+
+
+class RemoteStatement:
+    """A statement that a server has parsed, to be run with several values. Made by `RemoteSession.prepare`."""
+
+    def __init__(self, loop: BackgroundLoop, made: AsyncStatement) -> None:
+        self._loop = loop
+        self._made = made
+
+    def __call__(self, params: Sequence[Any] | Mapping[str, Any] = (), /, **named: Any) -> RemoteResult:
+        return self._loop.run(self._made.run(params, **named))
+
+    def close(self) -> None:
+        """Have the server forget it."""
+        self._loop.run(self._made.close())
+
+
+class RemoteSession:
+    """One user's way to a server, with the words of `Engine`. Threads may share it: while one has a transaction open, the others
+    wait.
+
+    Closing it ends this user's part; tables and views stay for the others.
+    """
+
+    def __init__(self, loop: BackgroundLoop, made: AsyncSession) -> None:
+        self._loop = loop
+        self._made = made
+
+    # ------------------------------------------------------------------ tables and views
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """The names of all tables."""
+        return self._loop.run(self._made.tables())
+
+    @property
+    def views(self) -> tuple[str, ...]:
+        """The names of all views."""
+        return self._loop.run(self._made.views())
+
+    def create_table(
+        self,
+        name: str,
+        schema: Any,
+        *,
+        mode: Literal["bag", "set", "upsert", "append", "stream"] = "bag",
+        primary_key: str | Sequence[str] = (),
+        order_by: str | Sequence[str] = (),
+        required: str | Sequence[str] = (),
+        if_exists: Literal["error", "keep", "replace"] = "error",
+    ) -> RemoteTable:
+        """A new table; see `Engine.create_table`."""
+        work = self._made.create_table(
+            name, schema, mode=mode, primary_key=primary_key, order_by=order_by, required=required, if_exists=if_exists
+        )
+        return RemoteTable(self._loop, self._loop.run(work))
+
+    def create_view(
+        self,
+        name: str,
+        query: Any,
+        params: Sequence[Any] | Mapping[str, Any] = (),
+        *,
+        order_by: str | Sequence[str] = (),
+        if_exists: Literal["error", "keep", "replace"] = "error",
+    ) -> RemoteView:
+        """Keep the answer of a query of SQL up to date under a name; see `Engine.create_view`. A query that is built in Python
+        does not travel.
+        """
+        work = self._made.create_view(name, query, params, order_by=order_by, if_exists=if_exists)
+        return RemoteView(self._loop, self._loop.run(work))
+
+    def table(self, name: str) -> RemoteTable:
+        """A table by its name."""
+        return RemoteTable(self._loop, self._loop.run(self._made.table(name)))
+
+    def view(self, name: str) -> RemoteView:
+        """A view by its name; a predicate that rules were registered for is built if nobody has asked for it yet."""
+        return RemoteView(self._loop, self._loop.run(self._made.view(name)))
+
+    def drop_table(self, name: str, *, if_exists: bool = False) -> None:
+        """Remove a table that nothing reads."""
+        self._loop.run(self._made.drop_table(name, if_exists=if_exists))
+
+    def drop_view(self, name: str, *, if_exists: bool = False) -> None:
+        """Remove a view."""
+        self._loop.run(self._made.drop_view(name, if_exists=if_exists))
+
+    # ------------------------------------------------------------------ statements
+
+    def sql(self, text: str, params: Sequence[Any] | Mapping[str, Any] = (), /, **named: Any) -> RemoteResult:
+        """Run one or several statements of SQL; the last one's result. `params` are as for `Engine.sql`."""
+        return self._loop.run(self._made.sql(text, params, **named))
+
+    def prepare(self, text: str) -> RemoteStatement:
+        """A statement that is called with several values, as in `statement([1])`."""
+        return RemoteStatement(self._loop, self._loop.run(self._made.prepare(text)))
+
+    @contextmanager
+    def transaction(self) -> Iterator[RemoteTransaction]:
+        """A transaction around a block: committed at its end, rolled back if it raises. Other threads of the session wait."""
+        begun = self._loop.run(self._made.begin_transaction())
+        before = _WITHIN.get()
+        _WITHIN.set((*before, begun))
+        try:
+            try:
+                yield begun
+            except BaseException:
+                self._loop.run(self._made.end_transaction(begun, "rollback"))
+                raise
+            self._loop.run(self._made.end_transaction(begun, "commit"))
+        finally:
+            _WITHIN.set(before)
+
+    def subscribe(
+        self,
+        query: str,
+        params: Sequence[Any] | Mapping[str, Any] = (),
+        *,
+        snapshot: bool | None = None,
+        progress: bool = False,
+        since: int | None = None,
+        granularity: int | str | None = None,
+    ) -> RemoteSubscription:
+        """The changes of a query of SQL, which is kept up to date as long as somebody follows it."""
+        options: dict[str, Any] = {
+            "snapshot": snapshot,
+            "progress": progress,
+            "since": since,
+            "granularity": granularity,
+        }
+        return RemoteSubscription(self._loop, self._loop.run(self._made.subscribe(query, params, **options)))
+
+    # ------------------------------------------------------------------ rules and time
+
+    def datalog(self, text: str, *, source: str = "program") -> tuple[str, ...]:
+        """Register rules in either syntax; their predicates, of which `view` gives the answers."""
+        return self._loop.run(self._made.datalog(text, source=source))
+
+    def query(self, text: str, arguments: Mapping[str, Any] | None = None, /, **named: Any) -> RemoteResult:
+        """Answer a goal or a query of Datalog once."""
+        return self._loop.run(self._made.query(text, arguments, **named))
+
+    def attribute(
+        self,
+        name: str,
+        value: Any = None,
+        *,
+        cardinality: str | None = None,
+        mode: str | None = None,
+        entity: Any = int,
+    ) -> None:
+        """Declare an attribute of entities; see `Engine.attribute`."""
+        self._loop.run(self._made.attribute(name, value, cardinality=cardinality, mode=mode, entity=entity))
+
+    def transact(self, facts: Any) -> int | None:
+        """Write facts of attributes; see `Engine.transact`."""
+        return self._loop.run(self._made.transact(facts))
+
+    def advance(self, to: int | None = None) -> int:
+        """Close the open epoch, or all before `to`; the last one that is closed."""
+        return self._loop.run(self._made.advance(to))
+
+    def status(self) -> dict[str, Any]:
+        """How the server is."""
+        return self._loop.run(self._made.status())
+
+    # ------------------------------------------------------------------ the end
+
+    def close(self) -> None:
+        """End the session: its transaction, and its subscriptions. Closing twice is harmless."""
+        self._loop.run(self._made.close())
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return repr(self._made).replace("Async", "Remote", 1)

@@ -1,0 +1,75 @@
+"""WorkLog: how often each operator ran, for how long, and how many rows it received and sent.
+
+It counts only while somebody wants to know: `Journal.work` is None otherwise, and operators run as always.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tektite.dataflow.graph import Moment, Outbox
+    from tektite.dataflow.node import Node
+
+
+@dataclass(slots=True)
+class OperatorWork:
+    """What one operator has done since the log began."""
+
+    runs: int = 0
+    seconds: float = 0.0
+    received: int = 0
+    """Rows that other operators sent it."""
+    sent: int = 0
+    """Rows that it sent to others."""
+
+
+class WorkLog:
+    """The work of all operators of an engine that are still there."""
+
+    def __init__(self) -> None:
+        self._work: WeakKeyDictionary[Node, OperatorWork] = WeakKeyDictionary()
+        self.users = 0
+        """Profiles under way. Operators that go meanwhile stay in the log."""
+        self._kept: list[Node] = []
+
+    def of(self, node: Node) -> OperatorWork:
+        """What an operator has done. Grows as it does more."""
+        found = self._work.get(node)
+        if found is None:
+            found = self._work[node] = OperatorWork()
+            if self.users:
+                self._kept.append(node)
+        return found
+
+    def items(self) -> list[tuple[Node, OperatorWork]]:
+        """All operators of the log, with what they have done."""
+        return list(self._work.items())
+
+    def forget(self) -> None:
+        """Let operators go that are only in the log."""
+        self._kept.clear()
+
+    def run(self, node: Node, moment: Moment) -> None:
+        """Let an operator run, and count it."""
+        began = time.perf_counter()
+        try:
+            node.run(moment)
+        finally:
+            work = self.of(node)
+            work.runs += 1
+            work.seconds += time.perf_counter() - began
+
+    def count_rows(self, node: Node, outboxes: Sequence[Outbox]) -> None:
+        """Count the rows that an operator is about to send."""
+        sender = self.of(node)
+        for outbox in outboxes:
+            for target, _, chunk, _ in outbox:
+                rows = chunk.n
+                sender.sent += rows
+                self.of(target).received += rows

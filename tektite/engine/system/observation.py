@@ -1,0 +1,120 @@
+"""Observation: one look at an engine, from which the rows of all system relations are computed.
+
+What exists only because of system relations is left out: their tables, and whatever reads those. So a query over them does not
+report on itself, and nothing changes because somebody looked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property
+from itertools import count
+from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
+
+from tektite.dataflow.flow import Dataflow
+from tektite.dataflow.graph import Scope
+from tektite.dataflow.node import Node
+from tektite.engine.catalog import Entry
+from tektite.engine.input_core import InputCore
+from tektite.engine.view_core import ViewCore
+from tektite.plan.explain import explain
+from tektite.plan.rules import optimize
+
+if TYPE_CHECKING:
+    from tektite.engine.engine_core import EngineCore
+
+HIDDEN_PREFIX = "__"
+
+
+class StableNumbers:
+    """StableNumbers for dataflows and operators, which last as long as these do."""
+
+    def __init__(self) -> None:
+        self._numbers: WeakKeyDictionary[Dataflow | Node, int] = WeakKeyDictionary()
+        self._next = count(1)
+
+    def of(self, thing: Dataflow | Node) -> int:
+        """The number of a dataflow or an operator."""
+        found = self._numbers.get(thing)
+        if found is None:
+            found = self._numbers[thing] = next(self._next)
+        return found
+
+
+class PlanTexts:
+    """The plans of views as text, after all rewrites; each is written once."""
+
+    def __init__(self) -> None:
+        self._texts: WeakKeyDictionary[ViewCore, str] = WeakKeyDictionary()
+
+    def of(self, view: ViewCore) -> str:
+        """The plan of a view."""
+        found = self._texts.get(view)
+        if found is None:
+            (operator,) = optimize([view.definition])
+            found = self._texts[view] = "\n".join(explain(operator))
+        return found
+
+
+class Observation:
+    """An engine as it is at one moment. The caller holds the lock while it uses this."""
+
+    def __init__(
+        self, core: EngineCore, own: set[InputCore], numbers: StableNumbers, plans: PlanTexts, clock: int
+    ) -> None:
+        """`own` are the tables of system relations. `clock` is the last epoch that something else than these relations closed."""
+        self.core = core
+        self.own = own
+        self.numbers = numbers
+        self.plans = plans
+        self.clock = clock
+
+    @cached_property
+    def flows(self) -> list[Dataflow]:
+        """Dataflows that do not depend on system relations. Sources come before their readers."""
+        found, excluded = [], set()
+        for flow in self.core.coordinator.flows:
+            if any(source in self.own or source.flow in excluded for source in flow.sources):
+                excluded.add(flow)
+            else:
+                found.append(flow)
+        return found
+
+    @cached_property
+    def flow_set(self) -> set[Dataflow]:
+        """The same, to look one up."""
+        return set(self.flows)
+
+    @property
+    def inputs(self) -> Iterator[InputCore]:
+        """Tables that are not system relations, and that no language keeps for itself."""
+        for source in self.core.inputs.values():
+            if source not in self.own and not source.name.startswith(HIDDEN_PREFIX):
+                yield source
+
+    @property
+    def views(self) -> Iterator[ViewCore]:
+        """Views that do not depend on system relations."""
+        for view in self.core.views.values():
+            if view.flow in self.flow_set and not view.name.startswith(HIDDEN_PREFIX):
+                yield view
+
+    @property
+    def entries(self) -> Iterator[Entry]:
+        """Shared arrangements that do not depend on system relations."""
+        for entry in self.core.catalog.entries:
+            source = entry.source
+            if source not in self.own and (source.flow is None or source.flow in self.flow_set):
+                yield entry
+
+    def nodes(self) -> Iterator[tuple[Dataflow, Scope, Node]]:
+        """All operators, with their dataflow and their scope."""
+        for flow in self.flows:
+            for scope in flow.root.scopes():
+                for node in scope.nodes:
+                    yield flow, scope, node
+
+    def until(self, low: int) -> int:
+        """The last epoch that something answers for, given the first that it does not: none that system relations closed."""
+        return min(low - 1, self.clock)

@@ -1,0 +1,215 @@
+"""SystemTables: makes the tables of system relations when somebody asks for them, and keeps them up to date while they are read.
+
+* Nobody asks: there is nothing, and nothing is done.
+* Somebody asks by name (SQL, Datalog, `Engine.table`): the table is made, and holds what is so at that moment. Asking again
+  brings it up to date.
+* A view or a subscription reads it: what has changed is written with the next commit, and by a thread if there is none for a
+  while. Both wait after each look, so that looking takes at most `SHARE` of the time, and at least `granularity`.
+
+An engine that does not commit by itself (`autocommit=False`) is never given an epoch that nobody asked for: there, the tables
+follow with each `advance`.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+import weakref
+from collections.abc import Collection
+from typing import TYPE_CHECKING, Any
+
+from tektite.dataflow.work_log import WorkLog
+from tektite.engine.input_core import REFRESH, InputCore
+from tektite.engine.system.observation import Observation, PlanTexts, StableNumbers
+from tektite.engine.system.relations import SYSTEM, Row, SystemRelation
+from tektite.engine.write_set import WriteSet
+from tektite.errors import TektiteError
+from tektite.values.schema import Schema
+
+if TYPE_CHECKING:
+    from tektite.engine.engine_core import EngineCore
+    from tektite.engine.table import Table
+
+LOG = logging.getLogger(__name__)
+
+SHARE = 0.03
+"""The share of the time that looking at the engine may take while somebody watches."""
+GRANULARITY = 0.25
+"""Seconds between two looks, unless somebody says otherwise: as often as a person sees a difference."""
+
+PATIENCE = 5.0
+"""Seconds for which an engine goes on looking after somebody has asked: who asks by name often installs a view next."""
+
+
+class _HeldRows:
+    """A table of a system relation, and the rows that it holds."""
+
+    def __init__(self, source: InputCore, rows: frozenset[Row]) -> None:
+        self.source = source
+        self._rows = rows
+        self._written: tuple[int, frozenset[Row]] | None = None
+        """What the table holds if the commit that it was written for has happened: once the source has counted more writes."""
+
+    def become(self, rows: frozenset[Row], into: WriteSet) -> bool:
+        """Write what turns the table's rows into others; whether that is anything."""
+        if self._written is not None and self.source.writes > self._written[0]:
+            self._rows = self._written[1]
+        old = self._rows
+        if rows == old:
+            self._written = None
+            return False
+        self.source.write(list(old - rows), None, -1, REFRESH, into)
+        self.source.write(list(rows - old), None, 1, REFRESH, into)
+        self._written = self.source.writes, rows
+        return True
+
+
+class SystemTables:
+    """The system relations of one engine that somebody has asked for."""
+
+    def __init__(self, core: EngineCore) -> None:
+        self._core = core
+        self._numbers = StableNumbers()
+        self._plans = PlanTexts()
+        self._held: dict[str, _HeldRows] = {}
+        self.granularity = GRANULARITY
+        self._due = 0.0
+        self._clock = core.epoch - 1
+        """The last epoch that something else than this closed."""
+        self._asked = 0.0
+        self._is_refreshing = False
+        self._watcher: _Watcher | None = None
+
+    def names(self) -> Collection[str]:
+        """The names of all system relations, whether or not their tables have been made."""
+        return SYSTEM.keys()
+
+    def table(self, name: str) -> Table | None:
+        """The table of a system relation, up to date; None if there is no such relation."""
+        relation = SYSTEM.get(name)
+        if relation is None:
+            return None
+        with self._core.lock.held:
+            self._core.lock.roll_forward()
+            self._core.check_running()
+            self._asked = time.monotonic()
+            self._start_watching()
+            if name not in self._held:
+                return self._make(name, relation)
+            self.refresh()
+            return self._held[name].source.facade
+
+    def _make(self, name: str, relation: SystemRelation) -> Table:
+        core = self._core
+        if not self._held:
+            self._clock = core.epoch - 1
+            core.hooks.before_commit.append(self._before_commit)
+        if relation.counts_work or relation.notes_sweeps:
+            journal = core.coordinator.watch()
+            if relation.counts_work and journal.work is None:
+                journal.work = WorkLog()
+        rows = frozenset(relation.rows(self._look()))
+        # A set, so that writes which a refused commit leaves waiting do no harm when they are written again.
+        made = core.transient_input(name, Schema(relation.columns), semantics="set", rows=sorted(rows, key=repr))
+        source = core.inputs[name]
+        source.is_system = True
+        self._held[name] = _HeldRows(source, rows)
+        return made
+
+    def refresh(self) -> None:
+        """Write what has changed as an epoch of its own, if the engine commits by itself and is not at work."""
+        core = self._core
+        if not self._held or not core.autocommit or core.coordinator.working or core.is_closed:
+            return
+        changes = WriteSet()
+        if self._write_changes(changes):
+            self._is_refreshing = True
+            try:
+                core.commit(changes)
+            finally:
+                self._is_refreshing = False
+
+    def needs_work(self) -> bool:
+        """Whether some table needs the work of operators to be counted."""
+        return any(SYSTEM[name].counts_work for name in self._held)
+
+    def is_watched(self) -> bool:
+        """Whether a view or a subscription reads one of the tables."""
+        readers = {entry.source for entry in self._core.catalog.entries if entry.readers}
+        return any(held.source.feeds or held.source in readers for held in self._held.values())
+
+    def _before_commit(self, writes: WriteSet) -> None:
+        if self._is_refreshing:
+            return
+        if time.monotonic() >= self._due and self.is_watched():
+            self._write_changes(writes)
+            self._start_watching()
+        self._clock = self._core.epoch
+
+    def _start_watching(self) -> None:
+        if self._watcher is None and self._core.autocommit:
+            self._watcher = _Watcher(self)
+
+    def _look(self) -> Observation:
+        return Observation(
+            self._core, {held.source for held in self._held.values()}, self._numbers, self._plans, self._clock
+        )
+
+    def _write_changes(self, into: WriteSet) -> bool:
+        """Add what has changed to a write set; whether something has."""
+        began = time.monotonic()
+        seen = self._look()
+        changed = False
+        for name, held in self._held.items():
+            changed |= held.become(frozenset(SYSTEM[name].rows(seen)), into)
+        ended = time.monotonic()
+        self._due = ended + max(self.granularity, (ended - began) / SHARE)
+        return changed
+
+    def wait_time(self) -> float:
+        """Seconds until the next look is due."""
+        return max(self._due - time.monotonic(), 0.01)
+
+    def tick(self) -> bool:
+        """Look, if somebody watches; whether somebody does."""
+        with self._core.lock.held:
+            asked = time.monotonic() - self._asked < PATIENCE
+            if self._core.is_closed or not (asked or self.is_watched()):
+                self._watcher = None
+                return False
+            self._core.lock.roll_forward()
+            if self.is_watched():
+                self.refresh()
+            return True
+
+
+class _Watcher:
+    """A thread that keeps system relations up to date while nobody commits. It ends when nobody watches."""
+
+    def __init__(self, tables: SystemTables) -> None:
+        self._tables = weakref.ref(tables)
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="tektite-system", daemon=True)
+        tables._core.hooks.on_close.append(self.stop)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Look no more."""
+        self._stopped.set()
+        if threading.current_thread() is not self._thread:
+            self._thread.join()
+
+    def _run(self) -> None:
+        pause: Any = GRANULARITY
+        while not self._stopped.wait(pause):
+            tables = self._tables()
+            if tables is None:
+                return
+            try:
+                if not tables.tick():
+                    return
+            except TektiteError as error:
+                LOG.warning("system relations could not be brought up to date, and are tried again: %s", error)
+            pause = tables.wait_time()
+            del tables

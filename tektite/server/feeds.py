@@ -1,0 +1,422 @@
+"""SharedFeed: the changes of a table or a view for all its subscribers, collected once and encoded once.
+
+A feed keeps the history of the last `lease_seconds` readable. So a subscriber that was disconnected, or did not read for a while,
+goes on from the last time that it was told completely, without loss or repetition; later than that it is told that the history is
+gone. With a storage, nothing is told before it is durable: what a subscriber knows survives the process.
+
+When nobody is interested any more, a feed waits as long for somebody to come back, and then goes, with the dataflow that was
+installed for it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tektite.engine.core import core_of
+from tektite.engine.subscription import Subscription, is_current, unwatch, watch
+from tektite.errors import IncorrectError, TektiteError
+from tektite.server.granularity import Granularity, coalesced
+from tektite.server.work import CancellableCall
+from tektite.wire.failures import HistoryGone
+from tektite.wire.messages import arrow_bytes, text_of
+from tektite.wire.rows import table_as_data
+
+if TYPE_CHECKING:
+    from tektite.engine.holds import Held
+    from tektite.engine.table import Table
+    from tektite.engine.view import View
+    from tektite.server.server import Server
+    from tektite.sql.statements.shared_queries import SharedAnswer
+
+Form = Literal["json", "arrow"]
+"""How a client wants tables."""
+
+SHORT = 500
+"""Rows up to which changes are encoded in the event loop: that takes about as long as a worker's turn."""
+
+
+class FeedSource(NamedTuple):
+    """What a feed tells of."""
+
+    relation: Table | View | SharedAnswer
+    release: Callable[[], None] | None
+    """What removes a dataflow that was installed for the feed; called with nobody interested in it."""
+
+
+@dataclass
+class FeedChanges:
+    """What has changed behind one time, up to another."""
+
+    start: int
+    """The last time before."""
+    told: int
+    """The last time that is complete."""
+    table: pa.Table
+    """The changed rows, with the columns `time` and `diff`."""
+    error: TektiteError | None = None
+    """The error of a row that the view depends on: nothing is told while it is there."""
+    end: TektiteError | Literal[True] | None = None
+    """That nothing follows, and why, if it is an error."""
+    encoded: dict[Form, bytes] = field(default_factory=dict)
+
+    def encode(self, form: Form) -> bytes:
+        """The table in a form, made once."""
+        found = self.encoded.get(form)
+        if found is None:
+            found = arrow_bytes(self.table) if form == "arrow" else text_of(table_as_data(self.table))
+            self.encoded[form] = found
+        return found
+
+
+class Subscriber(Protocol):
+    """Who is told."""
+
+    form: Form
+
+    def deliver(self, changes: FeedChanges) -> None:
+        """Take changes, in the event loop, without waiting."""
+
+
+def collected(subscription: Subscription, start: int) -> FeedChanges:
+    """What a subscription has to tell, behind a time that was told. Called with the engine's lock held."""
+    try:
+        table = subscription.table()
+    except TektiteError as error:
+        empty = subscription.schema.arrow.empty_table()
+        if subscription.closed:
+            return FeedChanges(start, start, empty, end=error)
+        return FeedChanges(start, start, empty, error=error)
+    told = max(subscription.time, start)
+    names = [*subscription.schema.names, "time", "diff"]
+    return FeedChanges(start, told, table.rename_columns(names), end=True if subscription.closed else None)
+
+
+class SharedFeed:
+    """One feed. All methods are called in the event loop, but those that say otherwise."""
+
+    def __init__(self, server: Server, source: FeedSource, granularity: Granularity, progress: bool) -> None:
+        """Called in a worker with the engine's lock held."""
+        self._server = server
+        self._loop = server.loop
+        self._core = core_of(server.engine)
+        self.source = source
+        self._granularity = granularity
+        self._progress = progress
+        self._subscription = source.relation.subscribe(snapshot=False, progress=True)
+        self.told = self._subscription.time
+        """The last time that all subscribers can be told of."""
+        self.end: TektiteError | Literal[True] | None = None
+        self.subscribers: dict[Subscriber, None] = {}
+        self._waiting: list[pa.Table] = []
+        """FeedChanges that the granularity holds back."""
+        self._held: Held | None = None
+        self._past: deque[tuple[float, int]] = deque()
+        """When which time was told: what the hold moves by."""
+        self._hold(self.told)
+        self._is_woken = False
+        self._is_collecting = False
+        self._is_due_again = False
+        self._heartbeat: asyncio.TimerHandle | None = None
+        self._later: asyncio.TimerHandle | None = None
+        self._begun = self._done = 0
+        """How often something was collected, and told."""
+        self._refreshing: list[asyncio.Future[None]] = []
+        self._empty = collected(self._subscription, self.told).table
+        watch(self._subscription, self, each_epoch=progress)
+
+    # ------------------------------------------------------------------ collecting
+
+    def notify(self) -> None:
+        """There may be changes. Called in any thread, with the engine's lock held."""
+        if not self._is_woken:
+            self._is_woken = True
+            self._loop.call_soon_threadsafe(self._wake)
+
+    def is_waiting(self) -> bool:
+        """What the engine asks of those who are told: nothing has to be told twice."""
+        return False
+
+    def _wake(self) -> None:
+        if self._later is None and not self._is_collecting:
+            delay = self._granularity.seconds
+            if delay:
+                self._later = self._loop.call_later(delay, self._collect)
+            else:
+                self._collect()
+        else:
+            self._is_due_again = True
+
+    def _collect(self) -> None:
+        """Take what has changed: here, if the engine is free and the view up to date, or else in a worker."""
+        self._later = None
+        self._is_woken = self._is_due_again = False
+        if self.end is not None or self._core.is_closed:
+            return
+        self._is_collecting = True
+        self._begun += 1
+        held = self._core.lock.held
+        if held.acquire(blocking=False):
+            try:
+                self._core.lock.roll_forward()
+                changes = self._take() if is_current(self._subscription) else None
+            finally:
+                held.release()
+            if changes is not None:
+                self._encode(changes)
+                return
+        self._in_worker(self._take_in_worker, self._encode)
+
+    def _in_worker(self, function: Callable[[], FeedChanges], then: Callable[[FeedChanges], None]) -> None:
+        future = self._server.workers.start(CancellableCall(function))
+
+        def done(future: asyncio.Future[FeedChanges]) -> None:
+            if future.cancelled():
+                return  # the server stops
+            error = future.exception()
+            if error is None:
+                then(future.result())
+                return
+            self._server.log.error("internal error", where="feed", error=repr(error))
+            then(
+                FeedChanges(
+                    self.told,
+                    self.told,
+                    pa.table({}),
+                    end=HistoryGone("the subscription failed: the server's log says more"),
+                )
+            )
+
+        future.add_done_callback(done)
+
+    def _take_in_worker(self) -> FeedChanges:
+        with self._core.lock.held:
+            self._core.lock.roll_forward()
+            return self._take()
+
+    def _take(self) -> FeedChanges:
+        """Called with the engine's lock held."""
+        found = collected(self._subscription, self.told)
+        if found.error is None and self._held is not None:
+            self._move_hold()
+        return self._granularity.cut(found, self._waiting)
+
+    def _encode(self, changes: FeedChanges) -> None:
+        if changes.table.num_rows <= SHORT:
+            self._until_durable(changes)
+            return
+        forms: set[Form] = {subscriber.form for subscriber in self.subscribers}
+
+        def encode() -> FeedChanges:
+            for form in forms:
+                changes.encode(form)
+            return changes
+
+        self._in_worker(encode, self._until_durable)
+
+    def _until_durable(self, changes: FeedChanges) -> None:
+        waiting = self._server.epochs.durable_soon()
+        if waiting is None or not (changes.told > self.told or changes.table.num_rows):
+            self._tell(changes)
+        else:
+            waiting.add_done_callback(lambda done: None if done.cancelled() else self._tell(changes))
+
+    def _tell(self, changes: FeedChanges) -> None:
+        self._is_collecting = False
+        self.told = max(changes.told, self.told)
+        if changes.end is not None:
+            self.end = changes.end
+        for subscriber in list(self.subscribers):
+            subscriber.deliver(changes)
+        self._done += 1
+        told, self._refreshing = self._refreshing, []
+        for future in told:
+            if not future.done():
+                future.set_result(None)
+        if self._is_due_again and self.end is None:
+            self._is_due_again = False
+            self._wake()
+
+    # ------------------------------------------------------------------ subscribers
+
+    async def refresh(self) -> None:
+        """Wait until everything that was committed before this call is told, as far as the granularity lets it."""
+        awaited = self._begun + 1
+        while self._done < awaited and self.end is None:
+            done = self._loop.create_future()
+            self._refreshing.append(done)
+            self._is_due_again = True
+            if not self._is_collecting:
+                if self._later is not None:
+                    self._later.cancel()
+                self._collect()
+            await done
+
+    def fetch(self, since: int | None, upto: int, slow: bool) -> FeedChanges:
+        """What is to be told behind a time, or the contents, up to a time that all were told of; to a slow subscriber as of that
+        time alone. Called in a worker, with the engine's lock held.
+        """
+        relation, core = self.source.relation, core_of(self.source.relation)
+        start = -1 if since is None else since
+        if upto < core.first or (since is None and core.is_stream):
+            return FeedChanges(start, upto, self._empty)
+        is_new = since is None or since < core.first
+        try:
+            subscription = relation.subscribe(snapshot=is_new, progress=True, since=upto if is_new else since)
+        except TektiteError as error:
+            if core.dropped or core.failure is not None:
+                raise
+            raise HistoryGone(
+                f"the changes of {relation.name!r} behind time {start} are not held ({error}): subscribe again, with a snapshot"
+            ) from None
+        try:
+            found = collected(subscription, start)
+        finally:
+            subscription.close()
+        if found.error is not None:
+            return found
+        kept = found.table.filter(pc.less_equal(found.table.column("time"), pa.scalar(upto)))
+        found = FeedChanges(start, upto, kept)
+        return coalesced(found) if slow or self._granularity.is_some else found
+
+    def check_held(self, since: int) -> None:
+        """Refuse a time behind which the changes cannot be told. Called in a worker, with the engine's lock held."""
+        core, name = core_of(self.source.relation), self.source.relation.name
+        if since > self.told:
+            raise IncorrectError(f"time {since} is not closed yet: {name!r} has been told up to time {self.told}")
+        try:
+            core.check_readable(since)
+        except TektiteError as error:
+            raise HistoryGone(
+                f"the changes of {name!r} behind time {since} are not held ({error}): subscribe again, with a snapshot"
+            ) from None
+
+    def add(self, subscriber: Subscriber) -> None:
+        """Tell somebody from here on."""
+        self.subscribers[subscriber] = None
+        if self._heartbeat is None and self._server.plan.limits.lease_seconds:
+            self._heartbeat = self._loop.call_later(self._server.plan.limits.lease_seconds / 4, self._beat)
+
+    def remove(self, subscriber: Subscriber) -> None:
+        """Tell somebody no more. May be repeated."""
+        self.subscribers.pop(subscriber, None)
+
+    def _beat(self) -> None:
+        """Tell everybody now and then how far time has come, so that they can resume though nothing has changed."""
+        lease = self._server.plan.limits.lease_seconds
+        self._heartbeat = self._loop.call_later(lease / 4, self._beat)
+        if not self._is_collecting and self._later is None:
+            self._collect()
+
+    def close(self) -> None:
+        """End it, and what was installed for it."""
+        self.end = self.end or True
+        for timer in (self._heartbeat, self._later):
+            if timer is not None:
+                timer.cancel()
+
+        def end() -> None:
+            with self._core.lock.held:
+                self._core.lock.roll_forward()
+                unwatch(self._subscription, self)
+                self._subscription.close()
+                if self._held is not None:
+                    self._held.release()
+                if self.source.release is not None:
+                    self.source.release()
+
+        self._server.release(end)
+
+    # ------------------------------------------------------------------ history
+
+    def _hold(self, at: int) -> None:
+        """Keep the history from a time on readable. Called with the engine's lock held."""
+        core = core_of(self.source.relation)
+        if core.is_stream or not self._server.plan.limits.lease_seconds:
+            return
+        before = self._held
+        self._held = self._server.engine.hold(core_of(self.source.relation).facade, max(at, core.first, 0))
+        self._past.append((time.monotonic(), self._held.at))
+        if before is not None:
+            before.release()
+
+    def _move_hold(self) -> None:
+        """Let go of history that is older than the lease. Called with the engine's lock held."""
+        moment, lease = time.monotonic(), self._server.plan.limits.lease_seconds
+        told = max(self.told, 0)
+        if told > self._past[-1][1] and moment - self._past[-1][0] > lease / 8:
+            self._past.append((moment, told))
+        old = None
+        while len(self._past) > 1 and self._past[1][0] < moment - lease:
+            self._past.popleft()
+            old = self._past[0][1]
+        if old is not None:
+            before, self._held = self._held, self._server.engine.hold(core_of(self.source.relation).facade, old)
+            if before is not None:
+                before.release()
+
+
+class Feeds:
+    """The feeds of a server, by what they tell of. Called in the event loop."""
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+        self._feeds: dict[Hashable, SharedFeed] = {}
+        self._leaving: dict[Hashable, asyncio.TimerHandle] = {}
+        self._making: dict[Hashable, asyncio.Future[None]] = {}
+
+    def __len__(self) -> int:
+        return len(self._feeds)
+
+    async def get(self, key: Hashable, make: Callable[[], asyncio.Future[SharedFeed]]) -> SharedFeed:
+        """The feed with a key; `make` gives a new one, where there is none or it has ended."""
+        while key in self._making:
+            await asyncio.wait([self._making[key]])
+        found = self._feeds.get(key)
+        if found is not None and found.end is None:
+            self._stay(key)
+            return found
+        done = self._making[key] = asyncio.get_running_loop().create_future()
+        try:
+            made = await make()
+            if found is not None:
+                self._close(key, found)
+            self._feeds[key] = made
+            return made
+        finally:
+            del self._making[key]
+            done.set_result(None)
+
+    def left(self, key: Hashable, feed: SharedFeed) -> None:
+        """Somebody has left a feed. Without anybody else it goes, when the lease is over."""
+        if feed.subscribers or self._feeds.get(key) is not feed or key in self._leaving:
+            return
+        seconds = 0.0 if feed.end is not None else self._server.plan.limits.lease_seconds
+        self._leaving[key] = asyncio.get_running_loop().call_later(seconds, self._go, key, feed)
+
+    def _stay(self, key: Hashable) -> None:
+        timer = self._leaving.pop(key, None)
+        if timer is not None:
+            timer.cancel()
+
+    def _go(self, key: Hashable, feed: SharedFeed) -> None:
+        self._leaving.pop(key, None)
+        if not feed.subscribers and self._feeds.get(key) is feed:
+            self._close(key, feed)
+
+    def _close(self, key: Hashable, feed: SharedFeed) -> None:
+        self._feeds.pop(key, None)
+        feed.close()
+
+    def close(self) -> None:
+        """End all of them: the server stops."""
+        for key in list(self._feeds):
+            self._stay(key)
+            self._close(key, self._feeds[key])

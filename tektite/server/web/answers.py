@@ -1,0 +1,47 @@
+"""What a request gives: facts and, with some, a table. And what all classes of requests share."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import pyarrow as pa
+
+from tektite.engine.core import core_of
+from tektite.engine.input_core import InputCore
+
+if TYPE_CHECKING:
+    from tektite.engine.table import Table
+    from tektite.engine.view import View
+    from tektite.server.feeds import Form
+    from tektite.server.interests import PushChannel
+    from tektite.server.sessions import ClientSession
+    from tektite.sql.statements.shared_queries import SharedAnswer
+
+
+class Answer(NamedTuple):
+    """What a client is told."""
+
+    facts: dict[str, Any]
+    table: pa.Table | None = None
+
+
+class SessionRequests:
+    """The session in which requests are carried out."""
+
+    def __init__(self, session: ClientSession, channel: PushChannel | None, form: Form) -> None:
+        self.session = session
+        self.channel = channel
+        """The connection that changes are told by; None where there is none."""
+        self.form: Form = form
+        """How the client wants tables."""
+
+
+def described(relation: Table | View | SharedAnswer) -> dict[str, Any]:
+    """What a client has to know of a table or a view."""
+    kinds = [str(kind) for kind in relation.schema.types]
+    found = {
+        "name": relation.name, "kind": relation._kind, "columns": list(relation.schema.names), "types": kinds,
+        "time": relation.time,
+    }  # fmt: skip
+    core = core_of(relation)
+    return {**found, "key": list(core.describe().key)} if isinstance(core, InputCore) else found

@@ -1,0 +1,139 @@
+"""WebConnection: one connection to the port for HTTP and WebSocket, from its first byte to its last.
+
+It reads the head of the first request, which is bounded in bytes and in time, and hands everything to what speaks the rest:
+`HttpExchanges` or `WebSocket`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import socket
+from typing import TYPE_CHECKING, Protocol, cast
+
+from tektite.server.web.exchanges import HttpExchanges
+from tektite.server.web.socket import WebSocket
+
+if TYPE_CHECKING:
+    from tektite.server.server import Server
+
+HEAD_BYTES = 16_384
+"""The longest head of a request."""
+UPGRADE = re.compile(rb"\r\nupgrade:[ \t]*websocket[ \t]*\r\n", re.IGNORECASE)
+
+
+class Speaker(Protocol):
+    """What is spoken on a connection."""
+
+    def received(self, data: bytes) -> None:
+        """Take bytes."""
+
+    def lost(self) -> None:
+        """The client has gone."""
+
+
+class WebConnection(asyncio.Protocol):
+    """A client. Made by the server's listener."""
+
+    def __init__(self, server: Server) -> None:
+        self.server = server
+        self.peer = ""
+        self.is_closed = False
+        self._transport: asyncio.Transport | None = None
+        self._speaker: Speaker | None = None
+        self._head = b""
+        self._can_write = asyncio.Event()
+        self._can_write.set()
+        self._is_reading = True
+        self._timer: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """A client has connected."""
+        self._transport = cast(asyncio.Transport, transport)
+        self._transport.set_write_buffer_limits(self.server.plan.limits.buffered_bytes)
+        self.peer = str(transport.get_extra_info("peername"))
+        raw = transport.get_extra_info("socket")
+        if raw is not None:
+            raw.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.limit_time(self.server.plan.limits.startup_seconds, "it took too long to ask for something")
+
+    def data_received(self, data: bytes) -> None:
+        """Bytes have arrived."""
+        if self._speaker is not None:
+            self._speaker.received(data)
+            return
+        self._head += data
+        end = self._head.find(b"\r\n\r\n")
+        if end < 0 and len(self._head) <= HEAD_BYTES:
+            return
+        head, self._head = self._head, b""
+        is_upgrade = UPGRADE.search(head, 0, max(end + 2, 0)) is not None and end <= HEAD_BYTES
+        self._speaker = WebSocket(self) if is_upgrade else HttpExchanges(self)
+        self._speaker.received(head)
+
+    def eof_received(self) -> bool:
+        """The client sends no more: it is not answered any more either."""
+        return False
+
+    def connection_lost(self, error: Exception | None) -> None:
+        """The client has gone."""
+        self.is_closed = True
+        self._can_write.set()
+        self.limit_time(0, "")
+        if self._speaker is not None:
+            self._speaker.lost()
+
+    def pause_writing(self) -> None:
+        """The client does not keep up."""
+        self._can_write.clear()
+
+    def resume_writing(self) -> None:
+        """The client keeps up again."""
+        self._can_write.set()
+
+    # ------------------------------------------------------------------ for what is spoken
+
+    def limit_time(self, seconds: float, reason: str) -> None:
+        """Close the connection after some seconds, unless this is called again before; 0 is never."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if seconds:
+            self._timer = self.server.loop.call_later(seconds, self._is_late, reason)
+
+    def _is_late(self, reason: str) -> None:
+        self.server.log.warning("connection closed", peer=self.peer, reason=reason)
+        self.abort()
+
+    def write(self, *parts: bytes) -> None:
+        """Send bytes."""
+        if not self.is_closed and self._transport is not None:
+            self._transport.write(b"".join(parts))
+
+    @property
+    def is_writable(self) -> bool:
+        """Whether not too much waits to be sent."""
+        return self._can_write.is_set()
+
+    async def until_writable(self) -> None:
+        """Wait until not too much waits to be sent."""
+        await self._can_write.wait()
+        if self.is_closed:
+            raise asyncio.CancelledError
+
+    def read_on(self, wanted: bool) -> None:
+        """Read from the client, or leave what it sends where it is."""
+        if wanted != self._is_reading and self._transport is not None and not self.is_closed:
+            self._is_reading = wanted
+            (self._transport.resume_reading if wanted else self._transport.pause_reading)()
+
+    def close(self) -> None:
+        """Close when everything is sent, or after some seconds."""
+        if self._transport is not None and not self.is_closed:
+            self._transport.close()
+            self.server.loop.call_later(5, self.abort)
+
+    def abort(self) -> None:
+        """Close at once."""
+        if self._transport is not None and not self.is_closed:
+            self._transport.abort()

@@ -1,0 +1,39 @@
+"""ClientRequests: what a client of HTTP or WebSocket asks for, in its session, and the answers.
+
+Each request has a name and fields (`RequestBody`); its handler is a method of one of the classes that this one is made of.
+Requests of a session are carried out one after the other. A failed one changes nothing, and an open transaction stays open.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pyarrow as pa
+
+from tektite.errors import NotFoundError
+from tektite.server.web.answers import Answer
+from tektite.server.web.body import RequestBody
+from tektite.server.web.relation_requests import RelationRequests
+from tektite.server.web.rule_requests import RuleRequests
+from tektite.server.web.subscription_requests import SubscriptionRequests
+from tektite.values.columns import hint
+
+
+class ClientRequests(RelationRequests, RuleRequests, SubscriptionRequests):
+    """The requests of one session."""
+
+    async def answer(self, request: str, fields: dict[str, Any], table: pa.Table | None = None) -> Answer:
+        """Carry out a request."""
+        name = HANDLERS.get(request)
+        if name is None:
+            raise NotFoundError(
+                f"there is no request {request[:50]!r}: {hint(request[:50], sorted(HANDLERS), 'requests')}"
+            )
+        body = RequestBody(request, fields, table)
+        handler: Callable[[RequestBody], Awaitable[Answer]] = getattr(self, name)
+        return await handler(body)
+
+
+HANDLERS = {name.removeprefix("do_").replace("_", "-"): name for name in dir(ClientRequests) if name.startswith("do_")}
+"""The handler of each request, by the name that clients use."""

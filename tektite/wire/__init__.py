@@ -1,0 +1,9 @@
+"""What the server and its clients say to each other over HTTP and WebSocket.
+
+failures  errors as data, and back
+messages  messages as text (JSON) and as bytes (JSON and Arrow)
+rows      tables as JSON, and rows of JSON as a table's
+"""
+
+PROTOCOL = 1
+"""The version of the protocol. A server refuses a client of another one."""

@@ -1,0 +1,248 @@
+"""System relations say what is so, follow what changes, and do not report on themselves."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tektite as tk
+from tektite.engine.system.relations import RELATIONS, SYSTEM
+from tests.support.executors import make_engine
+
+pytestmark = pytest.mark.executors
+
+WAITED = 20.0
+"""Seconds after which something that should have happened by itself has not."""
+
+
+def small_engine() -> tuple[tk.Engine, tk.Table, tk.View]:
+    engine = make_engine(autocommit=True)
+    sales = engine.create_table("sales", {"shop": str, "amount": int})
+    totals = engine.create_view("totals", sales.group_by("shop").agg(tk.sum("amount")))
+    sales.insert([("north", 3), ("south", 5)])
+    engine.settle()
+    return engine, sales, totals
+
+
+def eventually(look: Callable[[], Any], wanted: Any) -> None:
+    deadline = time.monotonic() + WAITED
+    while (found := look()) != wanted and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert found == wanted
+
+
+@pytest.mark.executors("stages", "spark")
+def test_every_relation_can_be_read_in_every_language() -> None:
+    engine, _, _ = small_engine()
+    for name in RELATIONS:
+        by_sql = engine.sql(f"SELECT * FROM system.{name}")
+        assert by_sql.to_arrow().column_names == list(RELATIONS[name].columns)
+        assert engine.table(f"system.{name}").schema == tk.Schema(RELATIONS[name].columns)
+    engine.datalog("known(n) :- system.views(n, _, _, _, _, _, _, _, _, _).")
+    assert engine.view("known").rows() == [("totals",)]
+    assert engine.tables == ("sales",)
+
+
+def test_what_is_asked_for_is_what_is_so() -> None:
+    engine, sales, totals = small_engine()
+    query = "SELECT name, state, rows, lag FROM system.views ORDER BY name"
+    assert engine.sql(query).rows() == [("totals", "current", 2, 0)]
+    sales.insert([("east", 1)])
+    assert engine.sql(query).rows() == [("totals", "current", 3, 0)]
+    engine.create_view("large", sales.filter(tk.col("amount") > 4))
+    assert [row[0] for row in engine.sql(query).rows()] == ["large", "totals"]
+    assert sorted(engine.sql("SELECT * FROM system.index_readers").rows()) == [("sales", "large"), ("sales", "totals")]
+    totals.drop()
+    assert [row[0] for row in engine.sql(query).rows()] == ["large"]
+    (shown,) = engine.sql("SELECT rows, bytes, readers FROM system.indexes WHERE name = 'sales'").rows()
+    (info,) = [index for index in engine.indexes() if index.name == "sales"]
+    assert shown == (info.rows, info.bytes, 1)
+
+
+def test_a_view_over_them_follows_though_nobody_commits() -> None:
+    engine, sales, _ = small_engine()
+    text = """SELECT v.name, i.name AS index FROM system.views v, system.index_readers r, system.indexes i
+              WHERE r.reader = v.name AND i.name = r.index"""
+    engine.sql(f"CREATE MATERIALIZED VIEW sharing AS {text}")
+    assert engine.view("sharing").rows() == [("totals", "sales")]
+    engine.create_view("large", sales.filter(tk.col("amount") > 4))
+    eventually(lambda: sorted(engine.view("sharing").rows()), [("large", "sales"), ("totals", "sales")])
+    engine.drop_view("large")
+    eventually(lambda: engine.view("sharing").rows(), [("totals", "sales")])
+
+
+def test_looking_changes_nothing() -> None:
+    engine, sales, _ = small_engine()
+    views = engine.create_view("watched", engine.table("system.views").select("name", "time", "bytes"))
+    work = engine.create_view("work", engine.table("system.work"))
+    memory = engine.create_view("memory", engine.table("system.memory"))
+    sales.insert([("north", 1)])
+    eventually(lambda: [row[:2] for row in views.rows()], [("totals", engine.table("system.views").rows()[0][5])])
+    time.sleep(0.6)
+    before = engine.next_epoch
+    time.sleep(1.2)
+    assert engine.next_epoch == before, "system relations must not change because they were written"
+    names = {row[0] for row in views.rows()}
+    assert names == {"totals"}, "queries over system relations are not reported"
+    assert all("system" not in owner for _, owner, _ in memory.rows())
+    assert len(work.rows()) > 0
+
+
+def test_a_subscription_gets_changes_that_add_up() -> None:
+    engine, sales, _ = small_engine()
+    subscription = engine.table("system.tables").subscribe()
+    held: dict[tuple[Any, ...], int] = {}
+
+    def take() -> list[int]:
+        while (delta := subscription.poll(0)) is not None:
+            for row in delta.table.to_pylist():
+                diff = row.pop("diff")
+                key = tuple(row.values())
+                held[key] = held.get(key, 0) + diff
+        return sorted(key[3] for key, times in held.items() if times)
+
+    eventually(take, [2])
+    sales.insert([("north", 1), ("north", 2)])
+    eventually(take, [4])
+    engine.create_table("others", {"x": int})
+    eventually(take, [0, 4])
+    assert set(held.values()) <= {0, 1}
+
+
+def test_the_example_of_the_paper() -> None:
+    engine, _, _ = small_engine()
+    found = engine.query(
+        "[:find ?name (sum ?size) :where [?x :differential.event/size ?size] [?x :timely.event.operates/name ?name] "
+        "(not [?x :timely.event.operates/shutdown? true])]"
+    ).rows()
+    by_table: dict[str, int] = {}
+    for _, _, name, _, _, rows in engine.table("system.operators").rows():
+        by_table[name] = by_table.get(name, 0) + rows
+    assert {name: size for name, size in found if size} == {name: rows for name, rows in by_table.items() if rows}
+
+
+def test_errors_are_listed_while_they_stand() -> None:
+    engine = make_engine(autocommit=True)
+    texts = engine.create_table("texts", {"t": str})
+    engine.create_view("numbers", texts.select(n=tk.col("t").cast(int)))
+    texts.insert([("one",)])
+    engine.settle()
+    ((view, kind, message),) = engine.sql("SELECT * FROM system.errors").rows()
+    assert (view, kind) == ("numbers", "rows") and "'one'" in message
+    assert engine.sql("SELECT state FROM system.views").rows() == [("error",)]
+    texts.remove([("one",)])
+    engine.settle()
+    assert engine.sql("SELECT * FROM system.errors").rows() == []
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda e: e.sql("INSERT INTO system.errors VALUES ('a', 'b', 'c')"),
+        lambda e: e.sql("DELETE FROM system.views"),
+        lambda e: e.table("system.errors").insert([("a", "b", "c")]),
+        lambda e: e.table("system.errors").update([("a", "b", "c")]),
+        lambda e: e.drop_table("system.errors"),
+        lambda e: e.sql("DROP TABLE system.views"),
+        lambda e: e.create_table("system.views", {"x": int}),
+    ],
+)
+def test_nobody_else_writes_to_them(write: Any) -> None:
+    engine, _, _ = small_engine()
+    engine.table("system.errors"), engine.table("system.views")
+    with pytest.raises(tk.TektiteError, match="system"):
+        write(engine)
+    assert engine.sql("SELECT name FROM system.views").rows() == [("totals",)]
+
+
+def test_their_names_are_taken_before_anybody_asks() -> None:
+    engine = make_engine(autocommit=True)
+    with pytest.raises(tk.ConflictError, match="'system.views' is a system relation"):
+        engine.create_table("system.views", {"x": int})
+    engine.sql("CREATE SCHEMA system")
+    with pytest.raises(tk.ConflictError, match="'system.views'"):
+        engine.sql("CREATE TABLE system.views (x int)")
+
+
+def test_a_commit_that_is_refused_leaves_them_right() -> None:
+    engine = make_engine(autocommit=True)
+    keyed = engine.create_table("keyed", {"k": int}, primary_key="k")
+    watched = engine.create_view("watched", engine.table("system.tables").select("name", "rows"))
+    keyed.insert([(1,)])
+    for _ in range(3):
+        with pytest.raises(tk.ConflictError):
+            keyed.insert([(1,)])
+        time.sleep(0.3)
+    keyed.insert([(2,)])
+    eventually(watched.rows, [("keyed", 2)])
+    assert engine.sql("SELECT name, rows FROM system.tables").rows() == [("keyed", 2)]
+
+
+def test_an_engine_without_epochs_of_its_own_follows_with_advance() -> None:
+    engine = make_engine(autocommit=False)
+    table = engine.create_table("t", {"x": int})
+    watched = engine.create_view("watched", engine.table("system.tables").select("name", "rows"))
+    table.insert([(1,)])
+    engine.advance()
+    assert engine.next_epoch == 1
+    time.sleep(0.6)
+    assert engine.next_epoch == 1
+    engine.advance()
+    assert watched.rows() == [("t", 1)]
+
+
+def test_a_storage_does_not_keep_them(tmp_path: Path) -> None:
+    with make_engine(autocommit=True, storage=tmp_path / "store") as engine:
+        engine.create_table("t", {"x": int}).insert([(1,)])
+        ((url, *_),) = engine.sql("SELECT url, files FROM system.storage").rows()
+        assert str(tmp_path) in url
+    with make_engine(autocommit=True, storage=tmp_path / "store") as engine:
+        assert engine.tables == ("t",)
+        assert engine.sql("SELECT name, rows, stored FROM system.tables").rows() == [("t", 1, True)]
+
+
+def test_threads_that_ask_while_others_write() -> None:
+    engine, sales, _ = small_engine()
+    stop, failures = threading.Event(), []
+
+    def ask() -> None:
+        try:
+            while not stop.is_set():
+                for name in SYSTEM:
+                    engine.table(name).rows()
+        except BaseException as error:
+            failures.append(error)
+
+    asking = [threading.Thread(target=ask) for _ in range(2)]
+    for thread in asking:
+        thread.start()
+    for number in range(100):
+        sales.insert([("north", number)])
+        if number % 10 == 0:
+            engine.create_view(f"v{number}", sales.filter(tk.col("amount") > number))
+    stop.set()
+    for thread in asking:
+        thread.join()
+    assert failures == []
+    assert len(engine.sql("SELECT name FROM system.views").rows()) == 11
+    engine.close()
+
+
+def test_explain_analyze_and_profiles_count_rows() -> None:
+    engine, sales, _ = small_engine()
+    lines = [row[0] for row in engine.sql("EXPLAIN ANALYZE SELECT shop, count(*) FROM sales GROUP BY shop").rows()]
+    assert "operators" in lines and lines[-1] == "2 rows"
+    with engine.profile() as profile:
+        with pytest.raises(tk.ConflictError, match="complete at the end"):
+            _ = profile.operators
+        sales.insert([("west", 1), ("west", 2)])
+        engine.settle()
+    received = [each.received for each in profile.operators if each.dataflow == "totals"]
+    assert max(received) == 2
+    assert profile.table().num_rows == len(profile.operators) == len(profile.folded().splitlines())
+    assert "totals" in str(profile)
