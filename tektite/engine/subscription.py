@@ -188,15 +188,16 @@ class Subscription:
     def _view(self) -> InputCore | ViewCore:
         return self._feed.view
 
-    def release_with(self, function: Callable[[], None]) -> None:
-        """Have a function called once, when it is closed or nobody holds it any more: in any thread, without a lock."""
-        finalizer = weakref.finalize(self, function)
-        finalizer.atexit = False
-        self._release = finalizer
-
     @property
     def schema(self) -> Schema:
-        """The columns of the rows whose changes it tells."""
+        """The columns of the rows whose changes it tells.
+
+        >>> import tektite as tk
+        >>> engine = tk.Engine()
+        >>> sales = engine.create_table("sales", {"shop": str, "amount": int})
+        >>> sales.subscribe().schema.names
+        ('shop', 'amount')
+        """
         return self._feed.schema
 
     @property
@@ -509,6 +510,13 @@ def check_timeout(timeout: float | None) -> None:
     """Refuse a timeout that is no number of seconds."""
     if timeout is not None and (not isinstance(timeout, int | float) or not 0 <= timeout <= threading.TIMEOUT_MAX):
         raise IncorrectError(f"a timeout is a number of seconds from 0 on, or None to wait forever, not {timeout!r}")
+
+
+def release_with(subscription: Subscription, function: Callable[[], None]) -> None:
+    """Have a function called once, when a subscription is closed or nobody holds it any more: in any thread, without a lock."""
+    finalizer = weakref.finalize(subscription, function)
+    finalizer.atexit = False
+    subscription._release = finalizer
 
 
 def watch(subscription: Subscription, waiter: Waiter, each_epoch: bool) -> None:

@@ -1,6 +1,7 @@
 """The server: many clients on one engine. `import tektite` does not load it.
 
 command          the commands `tektite serve` and `tektite password`
+connectors/      sources and sinks that statements make
 connections      who is connected, and how many may be
 durable_catalog  what clients have created, for the next start
 epochs           who closes epochs, and when a write is durable

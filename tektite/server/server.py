@@ -17,6 +17,7 @@ from tektite.engine.core import core_of
 from tektite.engine.engine import Engine
 from tektite.errors import ConflictError, FaultError, IncorrectError, TektiteError
 from tektite.server.connections import Connections
+from tektite.server.connectors.connectors import Connectors
 from tektite.server.durable_catalog import DurableCatalog
 from tektite.server.epochs import Epochs
 from tektite.server.feeds import Feeds
@@ -52,6 +53,7 @@ class Server:
         self.workers = WorkerThreads(plan.limits.threads)
         self.epochs = Epochs(engine, plan.epochs, self.workers)
         self.catalog = DurableCatalog(engine, log)
+        self.connectors = runner(engine).connectors = Connectors(self)
         self.is_stopping = False
         self.port = plan.port
         """Where PostgreSQL's clients connect; known once it has started."""
@@ -76,6 +78,7 @@ class Server:
             await loop.run_in_executor(None, self._describe_users)
             self.users.check_reachable(self.plan.is_local, self.plan.address)
             self.lineage = await loop.run_in_executor(None, self.catalog.lineage)
+            self.connectors.start()
             self._postgres = await loop.create_server(
                 lambda: PostgresConnection(self), address, self.plan.port, backlog=1024
             )
@@ -141,6 +144,7 @@ class Server:
         for connection in self.connections.all():
             connection.cancel()
             connection.abort()
+        self.connectors.stop()
         self.feeds.close()
         await self.loop.run_in_executor(None, self._close)
         if self._web is not None:

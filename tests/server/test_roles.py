@@ -223,3 +223,48 @@ def test_roles_survive_a_kill(tmp_path: Path) -> None:
     finally:
         process.send_signal(signal.SIGKILL)
         process.wait()
+
+
+def test_requests_that_are_no_statements_have_the_rights_of_their_user(guarded: RunningServer) -> None:
+    """The Python client asks for tables by name: it sees and writes what its user may."""
+    import tektite
+
+    with connected(guarded, "root") as root:
+        (token,) = root.execute("CREATE TOKEN t FOR ann").fetchone() or ("",)
+    url = f"tektite://127.0.0.1:{guarded.http_port}"
+    with tektite.connect(url, token=token) as client:
+        docs = client.table("docs")
+        assert docs.rows() == [(1, "ann", "a")]
+        assert len(docs) == 1
+        assert docs.lookup(2) == []
+        assert docs.lookup(1) == [(1, "ann", "a")]
+        docs.insert([(3, "ann", "x")])
+        for refused in (
+            lambda: docs.insert([(4, "bob", "x")]),
+            lambda: docs.remove([(2, "bob", "b")]),
+            lambda: client.drop_table("docs"),
+            lambda: client.create_table("t", {"x": tektite.Int}),
+            lambda: client.datalog("p(x) :- docs(x, _, _)."),
+            lambda: client.query("docs(x, y, z)"),
+            lambda: client.sql("SELECT * FROM shares"),
+        ):
+            with pytest.raises(tektite.TektiteError):
+                refused()
+        followed = docs.subscribe()
+        assert sorted(change.row[0] for change in followed.changes()) == [1, 3]
+        with connected(guarded, "root") as root:
+            root.execute("INSERT INTO docs VALUES (5, 'bob', ''), (6, 'ann', '')")
+            assert [(c.row[0], c.diff) for c in waited(followed, 1)] == [(6, 1)]
+            root.execute("REVOKE staff FROM ann")
+            assert sorted((c.row[0], c.diff) for c in waited(followed, 3)) == [(1, -1), (3, -1), (6, -1)]
+        with pytest.raises(tektite.TektiteError, match="permission denied"):
+            docs.rows()
+
+
+def waited(followed: Any, many: int) -> list[Any]:
+    """So many changes of a subscription, which come over the network."""
+    found: list[Any] = []
+    until = time.monotonic() + 20
+    while len(found) < many and time.monotonic() < until:
+        found += followed.changes()
+    return found

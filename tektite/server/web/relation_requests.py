@@ -154,6 +154,26 @@ class RelationRequests(StatementRequests):
             return Answer({"time": await self.at_once(insert)})
         return await self._write(lambda: table.insert(data))
 
+    async def do_push(self, body: RequestBody) -> Answer:
+        """Rows for a source that takes what clients push, with a number that grows: earlier ones are not taken again."""
+        name, rows, number = body.text("source"), body.any("rows", None), body.number("number", None)
+        body.finish()
+        if (rows is None) == (body.table is None):
+            raise body.wrong("it takes rows of JSON or a table of Arrow, and not both")
+        source, rights = self.session.server.connectors.pushed(name), self.session.rights
+        self.session.server.check_accepts_writes()
+
+        def work() -> dict[str, Any]:
+            table = self._engine.table(source.relation)
+            given = body.table if rows is None else table_of(rows_from_data(rows, table.schema), table.schema)
+            assert given is not None
+            rights.check_insert(table, given)
+            return source.push(given, number)
+
+        found = await self.session.call(work)
+        await self.session.until_durable()
+        return Answer(found)
+
     async def do_remove(self, body: RequestBody) -> Answer:
         """Take rows away."""
         table, data = await self._data(body)

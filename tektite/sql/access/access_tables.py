@@ -123,8 +123,7 @@ TYPES: dict[type, Type] = {str: types.String, bool: types.Bool, int: types.Int, 
 def columns_of(record: type[Any]) -> dict[str, Type]:
     """The columns of a record's table."""
     hints = get_type_hints(record)
-    kinds = {name: (get_args(hint) or (hint,))[0] for name, hint in hints.items()}
-    return {name: TYPES[kinds[name]] for name in record._fields}
+    return {name: TYPES[(get_args(hint) or (hint,))[0]] for name, hint in hints.items()}
 
 
 class AccessTables:
@@ -157,7 +156,7 @@ class AccessTables:
             made = self._engine.create_table(
                 stored_name(name), columns, mode="upsert", primary_key=key, if_exists="keep"
             )
-            self._copies(record).update({key_of(found): found for found in map(record._make, made.rows())})
+            self._copies(record).update({key_of(found): found for found in [record(*row) for row in made.rows()]})
             self.tables[name] = made
 
     def change(self, new: Iterable[Record] = (), gone: Iterable[Record] = ()) -> None:

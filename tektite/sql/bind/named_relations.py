@@ -65,7 +65,7 @@ class TargetTable:
 
 
 @dataclass(frozen=True)
-class QueryReader:
+class ReaderIdentity:
     """For whom a statement reads: whose rights count, and who `current_user` is.
 
     Inside a view, the rights are those of its owner. A standing query follows the roles as they change; its user may be a column,
@@ -84,12 +84,14 @@ class QueryReader:
 class Reads:
     """The tables and views of an engine as one statement sees them, beside what it is given; notes what it reads."""
 
-    def __init__(self, runner: StatementRunner, given: Given | None = None, reader: QueryReader | None = None) -> None:
+    def __init__(
+        self, runner: StatementRunner, given: Given | None = None, reader: ReaderIdentity | None = None
+    ) -> None:
         self.runner = runner
         self.given = given or {}
         self.names: set[str] = set()
         self.asked: set[str] = set()
-        self.reader = QueryReader(runner.access.who()) if reader is None else reader
+        self.reader = ReaderIdentity(runner.access.who()) if reader is None else reader
         self.needs: set[tuple[str | None, str]] = set()
         """Who needs which object; None is the reader that the statement began with."""
         self.reads_user = False
@@ -119,7 +121,7 @@ class Reads:
 
     # ------------------------------------------------------------------ for whom
 
-    def read_for(self, reader: QueryReader) -> None:
+    def read_for(self, reader: ReaderIdentity) -> None:
         """Read for somebody from here on."""
         self.reader = self._first = reader
 
@@ -142,7 +144,7 @@ class Reads:
     def _reading_for(self, owner: str | None) -> Iterator[None]:
         """Read with the rights of a view's owner."""
         before = self.reader
-        self.reader = QueryReader(owner, None, None, before.is_standing)
+        self.reader = ReaderIdentity(owner, None, None, before.is_standing)
         try:
             yield
         finally:

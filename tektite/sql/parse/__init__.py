@@ -1,6 +1,7 @@
 """From text to sqlglot trees: parsing, tokens, places in a text, what is understood.
 
 access_statements  statements about roles, grants and policies
+connector_statements  CREATE SOURCE, CREATE SINK
 depth_limit        how deep a statement may nest
 dialect            DuckDB's dialect, where sqlglot reads it otherwise than DuckDB
 parser             parses DuckDB's dialect with sqlglot, and statements that sqlglot lacks

@@ -13,6 +13,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from tektite.errors import UnsupportedError
 from tektite.sql.parse.access_statements import AccessReader
+from tektite.sql.parse.connector_statements import connector_statement
 from tektite.sql.parse.dialect import Dialect
 from tektite.sql.parse.places import StatementText
 from tektite.sql.parse.postgres_spelling import arrays_spelt, spelt
@@ -40,7 +41,7 @@ __all__ = [
 
 ACCESS = ("CREATE", "ALTER", "DROP", "GRANT", "REVOKE", "REASSIGN", "SET", "RESET")
 """Words that statements about roles and rights begin with, among others."""
-SHOWN = ("tables", "views", "indexes", "arrangements", "schemas", "columns")
+SHOWN = ("tables", "views", "indexes", "arrangements", "schemas", "columns", "sources", "sinks")
 
 
 def parse(text: str) -> Iterator[Statement]:
@@ -82,7 +83,7 @@ class StatementParser:
         }  # fmt: skip
         first = self.tokens[0].text.upper()
         if first in ACCESS and self.tokens[0].token_type != TokenType.STRING:
-            found = AccessReader(self, start).statement()
+            found = connector_statement(self, start) or AccessReader(self, start).statement()
             if found is not None:
                 return found
         reader = readers.get(first)

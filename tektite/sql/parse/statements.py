@@ -71,7 +71,7 @@ class Subscribe(Statement):
 
 @dataclass(frozen=True)
 class Show(Named):
-    """SHOW TABLES | VIEWS | INDEXES | ARRANGEMENTS | SCHEMAS | COLUMNS FROM name | setting | ALL; the name may be empty."""
+    """SHOW TABLES | VIEWS | INDEXES | ARRANGEMENTS | SCHEMAS | SOURCES | SINKS | COLUMNS FROM name | setting | ALL."""
 
     what: str
 

@@ -6,11 +6,16 @@ create            CREATE: tables, views and indexes
 describe          the parameters and columns of a statement, before it is run
 direct            INSERT of given rows and SELECT by key, without a plan
 drop              DROP, with and without CASCADE
+grants            GRANT, REVOKE, and owners of objects
 insert            INSERT, and what happens to rows whose key exists
+parametrised      a query with labels in place of its constants
+policies          CREATE POLICY, and ROW LEVEL SECURITY of a table
 prepared          PREPARE and EXECUTE: one dataflow for all bindings
 result            the result of a statement
+roles             CREATE ROLE, SET ROLE, tokens, and the objects of a role
 runner            SQL's state of an engine; runs each statement
 session_settings  SET and RESET
+shared_queries    one dataflow for queries that differ in constants and users
 show              SHOW and DESCRIBE
 statement_cache   caches parsed and planned statements
 table_writes      what INSERT, UPDATE and DELETE share: the table, its rows, RETURNING

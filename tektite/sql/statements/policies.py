@@ -11,7 +11,7 @@ from tektite.errors import ConflictError, NotFoundError, TektiteError
 from tektite.sql.access.access_control import table_object
 from tektite.sql.access.access_tables import PUBLIC, Record, RowPolicy, SecuredTable
 from tektite.sql.access.policy_conditions import PolicyConditions
-from tektite.sql.bind.named_relations import QueryReader, protected_reference, unpointed
+from tektite.sql.bind.named_relations import ReaderIdentity, protected_reference, unpointed
 from tektite.sql.parse.access_statements import ChangePolicy, SecureTable
 from tektite.sql.parse.places import StatementText, nearest
 from tektite.sql.statements.grants import grantee
@@ -85,7 +85,7 @@ def check_policy(runner: StatementRunner, statement: ChangePolicy, table: Table,
             where=exp.Where(this=tree),
         )
         try:
-            runner.bind_for(StatementText(text), query, QueryReader(None))
+            runner.bind_for(StatementText(text), query, ReaderIdentity(None))
         except TektiteError as error:
             raise type(error)(f"policy {policy.name!r} of {table.name!r}: {unpointed(error)}") from None
 

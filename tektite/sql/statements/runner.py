@@ -9,7 +9,7 @@ from __future__ import annotations
 import datetime
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 from weakref import WeakKeyDictionary
 
 import pyarrow as pa
@@ -31,7 +31,7 @@ from tektite.query.row_order import ordered
 from tektite.sql.access.access_control import AccessControl
 from tektite.sql.access.allowances import Allowance
 from tektite.sql.bind.bound import nothing
-from tektite.sql.bind.named_relations import HIDDEN, Definition, Given, QueryReader, Reads
+from tektite.sql.bind.named_relations import HIDDEN, Definition, Given, ReaderIdentity, Reads
 from tektite.sql.bind.query import Binder
 from tektite.sql.catalog import catalog_lookup
 from tektite.sql.catalog.contents import CatalogContents
@@ -42,6 +42,7 @@ from tektite.sql.logical import Node, outer_columns
 from tektite.sql.lower.lower import Lowering
 from tektite.sql.parse import access_statements as said
 from tektite.sql.parse import parser
+from tektite.sql.parse.connector_statements import CreateConnector, DropConnector
 from tektite.sql.parse.depth_limit import deep_calls
 from tektite.sql.parse.places import StatementText
 from tektite.sql.parse.read_arguments import copied, refuse_unread
@@ -73,6 +74,22 @@ if TYPE_CHECKING:
     from tektite.engine.engine import Engine
 
 
+class ConnectorRunner(Protocol):
+    """What runs sources and sinks: a server does."""
+
+    all: dict[str, Any]
+    """Each by its kind and name."""
+
+    def create(self, statement: CreateConnector) -> Result:
+        """CREATE SOURCE, CREATE SINK."""
+
+    def drop(self, statement: DropConnector) -> Result:
+        """DROP SOURCE, DROP SINK."""
+
+    def shown(self, kind: str) -> pa.Table:
+        """SHOW SOURCES, SHOW SINKS."""
+
+
 class StatementRunner:
     """SQL's view of one engine."""
 
@@ -98,6 +115,8 @@ class StatementRunner:
         self.remembered = Remembered(self)
         self.access = AccessControl(self)
         self.shared = SharedQueries(self)
+        self.connectors: ConnectorRunner | None = None
+        """What runs sources and sinks, if something does."""
         self.allowance = Allowance()
         """What every user may take whose role says nothing else."""
         self.standing_secured: dict[str, frozenset[str]] = {}
@@ -203,8 +222,22 @@ class StatementRunner:
                 return prepared.execute(self, statement, parameters)
             case parser.Deallocate():
                 return prepared.deallocate(self, statement, parameters)
+        if isinstance(statement, CreateConnector):
+            return self.connectors_of(statement).create(statement)
+        if isinstance(statement, DropConnector):
+            return self.connectors_of(statement).drop(statement)
         handler = ACCESS_HANDLERS[type(statement)]
         return handler(self, statement)
+
+    def connectors_of(self, statement: parser.Statement) -> ConnectorRunner:
+        """What runs sources and sinks, for a statement about one."""
+        if self.connectors is None:
+            raise statement.source.error(
+                "sources and sinks are run by a server: tektite serve. A program calls engine.load, and follows views itself",
+                statement.start,
+                UnsupportedError,
+            )
+        return self.connectors
 
     def _plain(self, statement: parser.Plain, parameters: Mapping[str, Any]) -> Result:
         source, tree = statement.source, statement.tree
@@ -274,7 +307,7 @@ class StatementRunner:
         tree: exp.Expr,
         parameters: Mapping[str, Any],
         given: Given | None = None,
-        reader: QueryReader | None = None,
+        reader: ReaderIdentity | None = None,
     ) -> Planned:
         reads = Reads(self, given, reader)
         binder = Binder(source, reads, parameters)
@@ -295,16 +328,16 @@ class StatementRunner:
 
     def bind_given(self, source: StatementText, tree: exp.Expr, given: Given) -> Planned:
         """A query of our own over what is given by name."""
-        return self._bind(source, tree, {}, given, QueryReader(None))
+        return self._bind(source, tree, {}, given, ReaderIdentity(None))
 
     def bind_standing(self, source: StatementText, tree: exp.Expr, parameters: Mapping[str, Any]) -> Planned:
         """A query that is to be kept up to date, with the rights of whoever has it installed; it follows the roles."""
         if not self.access.is_configured:
             return self.bind(source, tree, parameters)
         who, user = self.access.who(), lit(self.settings.user, types.String)
-        return self._bind(source, tree, parameters, None, QueryReader(who, None, user, is_standing=True))
+        return self._bind(source, tree, parameters, None, ReaderIdentity(who, None, user, is_standing=True))
 
-    def bind_for(self, source: StatementText, tree: exp.Expr, reader: QueryReader) -> Planned:
+    def bind_for(self, source: StatementText, tree: exp.Expr, reader: ReaderIdentity) -> Planned:
         """A query as somebody reads it."""
         return self._bind(source, tree, {}, None, reader)
 

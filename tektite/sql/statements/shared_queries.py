@@ -23,7 +23,7 @@ from sqlglot import exp
 from tektite.engine.argument_tables import ArgumentTables
 from tektite.engine.core import core_of
 from tektite.engine.routing import Router
-from tektite.engine.subscription import Subscription
+from tektite.engine.subscription import Subscription, release_with
 from tektite.engine.table import Table
 from tektite.engine.view import View
 from tektite.engine.write_set import WriteSet
@@ -37,7 +37,7 @@ from tektite.sql.access.allowances import Allowance
 from tektite.sql.access.policy_conditions import RIGHTS
 from tektite.sql.access.rights_views import EVERYTHING
 from tektite.sql.bind.bound import Bound
-from tektite.sql.bind.named_relations import HIDDEN, QueryReader, Reads
+from tektite.sql.bind.named_relations import HIDDEN, ReaderIdentity, Reads
 from tektite.sql.bind.query import Binder
 from tektite.sql.logical import Node, Once, Project, outer_columns
 from tektite.sql.parse.read_arguments import refuse_unread
@@ -195,7 +195,7 @@ class SharedQueries:
         shared.followers[number] = shared.followers.get(number, 0) + 1
         left, user = self._left, answer.user
         self._followed[user] += 1
-        found.release_with(lambda: left.append((shared, number, user)))
+        release_with(found, lambda: left.append((shared, number, user)))
         return found
 
     def _limit(self, shared: SharedQuery, allowed: Allowance) -> None:
@@ -295,11 +295,11 @@ class SharedQueries:
         """The query with columns in place of its arguments and of its user."""
         runner = self._runner
         user = lit(runner.settings.user, types.String)
-        reads = Reads(runner, {ARGUMENTS: arguments}, QueryReader(who, None, user, is_standing=True))
+        reads = Reads(runner, {ARGUMENTS: arguments}, ReaderIdentity(who, None, user, is_standing=True))
         binder = Binder(query.source, reads, query.parameters if is_alone else {})
         names = tuple(binder.name(n, t) for n, t in columns.items())
         if not is_alone:
-            reads.read_for(QueryReader(who, None if who is None else col(names[1]), col(names[1]), is_standing=True))
+            reads.read_for(ReaderIdentity(who, None if who is None else col(names[1]), col(names[1]), is_standing=True))
             binder.placeholders = dict(zip(query.labels, map(col, names[2:]), strict=True))
         with outer_columns(binder.columns):
             bound = binder.query(query.tree, None)
