@@ -17,7 +17,7 @@ LINT := $(RUN) -m ruff check . && $(RUN) -m ruff format --check . && $(RUN) -m m
 PYTEST := $(RUN) -m pytest -n 2 --dist loadgroup --durations=25
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test nightly soak bench lint format clean distclean
+.PHONY: help demo test nightly soak bench wheel lint format clean distclean
 
 help:  ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' Makefile
@@ -55,6 +55,9 @@ bench: $(STAMP)  ## run benchmarks; results go to out/
 	@mkdir -p out
 	$(RUN) -m benchmarks --json out/benchmarks.jsonl $(BENCH)
 
+wheel: $(STAMP)  ## build a wheel with compiled kernels into dist/: it needs neither Numba nor a compiler to run
+	$(RUN) -m pip wheel --disable-pip-version-check --no-deps --no-build-isolation -w dist .
+
 lint: $(STAMP)  ## check style and types
 	$(LINT)
 
@@ -62,7 +65,7 @@ format: $(STAMP)  ## rewrite the sources in the project's style
 	$(RUN) -m ruff check --fix .
 	$(RUN) -m ruff format .
 
-$(STAMP): requirements/runtime.txt requirements/server.txt requirements/spark.txt requirements/dev.txt pyproject.toml
+$(STAMP): $(wildcard requirements/*.txt) pyproject.toml setup.py
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Tektite needs Python 3.11 or later; $(PYTHON) is " \
 	  + sys.version.split()[0] + ". Choose another one: make PYTHON=python3.12 ...")'
 	@echo "Making .venv with $(PYTHON) ($(VERSION)); this downloads the pinned packages from PyPI once."
@@ -70,6 +73,7 @@ $(STAMP): requirements/runtime.txt requirements/server.txt requirements/spark.tx
 	@if [ -x $(RUN) ] && [ "$$($(RUN) -c 'import sys; print("%d.%d" % sys.version_info[:2])')" != "$(VERSION)" ]; \
 	  then $(PYTHON) -m venv --clear .venv; else $(PYTHON) -m venv .venv; fi
 	$(RUN) -m pip install --disable-pip-version-check --no-deps -r requirements/dev.txt
+	@command -v $${CC:-cc} > /dev/null || $(RUN) -m pip install --disable-pip-version-check --no-deps -r requirements/compiler.txt
 	$(RUN) -m pip install --disable-pip-version-check --no-deps --no-build-isolation -e .
 	$(RUN) -m pip check
 	@touch $@

@@ -1,51 +1,57 @@
 """Tektite: standing queries over changing data that share the indexes they need."""
 
-from tektite.connecting import connect, connect_async
-from tektite.engine.argument_query import ArgumentQuery
-from tektite.engine.changes import Changes
-from tektite.engine.engine import Engine
-from tektite.engine.holds import Held, Index, IndexInfo
-from tektite.engine.profile import OperatorProfile, Profile
-from tektite.engine.session import Session, Transaction
-from tektite.engine.subscription import Change, Delta, Listener, Subscription
-from tektite.engine.table import Table
-from tektite.engine.view import View
-from tektite.errors import (
-    ConflictError,
-    FaultError,
-    FunctionError,
-    IncorrectError,
-    NotFoundError,
-    TektiteError,
-    TransactionConflict,
-    UnsupportedError,
-)
-from tektite.expr import Expr, coalesce, col, concat, greatest, hash64, least, lit, truncdiv, truncmod, when
-from tektite.query.aggregates import (
-    all,
-    any,
-    avg,
-    count,
-    count_distinct,
-    first,
-    last,
-    max,
-    mean,
-    median,
-    min,
-    n_unique,
-    std,
-    sum,
-    var,
-)
-from tektite.query.collection import Collection
-from tektite.query.grouped import Grouped
-from tektite.query.loops import Loop, LoopVariable
-from tektite.query.match import match
-from tektite.query.windows import cume_dist, dense_rank, lag, lead, ntile, percent_rank, rank, row_number
-from tektite.storage.options import Storage
-from tektite.values.schema import Schema
-from tektite.values.types import Bool, Date, Decimal, Float, Float64, Int, Int64, String, Timestamp, Type
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tektite.connecting import connect, connect_async
+    from tektite.engine.argument_query import ArgumentQuery
+    from tektite.engine.changes import Changes as Changes
+    from tektite.engine.engine import Engine
+    from tektite.engine.holds import Held, Index, IndexInfo
+    from tektite.engine.profile import OperatorProfile, Profile
+    from tektite.engine.session import Session, Transaction
+    from tektite.engine.subscription import Change, Delta, Listener, Subscription
+    from tektite.engine.table import Table
+    from tektite.engine.view import View
+    from tektite.errors import (
+        ConflictError,
+        FaultError,
+        FunctionError,
+        IncorrectError,
+        NotFoundError,
+        TektiteError,
+        TransactionConflict,
+        UnsupportedError,
+    )
+    from tektite.expr import Expr, coalesce, col, concat, greatest, hash64, least, lit, truncdiv, truncmod, when
+    from tektite.query.aggregates import (
+        all,
+        any,
+        avg,
+        count,
+        count_distinct,
+        first,
+        last,
+        max,
+        mean,
+        median,
+        min,
+        n_unique,
+        std,
+        sum,
+        var,
+    )
+    from tektite.query.collection import Collection
+    from tektite.query.grouped import Grouped
+    from tektite.query.loops import Loop, LoopVariable
+    from tektite.query.match import match
+    from tektite.query.windows import cume_dist, dense_rank, lag, lead, ntile, percent_rank, rank, row_number
+    from tektite.storage.options import Storage
+    from tektite.values.schema import Schema
+    from tektite.values.types import Bool, Date, Decimal, Float, Float64, Int, Int64, String, Timestamp, Type
 
 __version__ = "0.1.0"
 
@@ -129,29 +135,67 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> object:
-    """Names of former versions."""
-    former = {"Input": Table, "Changes": Changes, "ArrangementInfo": IndexInfo}
-    if name in former:
-        from warnings import warn
+# Where each public name is defined. It is loaded when it is first used, so that `import tektite` takes no time: the command
+# line, processes that build kernels, and programs that need one module of it do not load the engine.
+_HOMES = {
+    "connecting": "connect connect_async",
+    "engine.argument_query": "ArgumentQuery",
+    "engine.changes": "Changes",
+    "engine.engine": "Engine",
+    "engine.holds": "Held Index IndexInfo",
+    "engine.profile": "OperatorProfile Profile",
+    "engine.session": "Session Transaction",
+    "engine.subscription": "Change Delta Listener Subscription",
+    "engine.table": "Table",
+    "engine.view": "View",
+    "errors": "ConflictError FaultError FunctionError IncorrectError NotFoundError TektiteError TransactionConflict "
+    "UnsupportedError",
+    "expr": "Expr coalesce col concat greatest hash64 least lit truncdiv truncmod when",
+    "query.aggregates": "all any avg count count_distinct first last max mean median min n_unique std sum var",
+    "query.collection": "Collection",
+    "query.grouped": "Grouped",
+    "query.loops": "Loop LoopVariable",
+    "query.match": "match",
+    "query.windows": "cume_dist dense_rank lag lead ntile percent_rank rank row_number",
+    "storage.options": "Storage",
+    "values.schema": "Schema",
+    "values.types": "Bool Date Decimal Float Float64 Int Int64 String Timestamp Type",
+}
+_FORMER = {"Input": "Table", "ArrangementInfo": "IndexInfo"}
+_OTHERS = {
+    "len": "tk.count()",
+    "read_csv": "engine.sql(\"COPY t FROM 'file.csv'\"), or table.insert(pandas.read_csv(...))",
+    "read_parquet": "engine.sql(\"COPY t FROM 'file.parquet'\"), or table.insert(pyarrow.parquet.read_table(...))",
+    "DataFrame": "engine.create_table(name, {'column': type})",
+    "Database": "tk.Engine()",
+    "Text": "tk.String",
+    "Str": "tk.String",
+    "Utf8": "tk.String",
+    "Varchar": "tk.String",
+    "Boolean": "tk.Bool",
+    "Datetime": "tk.Timestamp",
+    "DateTime": "tk.Timestamp",
+    "sql": "engine.sql(...)",
+    "table": "engine.table(name)",
+}
 
-        warn(f"tektite.{name} is called tektite.{former[name].__name__}", DeprecationWarning, stacklevel=2)
-        return former[name]
-    others = {
-        "len": "tk.count()",
-        "read_csv": "engine.sql(\"COPY t FROM 'file.csv'\"), or table.insert(pandas.read_csv(...))",
-        "read_parquet": "engine.sql(\"COPY t FROM 'file.parquet'\"), or table.insert(pyarrow.parquet.read_table(...))",
-        "DataFrame": "engine.create_table(name, {'column': type})",
-        "Database": "tk.Engine()",
-        "Text": "tk.String",
-        "Str": "tk.String",
-        "Utf8": "tk.String",
-        "Varchar": "tk.String",
-        "Boolean": "tk.Bool",
-        "Datetime": "tk.Timestamp",
-        "DateTime": "tk.Timestamp",
-        "sql": "engine.sql(...)",
-        "table": "engine.table(name)",
-    }
-    instead = f"; use {others[name]}" if name in others else ""
-    raise AttributeError(f"module 'tektite' has no attribute {name!r}{instead}")
+
+if not TYPE_CHECKING:  # a checker would take every name for one that may be there
+
+    def __getattr__(name: str) -> Any:
+        """Public names at their first use, and names of former versions."""
+        for home, names in _HOMES.items():
+            if name in names.split():
+                found = globals()[name] = getattr(import_module(f"tektite.{home}"), name)
+                return found
+        if name in _FORMER:
+            from warnings import warn
+
+            warn(f"tektite.{name} is called tektite.{_FORMER[name]}", DeprecationWarning, stacklevel=2)
+            return __getattr__(_FORMER[name])
+        instead = f"; use {_OTHERS[name]}" if name in _OTHERS else ""
+        raise AttributeError(f"module 'tektite' has no attribute {name!r}{instead}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from tektite import Engine, __version__
+import tektite
 from tektite.datalog.evaluate.command import datalog
 from tektite.storage.command import app as storage
 
@@ -16,6 +16,7 @@ app = typer.Typer(
     help="Standing queries over changing data that share the indexes they need.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
+    rich_markup_mode=None,  # help as plain text: loading rich takes longer than all else of it
 )
 
 
@@ -24,7 +25,7 @@ app.add_typer(storage, name="storage")
 
 def show_version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"tektite {__version__}")
+        typer.echo(f"tektite {tektite.__version__}")
         raise typer.Exit
 
 
@@ -70,7 +71,7 @@ def sql(
     from tektite.sql.shell.command import run_texts
 
     form = "csv" if csv else "json" if json else "table"
-    with Engine(workers, storage=storage) as engine:
+    with tektite.Engine(workers, storage=storage) as engine:
         code = run_texts(engine, file or [], command or [], form, timing)
     raise typer.Exit(code)
 
@@ -86,7 +87,7 @@ def run(
     """Run a pipeline on Spark: load, follow, keep views up to date, write their changes. Run it again to go on."""
     from tektite.spark.command import run_file
 
-    raise typer.Exit(run_file(pipeline, Engine, metrics, check))
+    raise typer.Exit(run_file(pipeline, tektite.Engine, metrics, check))
 
 
 @app.command()

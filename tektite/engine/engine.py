@@ -6,7 +6,6 @@ Spark is imported by the methods that need it, so that `import tektite` does not
 from __future__ import annotations
 
 import datetime
-import gc
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
@@ -38,7 +37,6 @@ from tektite.kernels.ready import ensure_compiled
 from tektite.query.collection import Collection
 from tektite.query.columns import column_numbers
 from tektite.query.former_names import former_name, former_options, without_former
-from tektite.runtime import allocator
 from tektite.runtime.memory_limit import bytes_from
 from tektite.storage.open_storage import Position
 from tektite.storage.options import Storage
@@ -127,9 +125,7 @@ class Engine(LanguageMethods):
         ticks = None if clock is None else seconds_from(clock)
         self._spark = spark
         self._attributes: dict[str, Attribute] = {}
-        if ensure_compiled():
-            gc.collect()  # loading kernels leaves cycles behind
-            allocator.trim()
+        ensure_compiled()
         self._core = core = EngineCore(
             self,
             workers,

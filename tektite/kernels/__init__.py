@@ -1,13 +1,17 @@
-"""Kernels: all loops over rows. Plain loops over words, compiled by Numba, that run without the GIL.
+"""Kernels: all loops over rows. Plain loops over words, that run without the GIL. Numba builds them to libraries, ahead of time.
 
-compile     compiles kernels in parallel, and caches them by content
+build       builds libraries of kernels, in parallel: `python -m tektite.kernels.build`
+compile     the decorator that declares a kernel
+content     names libraries by content, and says where they lie
+emit        compiles kernels to object files, by Numba
 expr/       the interpreter of expression programs
 layout/     heads, columns, raw loads and stores
 merge/      incremental merges of two sorted, consolidated rows objects
 operators/  the inner loops of the dataflow operators and of inputs
-ready       compiles or loads all kernels before the first call
+ready       loads libraries of kernels, and has missing ones built
 seek/       finds keys in sorted rows; splits rows by shard and time
 sort/       sorts and consolidates rows
 text/       texts as bytes
-warm        `python -m tektite.kernels.warm`: fills the kernel cache
+toolchain   Numba and LLVM where kernels are built, nothing elsewhere
+warm        `python -m tektite.kernels.warm`: builds what is missing
 """

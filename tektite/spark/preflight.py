@@ -89,7 +89,7 @@ def _question(storage: str | None, token: str) -> Any:
             "executable": sys.executable,
             "packages": {},
         }
-        for name in ("tektite", "numpy", "numba", "pyarrow", "pyspark"):
+        for name in ("tektite", "numpy", "pyarrow", "pyspark"):
             try:
                 module = __import__(name)
                 answer["packages"][name] = getattr(module, "__version__", None) or metadata.version(name)
@@ -97,10 +97,9 @@ def _question(storage: str | None, token: str) -> Any:
                 answer["packages"][name] = None
                 answer.setdefault("errors", {})[name] = f"{type(error).__name__}: {error}"
         if answer["packages"]["tektite"]:
-            from tektite.kernels import compile, ready
+            from tektite.kernels.ready import missing_modules
 
-            ready.import_kernels()
-            answer["uncompiled"] = sum(not kernel.marker.exists() for kernel in compile._KERNELS)
+            answer["uncompiled"] = len(missing_modules())
         if storage is not None:
             path = os.path.join(storage, f".preflight-{token}-{os.getpid()}")
             try:
@@ -143,7 +142,7 @@ def _problems(answer: dict[str, Any]) -> Iterator[str]:
 def _notes(answer: dict[str, Any]) -> Iterator[str]:
     if answer.get("uncompiled"):
         yield (
-            f"{answer['host']} has {answer['uncompiled']} kernels to compile before its first task: "
+            f"{answer['host']} has {answer['uncompiled']} modules of kernels to compile before its first task: "
             "run `tektite warm` in the image"
         )
 

@@ -19,7 +19,9 @@ if TYPE_CHECKING:
     from tektite.storage.store import Store
 
 app = typer.Typer(
-    help="Look into a storage, delete what it no longer needs, mend what is damaged.", no_args_is_help=True
+    help="Look into a storage, delete what it no longer needs, mend what is damaged.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
 )
 
 Path = Annotated[str, typer.Argument(help="The folder or URL that Engine(storage=...) was given.", metavar="PATH")]

@@ -48,6 +48,7 @@ LOCAL = {
     "storage/test_remote.py": "what the storage keeps",
     "server/test_durable_catalog.py": "a program beside the server",
     "server/test_subscriptions.py": "a query of this process, which does not travel",
+    "install/test_wheel.py": "programs of their own, with the installed package",
 }
 FOLDERS = {
     "spark": "what Spark does beside running sweeps; its tests name their session",

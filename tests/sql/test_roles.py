@@ -414,3 +414,26 @@ def test_user_takes_no_more_than_its_limits() -> None:
         ann("SELECT count(*) FROM (SELECT DISTINCT a.x, b.x FROM n a, n b)")
     assert bob("SELECT count(*) FROM n").rows() == [(500,)]
     assert len(ann("SELECT n FROM few").rows()) == 1
+
+
+def test_statements_that_need_no_plan_are_checked() -> None:
+    """INSERT of written rows and SELECT by key are run without a plan, for those who may."""
+    engine = make_engine()
+    engine.sql(SETUP)
+    (ann,) = users(engine, "ann")
+    reading, writing = "SELECT body FROM docs WHERE id = $x", "INSERT INTO docs VALUES ({}, 'ann', 'x')".format
+    for statement in (lambda: ann(reading, x=1), lambda: ann(writing(10))):
+        with pytest.raises(PermissionDenied):
+            statement()
+    engine.sql("GRANT SELECT, INSERT ON docs TO ann")
+    for number in (10, 11):
+        ann(writing(number))
+        assert ann(reading, x=number).rows() == [("x",)]
+    engine.sql("CREATE POLICY few ON docs USING (id < 11); ALTER TABLE docs ENABLE ROW LEVEL SECURITY")
+    assert [ann(reading, x=number).rows() for number in (10, 11)] == [[("x",)], []]
+    with pytest.raises(PermissionDenied):
+        ann(writing(12))
+    engine.sql("REVOKE ALL ON docs FROM ann")
+    for statement in (lambda: ann(reading, x=1), lambda: ann(writing(13))):
+        with pytest.raises(PermissionDenied):
+            statement()

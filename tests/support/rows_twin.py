@@ -21,7 +21,7 @@ class Rows:
 
     def __init__(self, rows: Sequence[Row], columns: int, constant: Iterable[int] = ()) -> None:
         self.keep: list[Any] = [np.array([row[j] for row in rows], np.int64) for j in range(columns)]
-        self.head: Any = new_head.py_func(len(rows), columns)
+        self.head: Any = new_head(len(rows), columns)
         self.at = int(self.head[1])
         for j, words in enumerate(self.keep):
             if j in constant:

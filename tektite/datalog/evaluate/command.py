@@ -13,7 +13,6 @@ from typing import Annotated, Any
 import typer
 
 from tektite.errors import IncorrectError, NotFoundError, TektiteError
-from tektite.query.collection import ROUND_LIMIT
 
 
 class Report:
@@ -47,8 +46,15 @@ def datalog(
     ] = ".",
     workers: Annotated[int, typer.Option("--workers", "--jobs", "-j", min=1, help="How many threads work.")] = 1,
     rounds: Annotated[
-        int, typer.Option("--max-rounds", "--rounds", min=1, help="Rounds that a recursion with arithmetic may take.")
-    ] = ROUND_LIMIT,
+        int | None,
+        typer.Option(
+            "--max-rounds",
+            "--rounds",
+            min=1,
+            help="Rounds that a recursion with arithmetic may take.",
+            show_default="100000",
+        ),
+    ] = None,
     explain: Annotated[bool, typer.Option("--explain", help="Show how each output is computed.")] = False,
     macros: Annotated[
         list[str] | None, typer.Option("--macro", "-M", help="A macro for the preprocessor: NAME or NAME=VALUE.")
@@ -83,7 +89,7 @@ def run(
     facts: Path,
     output: Path | None,
     workers: int,
-    rounds: int,
+    rounds: int | None,
     explain: bool,
     macros: Sequence[str] = (),
     folders: Sequence[Path] = (),
@@ -96,6 +102,7 @@ def run(
     from tektite.datalog.syntax.preprocessor import defined
     from tektite.engine.core import core_of
     from tektite.engine.engine import Engine
+    from tektite.query.collection import ROUND_LIMIT
 
     try:
         text = file.read_text(encoding="utf-8")
@@ -106,8 +113,9 @@ def run(
     with engine:
         with report.step(f"read {file}") as notes:
             given = python_functions(functors)
+            limit = rounds or ROUND_LIMIT
             program = register(
-                rule_store(engine), text, str(file), rounds, functors=given, macros=defined(macros), folders=folders
+                rule_store(engine), text, str(file), limit, functors=given, macros=defined(macros), folders=folders
             )
             notes.append(f"{len(program.text.rules)} rules")
         for note in program.text.notes:

@@ -109,7 +109,7 @@ class SystemTables:
             journal = core.coordinator.watch()
             if relation.counts_work and journal.work is None:
                 journal.work = WorkLog()
-        rows = frozenset(relation.rows(self._look()))
+        rows = frozenset(relation.rows(self.look()))
         # A set, so that writes which a refused commit leaves waiting do no harm when they are written again.
         made = core.transient_input(name, Schema(relation.columns), semantics="set", rows=sorted(rows, key=repr))
         source = core.inputs[name]
@@ -151,7 +151,8 @@ class SystemTables:
         if self._watcher is None and self._core.autocommit:
             self._watcher = _Watcher(self)
 
-    def _look(self) -> Observation:
+    def look(self) -> Observation:
+        """The engine as it is. The caller holds the lock."""
         return Observation(
             self._core, {held.source for held in self._held.values()}, self._numbers, self._plans, self._clock
         )
@@ -159,7 +160,7 @@ class SystemTables:
     def _write_changes(self, into: WriteSet) -> bool:
         """Add what has changed to a write set; whether something has."""
         began = time.monotonic()
-        seen = self._look()
+        seen = self.look()
         changed = False
         for name, held in self._held.items():
             changed |= held.become(frozenset(SYSTEM[name].rows(seen)), into)

@@ -16,12 +16,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from numba import types
-from numba.extending import intrinsic
-
 from tektite.kernels.compile import inner, kernel
 from tektite.kernels.layout.memory import load, store
 from tektite.kernels.layout.pages import address_of
+from tektite.kernels.toolchain import intrinsic, types
 from tektite.values.words import NULL
 
 HEADER = 3

@@ -38,12 +38,11 @@ import math
 from typing import Any
 
 import numpy as np
-from numba import types
-from numba.extending import intrinsic
 
 from tektite.kernels.compile import inner
 from tektite.kernels.layout.memory import bits_from_float, float_from_bits, load, store
 from tektite.kernels.operators.wide import product_high
+from tektite.kernels.toolchain import intrinsic, types
 from tektite.values.words import NULL
 
 (

@@ -12,9 +12,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from llvmlite import ir
-from numba import types
-from numba.extending import intrinsic
+from tektite.kernels.toolchain import intrinsic, ir, types
 
 
 @intrinsic

@@ -11,18 +11,16 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-import llvmlite.ir as ir
 import numpy as np
-from numba import types
-from numba.extending import intrinsic
 
 from tektite.kernels.compile import inner
+from tektite.kernels.toolchain import external, intrinsic, ir, types
 
 _HUGE = 1 << 21
 _ADVISABLE = sys.platform.startswith("linux")
 _MADV_HUGEPAGE = 14
 
-_madvise = types.ExternalFunction("madvise", types.int32(types.intp, types.uintp, types.int32))
+_madvise = external("madvise", "int32(intp, uintp, int32)")
 
 
 @inner

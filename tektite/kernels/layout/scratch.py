@@ -10,12 +10,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import types
-from numba.core import cgutils
-from numba.extending import intrinsic
 
 from tektite.kernels.compile import inner
 from tektite.kernels.layout.pages import address_of
+from tektite.kernels.toolchain import cgutils, intrinsic, types
 
 
 @intrinsic

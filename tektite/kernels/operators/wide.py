@@ -8,11 +8,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from llvmlite import ir
-from numba import types
-from numba.extending import intrinsic
 
 from tektite.kernels.compile import inner
+from tektite.kernels.toolchain import intrinsic, ir, types
 
 
 @intrinsic

@@ -26,14 +26,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from llvmlite import ir
-from numba import types
-from numba.extending import intrinsic
 
 from tektite.kernels.compile import inner, kernel
 from tektite.kernels.expr.memo import load_acquire, store_release
 from tektite.kernels.layout.memory import load, read, store
 from tektite.kernels.layout.pages import address_of, prefetch
+from tektite.kernels.toolchain import intrinsic, ir, types
 from tektite.values.words import NULL
 
 SEED = 42

@@ -5,6 +5,7 @@ answers                what a request gives, and what all classes of requests sh
 body                   the fields of a request, checked
 connection             one client's connection: finds out what it speaks
 exchanges              requests and responses of HTTP
+metrics                figures for Prometheus
 relation_requests      requests about tables and views
 requests               all requests by their names
 routes                 what HTTP's paths lead to

@@ -5,6 +5,7 @@
 | GET /live, /ready, /health, /status | how the server is; for everybody |
 | POST /v1/NAME | a request by its name, in a session of its own, with its fields as an object of JSON |
 | GET /v1/socket | a WebSocket |
+| GET /metrics | figures for Prometheus |
 
 A body may be an Arrow stream instead of JSON: then the fields are in the query. A client that accepts Arrow streams gets tables
 as one, with the rest of the answer as JSON in the header `tektite-answer`.
@@ -18,7 +19,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, urlsplit
 
-from tektite.errors import ConflictError, TektiteError
+from tektite.errors import ConflictError, TektiteError, UnsupportedError
 from tektite.server.health import health
 from tektite.server.scram import WrongPassword
 from tektite.server.sessions import ClientSession
@@ -142,5 +143,18 @@ def _only(request: HttpRequest, *methods: str) -> None:
         raise WrongMethod(f"{request.path[:100]} is asked for by {' or '.join(methods)}, not by {request.method[:20]}")
 
 
-ROUTES: tuple[tuple[str, Callable[[Server, HttpRequest], Awaitable[HttpResponse]]], ...] = (("/v1/", _request),)
+async def _metrics(server: Server, request: HttpRequest) -> HttpResponse:
+    """GET /metrics."""
+    _only(request, "GET", "HEAD")
+    try:
+        from tektite.server.web.metrics import KIND, metrics_text
+    except ImportError:
+        raise UnsupportedError("/metrics needs the package prometheus-client: pip install 'tektite[server]'") from None
+    return HttpResponse(200, await server.compute(lambda: metrics_text(server)), KIND)
+
+
+ROUTES: tuple[tuple[str, Callable[[Server, HttpRequest], Awaitable[HttpResponse]]], ...] = (
+    ("/v1/", _request),
+    ("/metrics", _metrics),
+)
 """What answers requests whose path begins in some way; the first that fits."""

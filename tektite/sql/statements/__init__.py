@@ -5,6 +5,7 @@ copy              COPY: files to tables, and results to files; CSV and Parquet
 create            CREATE: tables, views and indexes
 describe          the parameters and columns of a statement, before it is run
 direct            INSERT of given rows and SELECT by key, without a plan
+direct_texts      finds out which texts are such statements
 drop              DROP, with and without CASCADE
 grants            GRANT, REVOKE, and owners of objects
 insert            INSERT, and what happens to rows whose key exists

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-from pyarrow import csv, parquet
+from pyarrow import csv
 from sqlglot import exp
 
 from tektite.errors import IncorrectError, NotFoundError, UnsupportedError
@@ -53,7 +53,7 @@ def copy(runner: StatementRunner, source: StatementText, tree: exp.Copy, paramet
     if not path.exists():
         raise source.error(f"COPY: there is no file {str(path)!r}", files[0], NotFoundError)
     try:
-        rows = parquet.read_table(path) if form == "parquet" else read_csv(path, found, listed, options)
+        rows = read_parquet(path) if form == "parquet" else read_csv(path, found, listed, options)
     except (pa.ArrowInvalid, OSError) as error:
         where = bad_line(path, listed, options, str(error)) if form == "csv" else ""
         raise source.error(f"COPY {str(path)!r}{where}: {error}", files[0], IncorrectError) from None
@@ -90,6 +90,13 @@ def read_options(source: StatementText, tree: exp.Copy) -> dict[str, str]:
     if len(found.get("delimiter", ",")) != 1:
         raise source.error(f"COPY: DELIMITER is one character, not {found['delimiter']!r}", source.where("DELIMITER"))
     return found
+
+
+def read_parquet(path: Path) -> pa.Table:
+    """A Parquet file as rows."""
+    from pyarrow import parquet  # which takes longer to load than an engine
+
+    return parquet.read_table(path)
 
 
 def read_csv(path: Path, table: Table, names: list[str], options: Mapping[str, str]) -> pa.Table:
@@ -151,6 +158,8 @@ def copy_to(
     refuse_unread(source, tree)
     try:
         if form == "parquet":
+            from pyarrow import parquet  # which takes longer to load than an engine
+
             parquet.write_table(rows, path)
         else:
             header = options.get("header", "false") == "true"

@@ -13,6 +13,7 @@ from decimal import ROUND_HALF_UP, Decimal
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow as pa
 from sqlglot import exp
 
 from tektite.engine.core import core_of
@@ -25,6 +26,7 @@ from tektite.sql.parse import parser
 from tektite.sql.parse.parser import label_of
 from tektite.values.schema import Schema
 from tektite.values.types import DecimalType, Type
+from tektite.values.words import Words
 
 if TYPE_CHECKING:
     from tektite.engine.input_core import InputCore
@@ -41,10 +43,14 @@ LARGE = 18
 class RowInsert:
     """INSERT INTO table (columns) VALUES (parameters), one row or several."""
 
+    name: str
+    """What the statement calls the table."""
     table: Table
     cells: tuple[tuple[str | None, ...], ...]
     """For each row and each column of the table the label of its value; None is the column's default."""
     defaults: tuple[Any, ...]
+    declared: tuple[tuple[str, str], ...]
+    """What the table's declaration says of defaults."""
     rounding: tuple[tuple[int, Decimal], ...]
     """The columns of decimals, and the last place that each has: what is behind it is rounded, as a cast does."""
 
@@ -54,9 +60,10 @@ class RowInsert:
         return core_of(self.table)
 
     def stands(self, runner: StatementRunner) -> bool:
-        """Whether the table is still there."""
+        """Whether the name still means the table, with the same defaults."""
         source = self.source
-        return not source.closed and source.engine.inputs.get(source.name) is source
+        is_it = runner.relation_named(self.name) is self.table
+        return is_it and not source.closed and source.declared.defaults == self.declared
 
     def rows(self, values: Mapping[str, Any]) -> list[tuple[Any, ...]]:
         """The rows that it inserts with these values."""
@@ -74,6 +81,8 @@ class RowInsert:
 class LookupByKey:
     """SELECT columns FROM table or view WHERE column = parameter AND ..., where the columns are those it is ordered by first."""
 
+    name: str
+    """What the statement calls it."""
     found: Table | View
     labels: tuple[str, ...]
     """The labels of the key's values, in the order of the columns."""
@@ -85,34 +94,46 @@ class LookupByKey:
     """The columns of the result."""
 
     def stands(self, runner: StatementRunner) -> bool:
-        """Whether the table or view is still there, and can be read without waiting."""
+        """Whether the name still means the table or view, and it can be read without waiting."""
+        if runner.relation_named(self.name) is not self.found:
+            return False
         core = core_of(self.found)
-        engine = core.engine
-        if isinstance(self.found, View):
-            return engine.views.get(core.name) is core and engine.is_current(core) and core.error is None
-        return engine.inputs.get(core.name) is core
+        return not isinstance(core, ViewCore) or (core.engine.is_current(core) and core.error is None)
 
     def rows(self, values: Mapping[str, Any]) -> list[tuple[Any, ...]]:
-        """The rows with these values. NULL equals nothing."""
+        """The rows with these values."""
+        dictionary = core_of(self.found).engine.dictionary
+        with dictionary.reading():
+            words = self._words(values)
+            return [] if words is None else self.shape.decode_rows(words, dictionary)
+
+    def table(self, values: Mapping[str, Any]) -> pa.Table:
+        """The rows with these values, as a table."""
+        dictionary = core_of(self.found).engine.dictionary
+        with dictionary.reading():
+            words = self._words(values)
+            return self.shape.arrow.empty_table() if words is None else self.shape.decode(words, dictionary)
+
+    def _words(self, values: Mapping[str, Any]) -> Words | None:
+        """The words of the rows with these values; None if there are none. NULL equals nothing. The dictionary is being read."""
         key = tuple([values[label] for label in self.labels])
         if None in key:
-            return []
+            return None
         core = core_of(self.found)
-        dictionary = core.engine.dictionary
-        with dictionary.reading():
-            wanted = self.key.encode([key], dictionary)[:, 0]
-            lead = int(wanted[0])
-            words = core.words(None, True, lead) if isinstance(core, ViewCore) else core.words(None, lead)
-            for column, word in zip(core.columns[1 : len(key)], wanted[1:], strict=True):
-                words = words[:, words[column] == word]
-            if not words.shape[1]:
-                return []
-            counts = words[-1]
-            if (counts < 0).any():
-                self.found.lookup(*key)  # which says that this is no collection
-            if (counts != 1).any():
-                words = np.repeat(words, np.maximum(counts, 0), axis=1)
-            return self.shape.decode_rows(words[list(self.outputs)], dictionary)
+        wanted = self.key.encode([key], core.engine.dictionary)[:, 0]
+        lead = int(wanted[0])
+        words = core.words(None, True, lead) if isinstance(core, ViewCore) else core.words(None, lead)
+        for column, word in zip(core.columns[1 : len(key)], wanted[1:], strict=True):
+            words = words[:, words[column] == word]
+        if not words.shape[1]:
+            return None
+        counts = words[-1]
+        if (counts < 0).any():
+            self.found.lookup(*key)  # which says that this is no collection
+        if (counts != 1).any():
+            words = np.repeat(words, np.maximum(counts, 0), axis=1)
+        found: Words = words[list(self.outputs)]
+        return found
 
 
 def row_insert(runner: StatementRunner, statement: parser.Statement, given: Mapping[str, Type]) -> RowInsert | None:
@@ -141,7 +162,10 @@ def row_insert(runner: StatementRunner, statement: parser.Statement, given: Mapp
     defaults = defaults_of(core_of(found))
     rounding = [(at, kind.scale) for at, kind in enumerate(kinds.values()) if isinstance(kind, DecimalType)]
     places = tuple([(at, Decimal(1).scaleb(-scale)) for at, scale in rounding])
-    return RowInsert(found, tuple(cells), tuple([defaults.get(name) for name in kinds]), places)
+    return RowInsert(
+        folded(node.this), found, tuple(cells), tuple([defaults.get(name) for name in kinds]),
+        core_of(found).declared.defaults, places,
+    )  # fmt: skip
 
 
 def key_lookup(runner: StatementRunner, statement: parser.Statement, given: Mapping[str, Type]) -> LookupByKey | None:
@@ -174,7 +198,7 @@ def key_lookup(runner: StatementRunner, statement: parser.Statement, given: Mapp
     columns = tuple([(title, found.schema.types[at]) for title, at in outputs])
     leading = order[: len(key)]
     return LookupByKey(
-        found, tuple([key[at] for at in leading]), tuple([at for _, at in outputs]), columns,
+        folded(node.this), found, tuple([key[at] for at in leading]), tuple([at for _, at in outputs]), columns,
         found.schema.select(*[names[at] for at in leading]), Schema(dict(columns)),
     )  # fmt: skip
 

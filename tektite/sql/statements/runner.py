@@ -63,6 +63,7 @@ from tektite.sql.statements import (
     transactions,
     update,
 )
+from tektite.sql.statements.direct_texts import DirectTexts
 from tektite.sql.statements.parametrised import parametrised
 from tektite.sql.statements.result import Result
 from tektite.sql.statements.shared_queries import SharedQueries
@@ -121,6 +122,7 @@ class StatementRunner:
         """What every user may take whose role says nothing else."""
         self.standing_secured: dict[str, frozenset[str]] = {}
         """The tables whose policies materialised views were installed with, by view; those of views that roles own."""
+        self._direct = DirectTexts(self)
 
     @property
     def transaction(self) -> Transaction | None:
@@ -143,6 +145,9 @@ class StatementRunner:
 
     def run(self, text: str, parameters: Mapping[str, Any]) -> Result:
         """Run all statements of a text; the last one's result. A transaction that a text begins does not outlive its failure."""
+        direct = self._direct.run(text, parameters)
+        if direct is not None:
+            return direct
         result = Result("")
         before = self.transaction
         try:
@@ -432,7 +437,11 @@ class StatementRunner:
 
     def allowed(self) -> Allowance:
         """What the user of the caller's session may take."""
-        role = self.access.tables.roles.get(self.settings.user)
+        return self.allowed_to(self.settings.user)
+
+    def allowed_to(self, user: str) -> Allowance:
+        """What a user may take."""
+        role = self.access.tables.roles.get(user)
         if role is None:
             return self.allowance
         return Allowance(role.row_limit, role.memory_limit, role.query_limit).within(self.allowance)

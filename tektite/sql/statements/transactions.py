@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from tektite.engine.table import Table
     from tektite.sql.statements.runner import StatementRunner
 
-Write = tuple[str, pa.Table]
+Write = tuple[str, Any]
 """What is done to a table, insert or remove, and the rows."""
 
 

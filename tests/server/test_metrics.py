@@ -1,0 +1,41 @@
+"""/metrics: Prometheus reads it, it says what is so, and asking changes nothing."""
+
+from __future__ import annotations
+
+import http.client
+
+import psycopg
+from prometheus_client.parser import text_string_to_metric_families
+
+from tests.support.server import RunningServer
+
+
+def scraped(served: RunningServer) -> dict[tuple[str, tuple[str, ...]], float]:
+    client = http.client.HTTPConnection("127.0.0.1", served.http_port, timeout=20)
+    client.request("GET", "/metrics")
+    found = client.getresponse()
+    assert found.status == 200 and found.getheader("content-type", "").startswith("text/plain")
+    families = text_string_to_metric_families(found.read().decode())
+    return {(s.name, tuple(s.labels.values())): s.value for family in families for s in family.samples}
+
+
+def test_prometheus_reads_what_is_so(served: RunningServer) -> None:
+    with psycopg.connect(served.conninfo(), autocommit=True) as client:
+        client.execute("CREATE TABLE sales (shop text, amount int)")
+        client.execute("CREATE MATERIALIZED VIEW totals AS SELECT shop, sum(amount) FROM sales GROUP BY shop")
+        client.execute("INSERT INTO sales VALUES ('north', 1), ('south', 2), ('east', 3)")
+        first = scraped(served)
+        assert first["tektite_table_rows", ("sales",)] == 3 and first["tektite_view_rows", ("totals",)] == 3
+        assert first["tektite_index_readers", ("sales",)] == 1
+        assert first["tektite_views", ("current",)] == 1 and first["tektite_views", ("failed",)] == 0
+        assert first["tektite_connections", ()] >= 1
+        second = scraped(served)
+        assert second["tektite_epochs_total", ()] == first["tektite_epochs_total", ()]
+        client.execute("DROP MATERIALIZED VIEW totals")
+        assert ("tektite_view_rows", ("totals",)) not in scraped(served)
+
+
+def test_another_method_is_refused(served: RunningServer) -> None:
+    client = http.client.HTTPConnection("127.0.0.1", served.http_port, timeout=20)
+    client.request("POST", "/metrics", b"{}")
+    assert client.getresponse().status == 405
