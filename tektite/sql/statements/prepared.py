@@ -173,14 +173,16 @@ def execute(runner: StatementRunner, statement: Execute, parameters: Mapping[str
 
 def bound(runner: StatementRunner, found: Prepared, row: tuple[Any, ...]) -> tuple[SharedQuery, int]:
     """What answers the caller for some values, and under which number."""
-    queries = runner.shared
+    queries, key = runner.shared, (runner.settings.user, *row)
+    known = found.bindings.get(key)
+    if known is not None and known[0].is_answering:
+        queries.check(known[0], runner.access.who())
+        return known
     query = ParametrisedQuery(found.source, found.tree, tuple(found.labels), found.types, row)
     shared = queries.get(query, f"{HIDDEN}prepared_{found.name}" if not found.shared else "", has_arguments=True)
     number = queries.bind(shared, row if shared.query.labels else (), runner.settings.user)
-    key = (runner.settings.user, *row)
-    if key not in found.bindings:
-        found.bindings[key] = shared, number
-        shared.followers[number] = shared.followers.get(number, 0) + 1
+    found.bindings[key] = shared, number
+    shared.followers[number] = shared.followers.get(number, 0) + 1
     if shared not in found.shared:
         found.shared.append(shared)
     return shared, number

@@ -240,14 +240,14 @@ class SharedQueries:
     def _found(self, query: ParametrisedQuery, shape: QueryShape, who: str | None, name: str) -> SharedQuery:
         found = self._by_shape.get(shape)
         if found is not None and found.is_answering:
-            self._check(found, who)
+            self.check(found, who)
             return found
         self._numbers += 1
         found = self._by_shape[shape] = self._made(name or f"{HIDDEN}shared_{self._numbers}", query, shape, who)
         return found
 
-    def _check(self, shared: SharedQuery, who: str | None) -> None:
-        """Refuse a query that the caller may not read."""
+    def check(self, shared: SharedQuery, who: str | None) -> None:
+        """Refuse a query that somebody may not read."""
         access = self._runner.access
         for needed, object in sorted(shared.needs, key=str):
             access.check(
