@@ -1,4 +1,4 @@
-"""Small reads and writes of other clients while one client installs a heavy query in a server: TPC-H Q9 as a materialized view."""
+"""Small reads and writes of clients of a server while one of them installs a heavy query: TPC-H Q9 as a materialized view."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ DIFFERENCE = "SELECT * FROM {} EXCEPT ALL SELECT * FROM {}"
 SEND_SECONDS = 10.0
 
 
-class Sink(Connector):
+class ChangeSink(Connector):
     """What tells the changes of a relation."""
 
     def __init__(self, server: Server, definition: CreateConnector, relation: str) -> None:
@@ -125,7 +125,7 @@ class Sink(Connector):
             self.server.engine.drop(name)
 
 
-class FileSink(Sink):
+class FileSink(ChangeSink):
     """A file of changes: JSON lines, or CSV."""
 
     options = ("format", "every")
@@ -158,7 +158,7 @@ class FileSink(Sink):
             return {"bytes": file.tell()}
 
 
-class WebhookSink(Sink):
+class WebhookSink(ChangeSink):
     """An address that changes are sent to."""
 
     options = ("every",)
