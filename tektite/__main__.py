@@ -47,6 +47,19 @@ def warm() -> None:
     typer.echo("all kernels are compiled")
 
 
+@app.command()
+def advise(
+    url: Annotated[str, typer.Argument(help="The server to ask, such as tektite://user:password@host:5434.")],
+) -> None:
+    """Say what a running server could do better: indexes that nobody reads, work that is done twice, views that lag or fail."""
+    with tektite.connect(url) as session:
+        rows = session.sql("SELECT kind, about, message FROM system.advice ORDER BY bytes DESC, kind, about").rows()
+    for kind, about, message in rows:
+        typer.echo(f"{kind}: {about}\n  {message}")
+    if not rows:
+        typer.echo("nothing to improve")
+
+
 app.command("datalog")(datalog)
 
 

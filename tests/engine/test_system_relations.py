@@ -246,3 +246,42 @@ def test_explain_analyze_and_profiles_count_rows() -> None:
     assert max(received) == 2
     assert profile.table().num_rows == len(profile.operators) == len(profile.folded().splitlines())
     assert "totals" in str(profile)
+
+
+def advised(engine: tk.Engine) -> dict[str, list[str]]:
+    engine.settle()
+    found: dict[str, list[str]] = {}
+    for kind, about in engine.sql("SELECT kind, about FROM system.advice ORDER BY kind, about").rows():
+        found.setdefault(kind, []).append(about)
+    return found
+
+
+def test_advice_names_what_could_be_better() -> None:
+    engine = make_engine(workers=2, autocommit=True)
+    sales = engine.create_table("sales", {"shop": int, "amount": int})
+    sales.insert({"shop": [number % 7 for number in range(1000)], "amount": list(range(1000))})
+    assert advised(engine) == {}
+    index = engine.create_index(sales, by="amount")
+    assert advised(engine) == {"unread": ["sales by (amount)"]}
+    reader = engine.create_view("reader", sales.join(sales.select(x="amount"), left_on="amount", right_on="x"))
+    assert "unread" not in advised(engine)
+    reader.drop()
+    index.drop()
+    assert advised(engine) == {}
+    totals = sales.group_by("shop").agg(total=tk.sum("amount"))
+    engine.create_view("many", totals.filter(tk.col("total") > 100))
+    assert advised(engine) == {}
+    engine.create_view("few", totals.filter(tk.col("total") < 100))
+    (repeated,) = advised(engine)["repeated"]
+    assert "sales" in repeated
+    engine.drop_view("few")
+    visits = engine.create_table("visits", {"id": int, "page": int})
+    visits.insert({"id": list(range(20_000)), "page": [3] * 19_000 + list(range(1000))})
+    keyed = engine.create_index(visits, by="page")
+    assert advised(engine).get("skewed", []) == ["visits by (page)"]
+    keyed.drop()
+    texts = engine.create_table("texts", {"t": str})
+    engine.create_view("numbers", texts.select(n=tk.col("t").cast(int)))
+    texts.insert([("one",)])
+    engine.settle()
+    assert advised(engine)["failing"] == ["numbers"]

@@ -6,7 +6,9 @@ import http.client
 
 import psycopg
 from prometheus_client.parser import text_string_to_metric_families
+from typer.testing import CliRunner
 
+from tektite.__main__ import app
 from tests.support.server import RunningServer
 
 
@@ -39,3 +41,12 @@ def test_another_method_is_refused(served: RunningServer) -> None:
     client = http.client.HTTPConnection("127.0.0.1", served.http_port, timeout=20)
     client.request("POST", "/metrics", b"{}")
     assert client.getresponse().status == 405
+
+
+def test_advice_for_a_server(served: RunningServer) -> None:
+    runner = CliRunner()
+    assert runner.invoke(app, ["advise", served.web_url]).output == "nothing to improve\n"
+    with psycopg.connect(served.conninfo(), autocommit=True) as client:
+        client.execute("CREATE TABLE sales (shop text, amount int)")
+        client.execute("CREATE INDEX by_amount ON sales (amount)")
+    assert runner.invoke(app, ["advise", served.web_url]).output.startswith("unread: sales by (amount)\n")

@@ -18,6 +18,7 @@ from tektite.dataflow.node import Node
 from tektite.engine.catalog import Entry
 from tektite.engine.input_core import InputCore
 from tektite.engine.view_core import ViewCore
+from tektite.plan.algebra import Operator
 from tektite.plan.explain import explain
 from tektite.plan.rules import optimize
 
@@ -42,18 +43,25 @@ class StableNumbers:
         return found
 
 
-class PlanTexts:
-    """The plans of views as text, after all rewrites; each is written once."""
+class ViewPlans:
+    """The plans of views, after all rewrites; each is made once."""
 
     def __init__(self) -> None:
-        self._texts: WeakKeyDictionary[ViewCore, str] = WeakKeyDictionary()
+        self._plans: WeakKeyDictionary[ViewCore, tuple[Operator, str]] = WeakKeyDictionary()
 
     def of(self, view: ViewCore) -> str:
+        """The plan of a view, as text."""
+        return self._found(view)[1]
+
+    def plan(self, view: ViewCore) -> Operator:
         """The plan of a view."""
-        found = self._texts.get(view)
+        return self._found(view)[0]
+
+    def _found(self, view: ViewCore) -> tuple[Operator, str]:
+        found = self._plans.get(view)
         if found is None:
             (operator,) = optimize([view.definition])
-            found = self._texts[view] = "\n".join(explain(operator))
+            found = self._plans[view] = operator, "\n".join(explain(operator))
         return found
 
 
@@ -61,7 +69,7 @@ class Observation:
     """An engine as it is at one moment. The caller holds the lock while it uses this."""
 
     def __init__(
-        self, core: EngineCore, own: set[InputCore], numbers: StableNumbers, plans: PlanTexts, clock: int
+        self, core: EngineCore, own: set[InputCore], numbers: StableNumbers, plans: ViewPlans, clock: int
     ) -> None:
         """`own` are the tables of system relations. `clock` is the last epoch that something else than these relations closed."""
         self.core = core
@@ -105,8 +113,14 @@ class Observation:
         """Shared arrangements that do not depend on system relations."""
         for entry in self.core.catalog.entries:
             source = entry.source
+            if entry.name.startswith(HIDDEN_PREFIX):
+                continue
             if source not in self.own and (source.flow is None or source.flow in self.flow_set):
                 yield entry
+
+    def readers(self, entry: Entry) -> list[Dataflow]:
+        """The dataflows of queries that read a shared arrangement. What only keeps it, such as CREATE INDEX, is no query."""
+        return [r for r in entry.readers if r in self.flow_set and not r.name.startswith(HIDDEN_PREFIX)]
 
     def nodes(self) -> Iterator[tuple[Dataflow, Scope, Node]]:
         """All operators, with their dataflow and their scope."""

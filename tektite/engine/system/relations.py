@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tektite.dataflow.graph import Edge
+from tektite.engine.system.advice import advice
 from tektite.engine.system.observation import Observation
 from tektite.values.types import Bool, Float, Int, String, Type
 
@@ -58,7 +59,7 @@ def indexes(seen: Observation) -> Iterable[Row]:
     for entry in seen.entries:
         trace = entry.trace
         since = min((time[0] for time in trace.since()), default=entry.source.low)
-        readers = sum(reader in seen.flow_set for reader in entry.readers)
+        readers = len(seen.readers(entry))
         yield (
             entry.name, ", ".join(entry.column_names), seen.core.workers, trace.batches, trace.rows, trace.bytes,
             min(since, seen.clock), seen.until(entry.source.low), readers,
@@ -67,9 +68,8 @@ def indexes(seen: Observation) -> Iterable[Row]:
 
 def index_readers(seen: Observation) -> Iterable[Row]:
     for entry in seen.entries:
-        for reader in entry.readers:
-            if reader in seen.flow_set:
-                yield entry.name, reader.name
+        for reader in seen.readers(entry):
+            yield entry.name, reader.name
 
 
 def dataflows(seen: Observation) -> Iterable[Row]:
@@ -230,6 +230,11 @@ RELATIONS: dict[str, SystemRelation] = {
         "views that cannot be read: because rows fail, or because they failed for good",
         {"view": String, "kind": String, "message": String},
         errors,
+    ),
+    "advice": SystemRelation(
+        "what could be better: its kind (unread, repeated, skewed, behind, failing), what it is about, what to do, the bytes",
+        {"kind": String, "about": String, "message": String, "bytes": Int},
+        advice,
     ),
 }  # fmt: skip
 

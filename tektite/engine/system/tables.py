@@ -3,8 +3,8 @@
 * Nobody asks: there is nothing, and nothing is done.
 * Somebody asks by name (SQL, Datalog, `Engine.table`): the table is made, and holds what is so at that moment. Asking again
   brings it up to date.
-* A view or a subscription reads it: what has changed is written with the next commit, and by a thread if there is none for a
-  while. Both wait after each look, so that looking takes at most `SHARE` of the time, and at least `granularity`.
+* A view or a subscription reads it: a thread writes what has changed. It waits after each look, so that looking takes at most
+  `SHARE` of the time, and at least for `granularity`.
 
 An engine that does not commit by itself (`autocommit=False`) is never given an epoch that nobody asked for: there, the tables
 follow with each `advance`.
@@ -20,8 +20,9 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
 from tektite.dataflow.work_log import WorkLog
+from tektite.engine.catalog import Entry
 from tektite.engine.input_core import REFRESH, InputCore
-from tektite.engine.system.observation import Observation, PlanTexts, StableNumbers
+from tektite.engine.system.observation import Observation, StableNumbers, ViewPlans
 from tektite.engine.system.relations import SYSTEM, Row, SystemRelation
 from tektite.engine.write_set import WriteSet
 from tektite.errors import TektiteError
@@ -45,8 +46,10 @@ PATIENCE = 5.0
 class _HeldRows:
     """A table of a system relation, and the rows that it holds."""
 
-    def __init__(self, source: InputCore, rows: frozenset[Row]) -> None:
+    def __init__(self, source: InputCore, entry: Entry, rows: frozenset[Row]) -> None:
         self.source = source
+        self.entry = entry
+        """What the catalog has of it, which knows its readers."""
         self._rows = rows
         self._written: tuple[int, frozenset[Row]] | None = None
         """What the table holds if the commit that it was written for has happened: once the source has counted more writes."""
@@ -71,10 +74,11 @@ class SystemTables:
     def __init__(self, core: EngineCore) -> None:
         self._core = core
         self._numbers = StableNumbers()
-        self._plans = PlanTexts()
+        self._plans = ViewPlans()
         self._held: dict[str, _HeldRows] = {}
         self.granularity = GRANULARITY
-        self._due = 0.0
+        self._pause = GRANULARITY
+        """Seconds to wait until the next look."""
         self._clock = core.epoch - 1
         """The last epoch that something else than this closed."""
         self._asked = 0.0
@@ -114,7 +118,8 @@ class SystemTables:
         made = core.transient_input(name, Schema(relation.columns), semantics="set", rows=sorted(rows, key=repr))
         source = core.inputs[name]
         source.is_system = True
-        self._held[name] = _HeldRows(source, rows)
+        (entry,) = core.catalog.all_of(source.operator.fingerprint)
+        self._held[name] = _HeldRows(source, entry, rows)
         return made
 
     def refresh(self) -> None:
@@ -122,6 +127,7 @@ class SystemTables:
         core = self._core
         if not self._held or not core.autocommit or core.coordinator.working or core.is_closed:
             return
+        began = time.thread_time()
         changes = WriteSet()
         if self._write_changes(changes):
             self._is_refreshing = True
@@ -129,6 +135,12 @@ class SystemTables:
                 core.commit(changes)
             finally:
                 self._is_refreshing = False
+        self._pause = max(self.granularity, (time.thread_time() - began) / SHARE)
+
+    @property
+    def pause(self) -> float:
+        """Seconds to wait until the next look."""
+        return self._pause
 
     def needs_work(self) -> bool:
         """Whether some table needs the work of operators to be counted."""
@@ -136,14 +148,15 @@ class SystemTables:
 
     def is_watched(self) -> bool:
         """Whether a view or a subscription reads one of the tables."""
-        readers = {entry.source for entry in self._core.catalog.entries if entry.readers}
-        return any(held.source.feeds or held.source in readers for held in self._held.values())
+        return any([held.source.feeds or held.entry.readers for held in self._held.values()])
 
     def _before_commit(self, writes: WriteSet) -> None:
         if self._is_refreshing:
             return
-        if time.monotonic() >= self._due and self.is_watched():
-            self._write_changes(writes)
+        if not self._core.autocommit:
+            if self.is_watched():
+                self._write_changes(writes)
+        elif self._watcher is None and self.is_watched():
             self._start_watching()
         self._clock = self._core.epoch
 
@@ -153,24 +166,17 @@ class SystemTables:
 
     def look(self) -> Observation:
         """The engine as it is. The caller holds the lock."""
-        return Observation(
-            self._core, {held.source for held in self._held.values()}, self._numbers, self._plans, self._clock
-        )
+        own = {held.source for held in self._held.values()}
+        clock = self._clock if own else self._core.epoch - 1
+        return Observation(self._core, own, self._numbers, self._plans, clock)
 
     def _write_changes(self, into: WriteSet) -> bool:
         """Add what has changed to a write set; whether something has."""
-        began = time.monotonic()
         seen = self.look()
         changed = False
         for name, held in self._held.items():
             changed |= held.become(frozenset(SYSTEM[name].rows(seen)), into)
-        ended = time.monotonic()
-        self._due = ended + max(self.granularity, (ended - began) / SHARE)
         return changed
-
-    def wait_time(self) -> float:
-        """Seconds until the next look is due."""
-        return max(self._due - time.monotonic(), 0.01)
 
     def tick(self) -> bool:
         """Look, if somebody watches; whether somebody does."""
@@ -212,5 +218,5 @@ class _Watcher:
                     return
             except TektiteError as error:
                 LOG.warning("system relations could not be brought up to date, and are tried again: %s", error)
-            pause = tables.wait_time()
+            pause = tables.pause
             del tables

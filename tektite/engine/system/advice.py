@@ -1,0 +1,86 @@
+"""Advice: what an engine's own figures say that its user could do better. The relation `system.advice`.
+
+========  =========================================================================================================
+kind      says
+========  =========================================================================================================
+unread    an index that was created is read by no query
+repeated  several views compute the same part for themselves, which one index could hold for all of them
+skewed    one shard of an index has so many rows that it is closer to having all than to having its share
+behind    a view lags
+failing   a view cannot be read
+========  =========================================================================================================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from tektite.engine.system.observation import Observation
+from tektite.plan import algebra as plan
+from tektite.plan.algebra import describe
+from tektite.plan.walk import walk
+from tektite.trace.batch_memory import in_units
+
+Advice = tuple[str, str, str, int]
+"""A kind, what it is about, what to do, and the bytes that are at stake."""
+
+SKEWED_ROWS = 10_000
+"""An index with fewer rows is small on whatever shard they are."""
+EXPENSIVE = (plan.Join, plan.Match, plan.Aggregate, plan.Reduce, plan.First, plan.AtLeast, plan.Leave)
+"""Operators that keep an index for what they read or compute."""
+
+
+def advice(seen: Observation) -> Iterable[Advice]:
+    """All advice, for one look at an engine."""
+    yield from _unread(seen)
+    yield from _repeated(seen)
+    yield from _skewed(seen)
+    for view in seen.views:
+        if (error := view.error) is not None:
+            yield "failing", view.name, f"it cannot be read: {error}", 0
+        elif not seen.core.is_current(view):
+            yield "behind", view.name, "it lags: give the engine more workers, or smaller epochs", 0
+
+
+def _unread(seen: Observation) -> Iterable[Advice]:
+    for entry in seen.entries:
+        if entry.flow is not None and entry.together and not seen.readers(entry):
+            size = entry.trace.bytes
+            yield "unread", entry.name, f"no query reads this index: drop it, which frees {in_units(size)}", size
+
+
+def _repeated(seen: Observation) -> Iterable[Advice]:
+    """Expensive parts that stand in the plans of several views. What the views read of each other is computed once."""
+    found: dict[plan.Operator, list[str]] = {}
+    sizes: dict[str, int] = {}
+    for view in seen.views:
+        sizes[view.name] = view.flow.bytes
+        parts = [part for part in walk([seen.plans.plan(view)]) if isinstance(part, EXPENSIVE)]
+        different: dict[object, plan.Operator] = {part.fingerprint: part for part in parts if part.loop is None}
+        for part in different.values():
+            known = next((other for other in found if other.fingerprint == part.fingerprint), part)
+            found.setdefault(known, []).append(view.name)
+    said: set[tuple[str, ...]] = set()
+    for part, names in found.items():
+        together = tuple(sorted(names))
+        if len(together) < 2 or together in said or seen.core.catalog.all_of(part.fingerprint):
+            continue
+        said.add(together)  # the first part found is the largest that they have in common
+        saved = sum(sorted(sizes[name] for name in together)[:-1])
+        message = f"{', '.join(together)} each compute this: make it a view of its own that they read"
+        yield "repeated", describe(part), message, saved
+
+
+def _skewed(seen: Observation) -> Iterable[Advice]:
+    shards = seen.core.workers
+    if shards < 2:
+        return
+    for entry in seen.entries:
+        rows = [entry.trace.version(shard).rows for shard in range(shards)]
+        largest, everything = max(rows), sum(rows)
+        if everything >= SKEWED_ROWS and largest / everything > (1 + 1 / shards) / 2:
+            key = ", ".join(entry.column_names[: entry.sharded_by])
+            message = (
+                f"one of {shards} shards has {largest:,} of {everything:,} rows: a value of ({key}) is too frequent"
+            )
+            yield "skewed", entry.name, message, entry.trace.bytes
