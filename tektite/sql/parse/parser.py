@@ -26,6 +26,7 @@ from tektite.sql.parse.statements import (
     Nothing,
     Plain,
     Prepare,
+    Refresh,
     Savepoint,
     SetSetting,
     Show,
@@ -35,8 +36,8 @@ from tektite.sql.parse.statements import (
 from tektite.sql.parse.tokens import checked, tokenized, unclosed
 
 __all__ = [
-    "Deallocate", "Execute", "Explain", "Named", "Nothing", "Plain", "Prepare", "SHOWN", "Savepoint", "SetSetting", "Show",
-    "Statement", "StatementParser", "Subscribe", "label_of", "parameters_of", "parse",
+    "Deallocate", "Execute", "Explain", "Named", "Nothing", "Plain", "Prepare", "Refresh", "SHOWN", "Savepoint", "SetSetting",
+    "Show", "Statement", "StatementParser", "Subscribe", "label_of", "parameters_of", "parse",
 ]  # fmt: skip
 
 ACCESS = ("CREATE", "ALTER", "DROP", "GRANT", "REVOKE", "REASSIGN", "SET", "RESET")
@@ -80,6 +81,7 @@ class StatementParser:
             "SUBSCRIBE": self.subscribe, "SHOW": self.show, "DESCRIBE": self.describe, "SET": self.set, "RESET": self.reset,
             "CLOSE": self.nothing_open, "UNLISTEN": self.nothing_open, "DISCARD": self.discard,
             "SAVEPOINT": self.savepoint, "RELEASE": self.savepoint,
+            "REFRESH": self.refresh,
         }  # fmt: skip
         first = self.tokens[0].text.upper()
         if first in ACCESS and self.tokens[0].token_type != TokenType.STRING:
@@ -285,6 +287,20 @@ class StatementParser:
         place, name = self.place, self.word("the name of a savepoint")
         self.end()
         return Savepoint(self.source, start, place, name, what)
+
+    def refresh(self, start: int) -> Statement:
+        """REFRESH MATERIALIZED VIEW [CONCURRENTLY] name [WITH DATA]."""
+        for word in ("MATERIALIZED", "VIEW"):
+            if not self.skip(word):
+                raise self.source.error(f"syntax error: expected {word}", self.place)
+        self.skip("CONCURRENTLY")
+        place, name = self.place, self.qualified("the name of a materialized view")
+        if self.skip("."):
+            name = f"{name.partition('.')[2]}.{self.word('the name of a materialized view')}"
+        if self.skip("WITH") and not self.skip("DATA"):
+            raise self.source.error("a materialized view always has its data", self.place, UnsupportedError)
+        self.end()
+        return Refresh(self.source, start, place, name)
 
     def reset(self, start: int) -> Statement:
         """RESET name | ALL."""

@@ -91,6 +91,11 @@ class Savepoint(Named):
 
 
 @dataclass(frozen=True)
+class Refresh(Named):
+    """REFRESH MATERIALIZED VIEW name."""
+
+
+@dataclass(frozen=True)
 class Nothing(Statement):
     """A statement about what there is not."""
 

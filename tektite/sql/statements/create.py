@@ -24,6 +24,7 @@ from tektite.sql.bind.named_relations import Definition
 from tektite.sql.bind.query import Binder
 from tektite.sql.bind.scope import NameScope, folded
 from tektite.sql.catalog.schemas import DEFAULT, SYSTEM, same_schema, schema_said, stored_name, written_name
+from tektite.sql.parse.parser import Refresh
 from tektite.sql.parse.places import StatementText, nearest
 from tektite.sql.parse.read_arguments import not_needed, refuse_unread, written
 from tektite.sql.statements.result import Result
@@ -357,6 +358,16 @@ def create_view(
     runner.access.created(table_object(name))
     runner.view_texts[core_of(view)] = written(query)
     return Result(what, view=view)
+
+
+def refresh_view(runner: StatementRunner, statement: Refresh) -> Result:
+    """REFRESH MATERIALIZED VIEW: there is nothing to do, because a view is kept up to date."""
+    found = runner.relation_named(statement.name)
+    if not isinstance(found, View) or found.name.startswith("__"):
+        message = f"there is no materialized view {statement.name!r}: {nearest(statement.name, runner.engine.views)}"
+        raise statement.source.error(message, statement.place, NotFoundError)
+    runner.access.check_owner(runner.access.who(), table_object(found.name))
+    return Result("REFRESH MATERIALIZED VIEW")
 
 
 def refuse_lost_order(source: StatementText, query: exp.Expr, bound: Bound) -> None:

@@ -217,6 +217,8 @@ class StatementRunner:
                 return show.show(self, statement)
             case parser.Savepoint():
                 return transactions.savepoint(self, statement)
+            case parser.Refresh():
+                return create.refresh_view(self, statement)
             case parser.Nothing():
                 return Result(statement.what)
             case parser.SetSetting():
