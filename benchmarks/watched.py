@@ -15,8 +15,8 @@ DESCRIPTION = "updates a second of a count, alone and while a view over system r
 
 
 def run(keys: int = 100_000, batch: int = 1000, seconds: float = 1.0, rounds: int = 7) -> Iterator[dict[str, Any]]:
-    """A record for each way, with the median of its `rounds`, which take turns; `ratio` is to the engine that nobody watches. Rates
-    are by processor time, which includes the thread that looks.
+    """A record for each way, with the median of its `rounds`, which take turns; `ratio` is to the engine that nobody watches.
+    Rates are by processor time, which includes the thread that looks.
     """
     engines = {name: prepared(keys, name == "watched") for name in ("alone", "watched")}
     found: dict[str, list[float]] = {name: [] for name in engines}

@@ -17,7 +17,7 @@ from typing import Any
 
 import tektite as tk
 from tektite import errors
-from tektite.engine.reading import ReadableCollection
+from tektite.engine.readable_collection import ReadableCollection
 from tektite.engine.system.relations import SYSTEM
 from tektite.query.former_names import without_former
 
@@ -58,7 +58,7 @@ INTERNAL = frozenset({
     "Expr.args", "Expr.op", "Expr.params", "Expr.fingerprint", "Expr.columns", "Expr.walk", "Expr.substitute", "Expr.replaced",
     "Schema.decode_rows", "Schema.encode_ints", "Schema.int_columns", "Schema.decode", "Schema.encode",
     "Storage.of", "Storage.open", "Subscription.lock", "Listener.lock",
-    "Transaction.lock", "Transaction.write", "Transaction.forget", "Transaction.seen",
+    "Transaction.lock", "Transaction.reads", "Transaction.write", "Transaction.forget", "Transaction.seen",
 })  # fmt: skip
 """Members without an underscore that languages, loads and executors use, and programs do not."""
 

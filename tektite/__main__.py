@@ -113,9 +113,7 @@ def serve(
         str | None, typer.Option(help="Where to listen. Without users that is this machine alone.")
     ] = None,
     port: Annotated[int | None, typer.Option(min=0, max=65535, help="The port for PostgreSQL's clients.")] = None,
-    http_port: Annotated[
-        int | None, typer.Option(min=0, max=65535, help="The port for /live, /ready and /status.")
-    ] = None,
+    http_port: Annotated[int | None, typer.Option(min=0, max=65535, help="The port for HTTP and WebSocket.")] = None,
     storage: Annotated[
         Path | None, typer.Option(help="Keep the tables in this folder, and begin with what is there.")
     ] = None,
@@ -132,7 +130,7 @@ def serve(
     log: Annotated[str, typer.Option(help="How events are written to standard error: text or json.")] = "text",
     check: Annotated[bool, typer.Option("--check", help="Read and check the description, and serve nothing.")] = False,
 ) -> None:
-    """Serve an engine to PostgreSQL's clients, until SIGTERM or Ctrl-C."""
+    """Serve an engine over PostgreSQL's protocol, HTTP and WebSocket, until SIGTERM or Ctrl-C."""
     from tektite.server.command import serve_file
 
     if log not in ("text", "json"):

@@ -312,7 +312,7 @@ class ArrangeNode(Node):
         diffs: int = 1,
         settled: bool = False,
     ) -> None:
-        """`prepare` puts a chunk's columns into the order of the trace. The first `key` columns decide the shard. Table that is
+        """`prepare` puts a chunk's columns into the order of the trace. The first `key` columns decide the shard. Input that is
         `settled` arrives at the right shard already.
         """
         super().__init__(scope, shards, name)

@@ -36,14 +36,14 @@ from tektite.trace.chunk import Chunk
 if TYPE_CHECKING:
     from tektite.dataflow.arrange import ArrangementReader
     from tektite.dataflow.errors import ErrorOrigin
-    from tektite.trace.spine import Shape
+    from tektite.trace.spine import BatchShape
     from tektite.trace.trace import Trace
 
 
 class Waiting(Protocol):
     """A buffer of a node: rows by moment and shard. A copy in another process starts empty."""
 
-    shape: Shape
+    shape: BatchShape
     """The data, time and diff columns of the rows."""
 
     @property

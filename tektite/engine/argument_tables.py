@@ -1,7 +1,7 @@
 """ArgumentTables: the tables that hold the arguments of one query, so that one dataflow answers any number of them.
 
-All three languages ask in this way (docs/concepts.md, "Argument tables"). The tables are made before the query is installed,
-those who ask write rows to them, and they are dropped with the query, or when it cannot be installed.
+SQL, Datalog and Python all use them (docs/concepts.md, "Argument tables"). The tables are made before the query is installed.
+Clients write arguments to them. They are dropped with the query, or if it cannot be installed.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ from tektite.engine.lock import Decision, StepByStep
 from tektite.errors import ConflictError
 from tektite.kernels.seek.route import route
 from tektite.plan import algebra as plan
-from tektite.plan.algebra import describe
+from tektite.plan.algebra import ColumnNumbers, describe
 from tektite.plan.estimates import Estimates
 from tektite.plan.explain import explain
 from tektite.plan.render import Renderer
@@ -33,8 +33,6 @@ from tektite.trace.trace import Hold, Trace
 if TYPE_CHECKING:
     from tektite.runtime.coordinator import Coordinator
     from tektite.values.dictionary import Dictionary
-
-Columns = tuple[int, ...]
 
 
 @dataclass(eq=False)
@@ -55,7 +53,7 @@ class Entry:
     readers: dict[Dataflow, None] = field(default_factory=dict)
     together: Sequence[Entry] = ()
     """What was made with it for readers, itself included, and is dropped with it; nothing for an input or a view."""
-    graphs: WeakKeyDictionary[CachedGraph, tuple[ref[plan.Operator], Columns]] = field(
+    graphs: WeakKeyDictionary[CachedGraph, tuple[ref[plan.Operator], ColumnNumbers]] = field(
         default_factory=WeakKeyDictionary
     )
     """Graphs that read it and are kept for the next dataflow of their plan: of which plan, and by which columns."""
@@ -75,7 +73,7 @@ class ConstantSource:
     failure = None
     flow = None
 
-    def __init__(self, name: str, operator: plan.Rows, columns: Columns, sharded_by: int, shards: int) -> None:
+    def __init__(self, name: str, operator: plan.Rows, columns: ColumnNumbers, sharded_by: int, shards: int) -> None:
         self.name = name
         width = len(columns)
         self.trace = Trace(width, 1, 1, shards, "default")
@@ -126,7 +124,7 @@ class Catalog:
         self.generation = 0
         """Changes whenever a collection that is known already gets or loses an arrangement."""
         self.graphs = GraphCache(self)
-        self._orders: dict[plan.Operator, list[Columns]] = {}
+        self._orders: dict[plan.Operator, list[ColumnNumbers]] = {}
         self._orders_at = 0
         self._unfinished: list[Dataflow] = []
         """Dataflows that are being built, each for the one before it."""
@@ -152,9 +150,9 @@ class Catalog:
         return "\n".join(lines)
 
     def render(
-        self, name: str, roots: Sequence[plan.Operator], leads: Sequence[Columns], limit: int | None = None
+        self, name: str, roots: Sequence[plan.Operator], leads: Sequence[ColumnNumbers], limit: int | None = None
     ) -> tuple[Dataflow, list[Arranged]]:
-        """A dataflow of some plans, and where their results are; it begins with a graph that is there, if one serves. The
+        """A dataflow of some plans, and the arrangements of their results. It reuses a cached graph if possible. The
         caller says when it is `finished`, or else abandons it. It may keep `limit` bytes, and so may each arrangement that is
         made for it, until that is complete.
         """
@@ -223,7 +221,7 @@ class Catalog:
             del self._orders[operator]
         self.graphs.forget(entry)
 
-    def orders_of(self, operator: plan.Operator) -> list[Columns]:
+    def orders_of(self, operator: plan.Operator) -> list[ColumnNumbers]:
         """The orders of columns in which a collection is arranged for everybody."""
         if self._orders_at != self.generation:
             self._orders.clear()
@@ -243,7 +241,7 @@ class Catalog:
     def find(
         self, collection: tuple[Any, ...], lead: tuple[int, ...], sharded_by: int | None, key: int
     ) -> Entry | None:
-        """An arrangement of the collection that serves, if there is one."""
+        """An existing arrangement of the collection that fits, if there is one."""
         for entry in self._alike.get(_at_a_glance(collection), ()):
             if entry.collection == collection and entry.usable and serves(entry, lead, sharded_by, key):
                 return entry
@@ -280,7 +278,7 @@ class Catalog:
             renderer = Renderer(flow, recording, self.dictionary)
             known = next(iter(self.all_of(collection)), None)
             if known is not None and not isinstance(inner, plan.Read):
-                # What another order of columns has computed already is not computed a second time.
+                # Reuse what the arrangement in another column order has computed.
                 siblings = []
                 renderer.adopt(inner, recording.note(known))
             root, *others = [inner] if known is not None else optimize([inner, *siblings])
@@ -396,7 +394,7 @@ class RecordingCatalog:
 
 
 class HypotheticalCatalog(RecordingCatalog):
-    """The catalog as a query would see it that is not installed: what is missing is stood in for, and nothing is noted."""
+    """The catalog for EXPLAIN: invents missing arrangements, and records nothing."""
 
     def arrangement(self, operator: plan.Operator, lead: tuple[int, ...], sharded_by: int | None, key: int) -> Entry:
         entry = self.find(operator, lead, sharded_by, key)
@@ -414,13 +412,13 @@ class HypotheticalCatalog(RecordingCatalog):
 
 
 def _at_a_glance(collection: tuple[Any, ...]) -> tuple[Any, ...]:
-    """What is equal for equal collections, and found without going through all of a plan: the kind of its last operator, the
-    names of its columns, and which input or view is read.
+    """A cheap hash of a collection, equal for equal collections: the kind of its last operator, the names of its columns, and
+    which input or view it reads.
     """
     kind, schema, *more = collection
     return kind, schema.names, more[0] if more and isinstance(more[0], int | str) else None
 
 
 def fingerprint(operator: plan.Operator) -> tuple[Any, ...]:
-    """What the catalog knows a collection by: arranging does not make it another one."""
+    """The key of a collection in the catalog. An arranged collection has the key of its input."""
     return operator.input.fingerprint if isinstance(operator, plan.Arrange) else operator.fingerprint

@@ -1,7 +1,7 @@
 """ChangeFeed: the changes of a view, or of a table, from one moment on, for one follower.
 
-A feed takes every change exactly once. What it has not taken waits in the queue of its handle, in the batches that the view
-minted, so that a slow follower costs the memory of what it has not read and nothing else. The view keeps its feeds, and a feed
+A feed takes every change exactly once. Changes that it has not taken wait in the queue of its handle, in the view's own batches.
+So a slow follower costs only the memory of what it has not read. The view keeps its feeds, and a feed
 knows nobody who reads it but waiters and a callback: a subscription that nobody holds any more is found by Python's garbage
 collection, and its feed is let go with the next epoch.
 """
@@ -89,7 +89,7 @@ class ChangeFeed:
             left, self._left = self._left, None
             return left
         dictionary = self.view.engine.dictionary
-        with dictionary.reading():
+        with dictionary.text_use():
             words = self.words()
             return changes_table(words, self.view.schema, dictionary) if words.shape[1] else None
 

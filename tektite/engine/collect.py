@@ -1,4 +1,4 @@
-"""Answering a query once: over the indexes that are there, and leaving nothing behind.
+"""Answers a query once, over existing indexes, and leaves nothing behind.
 
 The query is installed as a view that nobody else sees, read, and dropped. Inside a transaction it reads what the transaction
 sees. A query that reads no input is computed without a dataflow, and keeps the order of its rows.
@@ -23,7 +23,7 @@ def collect(core: EngineCore, collection: Collection, limit: int | None = None, 
     """The rows of a collection as of the last closed epoch, with the changes of the transaction that is open in the calling
     session. A query that keeps more than `limit` bytes, or gives more than `rows`, is refused. The caller holds the lock.
     """
-    with core.dictionary.reading():
+    with core.dictionary.text_use():
         words = constant_rows(collection.operator, core.dictionary)
         if words is not None:
             return collection.schema.decode(words, core.dictionary)
@@ -39,7 +39,10 @@ def collect(core: EngineCore, collection: Collection, limit: int | None = None, 
                 raise ConflictError(
                     f"the query gives {view._core.count:,} rows, and its user may get {rows:,}: add a condition or a LIMIT"
                 )
-        return view.snapshot(at=None if at is None else _readable(view._core, at))
+        found = view.snapshot(at=None if at is None else _readable(view._core, at))
+        if transaction is not None and transaction.reads is not None:
+            transaction.reads.add(collection, found)
+        return found
     except TektiteError as error:
         message = error.args[0] if isinstance(error, FaultError) else str(error).removeprefix(f"view {view.name!r}: ")
         raise type(error)(message) from error

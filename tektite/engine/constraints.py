@@ -1,7 +1,7 @@
-"""What the declaration of an input demands of its rows. A change that breaks it is refused before its epoch counts.
+"""Constraints of an input's declaration. A change that breaks one is refused before its epoch counts.
 
-Columns that may not be NULL and rows that may not go are checked as rows arrive; that no two rows have the same key, and that
-nothing is removed that is not there, is known when an epoch closes.
+NOT NULL, append-only and CHECK are checked when rows arrive. Unique keys, and removals of rows that do not exist, are checked
+when an epoch closes. `unique_keys` has the keys beside the primary one.
 """
 
 from __future__ import annotations
@@ -13,7 +13,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from tektite.errors import ConflictError, IncorrectError, NotFoundError
+from tektite.expr import lit
+from tektite.expr.program import FailingRowError, RowProgram, compile
+from tektite.kernels.layout.rows import head_of_array
 from tektite.kernels.operators.upsert import first_negative, first_repeated
+from tektite.storage.description import CheckConstraint
 from tektite.trace.chunk import Chunk
 from tektite.values.dictionary import Dictionary
 from tektite.values.schema import Schema
@@ -101,6 +105,48 @@ class Rules:
         ordered = words.copy()
         ordered[list(self.columns)] = words[: len(self.columns)]
         return ordered
+
+
+class RowChecks:
+    """The conditions of an input's rows, compiled."""
+
+    def __init__(self, name: str, schema: Schema, checks: Sequence[CheckConstraint], dictionary: Dictionary) -> None:
+        self.name = name
+        self.schema = schema
+        self.dictionary = dictionary
+        self.programs = [(check, compile([lit(1)], ~check.condition, schema.positions, dictionary)) for check in checks]
+
+    def check_rows(self, words: Words, diffs: Words | int) -> None:
+        """Refuse rows (columns x rows) that come and make a condition false, or for which it cannot be computed."""
+        gained = words if isinstance(diffs, int) else words[:, diffs > 0]
+        if (isinstance(diffs, int) and diffs <= 0) or not gained.shape[1]:
+            return
+        gained = np.ascontiguousarray(gained)
+        for check, program in self.programs:
+            head = head_of_array(gained, gained.shape[1])
+            try:
+                kept, found = program.run(int(head[1]), len(gained), 0, 0, NULL, gained)
+                number = int(found[0])
+                del kept
+                if not number:
+                    continue
+            except FailingRowError:
+                pass
+            self._refuse(check, program, gained)
+
+    def _refuse(self, check: CheckConstraint, program: RowProgram, rows: Words) -> None:
+        """Say which row breaks a condition; nothing if the one that could not be computed does not count."""
+        found = program.check(rows)
+        broken = [*found.failing.tolist(), *found.passing.tolist()]
+        if not broken:
+            return
+        row = rows[:, broken[0]]
+        read = [self.schema.index(column) for column in check.columns] or list(range(len(self.schema.names)))
+        shown = columns_text(self.schema, read, row, self.dictionary)
+        why = f": {program.explain(rows[:, broken[:1]])}" if len(found.failing) else ""
+        raise ConflictError(
+            f"table {self.name!r}: a row with {shown} breaks {check} (constraint {check.name!r}){why}. Nothing was written"
+        )
 
 
 def columns_text(schema: Schema, columns: Sequence[int], words: Words, dictionary: Dictionary) -> str:

@@ -8,17 +8,22 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
+import numpy as np
 import pyarrow as pa
 
 from tektite.engine.input_core import InputCore
 from tektite.engine.lock import StepByStep
 from tektite.engine.stored_inputs import widen
+from tektite.engine.write_set import WriteSet
 from tektite.errors import ConflictError, IncorrectError
+from tektite.expr import Expr
+from tektite.expr import type_of as expression_type
 from tektite.query.collection import Collection
-from tektite.storage.description import InputDescription
+from tektite.storage.description import CheckConstraint, InputDescription, UniqueConstraint
 from tektite.storage.epoch_writer import DurableChange
 from tektite.values.columns import hint
 from tektite.values.schema import Schema
+from tektite.values.types import Bool
 
 if TYPE_CHECKING:
     from tektite.engine.engine_core import EngineCore
@@ -44,6 +49,8 @@ def table_description(
     required: str | Sequence[str],
     shard_by: str | Sequence[str],
     checked: bool,
+    unique: str | Sequence[str | Sequence[str]] = (),
+    checks: Expr | Sequence[Expr] | Mapping[str, Expr] = (),
 ) -> InputDescription:
     """The declaration of a table, or what is wrong with it."""
     what = f"table {name!r}"
@@ -75,7 +82,57 @@ def table_description(
     return InputDescription(
         columns, key, mode if mode in ("set", "upsert") else "bag", mode == "stream", checked, False,
         bool(primary) and mode != "upsert", needed, mode == "append", shard,
+        checks=check_constraints(name, columns, checks), uniques=unique_constraints(name, columns, mode, unique),
     )  # fmt: skip
+
+
+def check_constraints(
+    table: str, schema: Schema, given: Expr | Sequence[Expr] | Mapping[str, Expr]
+) -> tuple[CheckConstraint, ...]:
+    """The conditions of `checks=`, with names of their own or made up."""
+    what = f"table {table!r}: checks="
+    if isinstance(given, Expr):
+        given = [given]
+    if not isinstance(given, Mapping | list | tuple):
+        raise IncorrectError(f"{what} takes conditions such as tk.col('price') > 0, not {given!r}")
+    named = given if isinstance(given, Mapping) else {f"{table}_check{at + 1}": one for at, one in enumerate(given)}
+    return tuple(check_constraint(what, schema, name, condition, str(condition)) for name, condition in named.items())
+
+
+def check_constraint(what: str, schema: Schema, name: str, condition: Any, text: str) -> CheckConstraint:
+    """One condition of rows, or what is wrong with it."""
+    if not isinstance(condition, Expr):
+        raise IncorrectError(f"{what} takes conditions such as tk.col('price') > 0, not {condition!r}")
+    for column in condition.columns():
+        if column not in schema.names:
+            raise IncorrectError(f"{what} {condition} names {column!r}: {hint(column, schema.names)}")
+    kind = expression_type(condition, schema.positions)
+    if kind != Bool:
+        raise IncorrectError(f"{what} takes conditions, and {condition} is {kind}")
+    return CheckConstraint(name, text, condition)
+
+
+def unique_constraints(
+    table: str, schema: Schema, mode: str, given: str | Sequence[str | Sequence[str]]
+) -> tuple[UniqueConstraint, ...]:
+    """The keys of `unique=`, with names made up."""
+    keys = [given] if isinstance(given, str) else given
+    if not isinstance(keys, Sequence):
+        raise IncorrectError(f"table {table!r}: unique= takes columns, or lists of columns, not {given!r}")
+    found = []
+    for key in keys:
+        columns = _names(f"table {table!r}", schema, key, "unique=")
+        found.append(unique_constraint(table, mode == "stream", f"{table}_{'_'.join(columns)}_key", columns))
+    return tuple(found)
+
+
+def unique_constraint(table: str, is_stream: bool, name: str, columns: tuple[str, ...]) -> UniqueConstraint:
+    """One key beside the primary one, or what is wrong with it."""
+    if is_stream:
+        raise IncorrectError(f"table {table!r} is a stream: it keeps no rows that UNIQUE could compare with")
+    if not columns or len(set(columns)) < len(columns):
+        raise IncorrectError(f"table {table!r}: UNIQUE takes columns, each once, not ({', '.join(columns)})")
+    return UniqueConstraint(name, columns)
 
 
 def _names(what: str, columns: Schema, given: str | Sequence[str], option: str) -> tuple[str, ...]:
@@ -111,6 +168,34 @@ def create_table(core: EngineCore, name: str, declared: InputDescription, if_exi
     made = InputCore(core, name, declared, core.epoch)
     change = DurableChange(core.epoch, arrangements={name: made.describe().to_json()}, lows={name: made.low})
     return core.add_input(made, core.to_storage(change))
+
+
+def set_constraints(table: InputCore, declared: InputDescription) -> None:
+    """Declare other constraints of a table's rows: `checks`, `uniques`, `required`. Refused if rows that are there break them."""
+    core = table.engine
+    with core.lock.held:
+        core.lock.roll_forward()
+        check_held_rows(table, declared)
+        described = replace(
+            table.describe(), checks=declared.checks, uniques=declared.uniques, required=declared.required
+        )
+        steps = [core.to_storage(DurableChange(core.epoch, arrangements={table.name: described.to_json()}))]
+        core.lock.decide(StepByStep(*(steps if table.is_stored else ()), lambda: table.declare(declared)))
+
+
+def check_held_rows(table: InputCore, declared: InputDescription) -> None:
+    """Refuse a declaration that rows of a table break: they are checked as if they came into a new one."""
+    if table.is_stream or not table.low:
+        return
+    core = table.engine
+    trial = InputCore(core, table.name, replace(declared, closed=False), table.low - 1, is_stored=False)
+    trial.facade = table.facade
+    words = table.words(None)
+    width = len(table.columns)
+    writes = WriteSet()
+    trial.update_words(np.ascontiguousarray(words[:width]), words[width + 1], into=writes)
+    trial.prepare(table.low, writes)
+    trial.release()
 
 
 def defaults_of(table: InputCore) -> dict[str, Any]:

@@ -32,6 +32,7 @@ from tektite.engine.ticker import Ticker, seconds_from
 from tektite.engine.view import View
 from tektite.engine.view_core import ViewCore
 from tektite.errors import ConflictError, IncorrectError, TektiteError
+from tektite.expr import Expr
 from tektite.expr.other_names import advice
 from tektite.kernels.ready import ensure_compiled
 from tektite.query.collection import Collection
@@ -177,6 +178,8 @@ class Engine(LanguageMethods):
         order_by: str | Sequence[str] = (),
         required: str | Sequence[str] = (),
         shard_by: str | Sequence[str] = (),
+        unique: str | Sequence[str | Sequence[str]] = (),
+        checks: Expr | Sequence[Expr] | Mapping[str, Expr] = (),
         checked: bool = True,
         if_exists: IfExists = "error",
     ) -> Table:
@@ -192,7 +195,9 @@ class Engine(LanguageMethods):
 
         No two rows may have the same `primary_key`, nor NULL in it: a write that would make two is refused (of a stream, which
         keeps nothing to compare with, it is believed). Without one, `order_by` says by which columns the table's own index is
-        ordered. The columns in `required` may not be NULL. With several workers the key decides which of them has a row;
+        ordered. The columns in `required` may not be NULL. `unique` lists further columns, or lists of columns, that no two rows
+        share unless one is NULL; `checks` are conditions that no row makes false, by name or in a list. With several workers
+        the key decides which of them has a row;
         `shard_by` names the columns at its head that do so alone. `checked=False` trusts removals and unique keys, and does
         not look them up. `if_exists="keep"` returns an equal table that is there already, and "replace" drops it before.
 
@@ -203,8 +208,14 @@ class Engine(LanguageMethods):
         >>> _ = prices.insert([("tea", 4)])
         >>> engine.sql("SELECT * FROM prices ORDER BY item").rows()
         [('salt', Decimal('1.00')), ('tea', Decimal('4.00'))]
+        >>> users = engine.create_table("users", {"id": int, "mail": str}, unique="mail", checks={"ids": tk.col("id") > 0})
+        >>> users.insert([(1, "a@b.c"), (2, "a@b.c")])
+        Traceback (most recent call last):
+        tektite.errors.ConflictError: table 'users': there would be two rows with mail = 'a@b.c' at time 2, which ...
         """
-        declared = table_description(name, schema, mode, primary_key, order_by, required, shard_by, checked)
+        declared = table_description(
+            name, schema, mode, primary_key, order_by, required, shard_by, checked, unique, checks
+        )
         return create_table(self._core, name, declared, if_exists)
 
     @former_name("engine.create_table(name, {column: type})")
@@ -708,7 +719,7 @@ class Engine(LanguageMethods):
         [('north', 3)] 2
         """
         if not isinstance(what, Table | View):
-            raise IncorrectError(f"what is held is an input or a view, not {what!r}")
+            raise IncorrectError(f"hold takes a table or a view, not {what!r}")
         if at is not None:
             check_time(at)
         source = core_of(what)

@@ -1,4 +1,4 @@
-"""EngineCore: what an engine is made of, and what languages, loads and executors do with it.
+"""EngineCore: the internals of an engine, which languages, loads and executors use.
 
 It holds the inputs, the views, the catalog of what they share, the storage, and the clock; it closes epochs (`epochs`), and
 installs and drops dataflows. Every method may be called from any thread: those that change something take the lock.
@@ -479,12 +479,12 @@ class EngineCore:
 
     # ------------------------------------------------------------------ shared arrangements
 
-    def entry_of(self, source: InputCore | ViewCore, kind: str) -> Entry:
+    def entry_of(self, source: InputCore | ViewCore, kind: str, verb: str = "drop") -> Entry:
         """What the catalog has of an input or a view that is to go. Refused if somebody reads it."""
         entry = next(e for e in self.catalog.all_of(source.operator.fingerprint, failed=True) if e.source is source)
         if entry.readers:
             raise ConflictError(
-                f"cannot drop {kind} {source.name!r}: {', '.join(repr(r.name) for r in entry.readers)} read it"
+                f"cannot {verb} {kind} {source.name!r}: {', '.join(repr(r.name) for r in entry.readers)} read it"
             )
         return entry
 

@@ -1,4 +1,4 @@
-"""From pending updates to the sorted, checked batches of an epoch, one for each shard. Nothing here changes an input."""
+"""Makes sorted, checked batches of pending updates, one for each shard. Nothing here changes an input."""
 
 from __future__ import annotations
 

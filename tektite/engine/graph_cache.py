@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from tektite.expr import RowProgram
     from tektite.plan.render import Renderer
 
-Key = tuple[int, ...]
+Lead = tuple[int, ...]
 """The leading columns that a result was asked to have."""
 
 
@@ -43,9 +43,9 @@ class GraphCache:
 
     def __init__(self, catalog: Catalog) -> None:
         self._catalog = catalog
-        self._known: weakref.WeakKeyDictionary[Operator, dict[Key, CachedGraph]] = weakref.WeakKeyDictionary()
+        self._known: weakref.WeakKeyDictionary[Operator, dict[Lead, CachedGraph]] = weakref.WeakKeyDictionary()
 
-    def begin(self, operator: Operator, key: Key, name: str) -> CachedGraph | None:
+    def begin(self, operator: Operator, key: Lead, name: str) -> CachedGraph | None:
         """A dataflow of this name with the graph that an earlier one of the same plan had, if it still serves."""
         found = self._known.get(operator, {}).get(key)
         if found is None or not found.idle:
@@ -68,7 +68,7 @@ class GraphCache:
         return found
 
     def add(
-        self, operator: Operator, key: Key, renderer: Renderer, arranged: Arranged, recording: RecordingCatalog
+        self, operator: Operator, key: Lead, renderer: Renderer, arranged: Arranged, recording: RecordingCatalog
     ) -> None:
         """Remember a graph, for when its dataflow is dropped."""
         known = self._known.setdefault(operator, {})

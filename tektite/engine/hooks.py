@@ -1,4 +1,4 @@
-"""Hooks: what a language has an engine call, because the engine knows no language.
+"""Hooks: functions of languages that the engine calls, because it does not know the languages.
 
 All of them run with the engine's lock held, except `on_close`.
 """

@@ -1,4 +1,4 @@
-"""InputCore: what an engine keeps of an input, and the input's part in closing epochs.
+"""InputCore: an input's declaration and trace, and its part in closing epochs.
 
 Updates wait in a write set until it is committed. Committing checks them, sorts them, and mints them as one batch into the
 input's base arrangement, however many epochs the batch covers. A call that fails changes nothing. `tektite.engine.epochs` says
@@ -18,12 +18,13 @@ from tektite.dataflow.errors import ErrorSource
 from tektite.dataflow.flow import last_closed
 from tektite.dataflow.graph import Outbox
 from tektite.engine.change_feed import ChangeFeed
-from tektite.engine.constraints import Rules, check_time
+from tektite.engine.constraints import RowChecks, Rules, check_time
 from tektite.engine.epoch_batches import batches_of, split_at_epoch
 from tektite.engine.epochs import AdoptedRows, Batches, PreparedInput
 from tektite.engine.lock import EngineLock, guarded
 from tektite.engine.pending_updates import PendingUpdates, net_changes
 from tektite.engine.row_slices import is_small, row_slices
+from tektite.engine.unique_keys import check_unique_keys
 from tektite.engine.versions import in_schema_order, read_first, read_lead, read_version
 from tektite.engine.write_set import WriteSet
 from tektite.errors import ConflictError, IncorrectError, TektiteError
@@ -41,6 +42,7 @@ from tektite.values.words import Words, float_keys
 if TYPE_CHECKING:
     from tektite.engine.engine_core import EngineCore
     from tektite.engine.table import Table
+    from tektite.engine.view_core import ViewCore
 
 LARGEST_DIFF = 2**48
 
@@ -106,17 +108,16 @@ class InputCore:
         self.columns = declared.column_order
         self.operation_keys = self.key_columns if self.semantics == "upsert" else self.columns
         """The columns by which operations on a set or an upsert input find the row that they replace or remove."""
-        required = (*keyed, *(schema.index(column) for column in declared.required))
-        self.rules = Rules(
-            name, schema, self.semantics, self.columns, required, declared.append, len(lead) if declared.unique else 0,
-            declared.checked and not declared.stream,
-        )  # fmt: skip
+        self._keyed_columns = keyed
+        self.declare(declared)
         # Queries need few columns of a stream and exchange those; its rows stay where they come in.
         self.sharded_by = 0 if self.is_stream else declared.sharded_by
         self.trace = Trace(width, 1, 1, engine.workers, engine.merging, engine.memory)
         self.hold = None if self.is_stream else Hold(self.trace, last_closed(self, engine.snapshots.earliest))
         self.update_shape = (width + (0 if self.semantics == "bag" else 3), 1, 1)
         """The shape of its updates in a write set: operations on sets and upserts have columns of their own."""
+        self.unique_indexes: dict[tuple[str, ...], ViewCore] = {}
+        """The indexes that tell whether a value of unique columns is there; made when they are first needed."""
         self.writes = 0
         """How often its contents have changed since the engine began."""
         self.changed = -1
@@ -259,11 +260,30 @@ class InputCore:
         if not rows:
             return
         words = self._with_equal_keys(words)
-        self.rules.check_rows(words, diff)
+        self._check_rows(words, diff)
         if self.semantics == "bag":
             self._bag(into, words, epoch, diff)
         else:
             self._keyed(into, words, epoch, 1 if diff > 0 else 0)
+
+    def declare(self, declared: InputDescription) -> None:
+        """Check rows from here on as a declaration says, which has the same columns and the same key."""
+        schema = declared.schema
+        self.declared = declared
+        required = (*self._keyed_columns, *(schema.index(column) for column in declared.required))
+        self.rules = Rules(
+            self.name, schema, self.semantics, self.columns, required, declared.append,
+            len(self.lead) if declared.unique else 0, declared.checked and not declared.stream,
+        )  # fmt: skip
+        self._checks: RowChecks | None = None
+        if declared.checks:
+            self._checks = RowChecks(self.name, schema, declared.checks, self.engine.dictionary)
+
+    def _check_rows(self, words: Words, diffs: Words | int) -> None:
+        """Refuse rows that the declaration does not allow, whatever others there are."""
+        self.rules.check_rows(words, diffs)
+        if self._checks is not None:
+            self._checks.check_rows(words, diffs)
 
     @guarded
     def begin_with(self, data: Any, at_once: bool = False) -> None:
@@ -320,7 +340,7 @@ class InputCore:
         if not rows:
             return
         words = self._with_equal_keys(words)
-        self.rules.check_rows(words, 1 if diffs is None else diffs)
+        self._check_rows(words, 1 if diffs is None else diffs)
         if self.semantics != "bag":
             puts = None if diffs is None else (diffs > 0).astype(np.int64)
             self._keyed(into, words, self.low, 1, times, puts)
@@ -462,11 +482,28 @@ class InputCore:
             now = [*due, *now]
             postponed = PendingUpdates(self.update_shape, rest, self.engine.memory) if rest else None
         if adopted is None:
-            return PreparedInput(self, high, batches_of(self, now, at), left, [], [], postponed=postponed)
+            found = batches_of(self, now, at)
+            if self.declared.uniques:
+                check_unique_keys(self, found, at)
+            return PreparedInput(self, high, found, left, [], [], postponed=postponed)
         if now or adopted.writes not in (None, self.writes):
             raise ConflictError(f"table {self.name!r} was written to meanwhile: load it again")
         batches, more, files = self._as_of(adopted, high)
+        if self._checks is not None or self.declared.uniques:
+            self._check_adopted([*batches, *(batch for _, batch in more)])
         return PreparedInput(self, high, batches, left, more, files, adopted=True)
+
+    def _check_adopted(self, batches: Batches) -> None:
+        """Refuse rows that others have encoded, sorted and stored, for what they do not check."""
+        width = len(self.columns)
+        for batch in batches:
+            if batch is not None and batch.n and self._checks is not None:
+                words = batch.to_array()
+                rows = np.empty((width, words.shape[1]), np.int64)
+                rows[list(self.columns)] = words[:width]
+                self._checks.check_rows(rows, words[width + 1])
+        if self.declared.uniques:
+            check_unique_keys(self, batches)
 
     def settle(self) -> None:
         """Do the merging that new batches pay for."""

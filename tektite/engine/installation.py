@@ -91,6 +91,7 @@ def drop_input(core: EngineCore, source: InputCore) -> None:
     """Remove an input that nothing reads, and what is stored of it."""
     if source.is_system:
         raise ConflictError(f"cannot drop {source.name!r}: it is a system relation")
+    drop_unique_indexes(core, source)
     entry = core.entry_of(source, "table")
     steps: list[Callable[[], object]] = [
         lambda: core.catalog.remove(entry), source.release, lambda: core.inputs.pop(source.name, None)
@@ -102,6 +103,14 @@ def drop_input(core: EngineCore, source: InputCore) -> None:
         gone = {source.name: None}
         steps.append(core.to_storage(DurableChange(core.epoch, arrangements={**gone}, positions={**gone})))
     core.lock.decide(StepByStep(*steps))
+
+
+def drop_unique_indexes(core: EngineCore, source: InputCore) -> None:
+    """Let go of what UNIQUE keeps of an input. It is made again when it is needed."""
+    for view in source.unique_indexes.values():
+        if not view.dropped:
+            drop_view(core, view)
+    source.unique_indexes.clear()
 
 
 def drop_view(core: EngineCore, view: ViewCore) -> None:

@@ -1,12 +1,12 @@
-"""One lock for all that threads share, and decisions, by which a change of several parts happens whole or not at all.
+"""The engine's lock, and decisions: changes of several parts that happen completely or not at all.
 
 An engine has one `EngineLock`. Inputs, views and subscriptions have the lock of their engine.
 
 A change that has several parts (an epoch of several inputs and its storage, a new view, a dropped one) is prepared as a
 `Decision`, and then decided: `EngineLock.decide` stores it, by one assignment, and applies it. Before the assignment nothing
 has happened. After it the change has happened, whatever ends the call: Ctrl-C or a `MemoryError` between two steps of
-applying leaves the decision, and whoever enters the engine next applies it again, before anything else. If that fails too, the
-engine is broken, says so at every call, and answers nothing.
+applying leaves the decision in place, and the next call of the engine applies it again, before anything else. If that fails
+too, the engine is broken, says so at every call, and answers nothing.
 
 `held` is taken by `with`, never by calling `acquire`: an interrupt cannot come between taking C's lock and being sure to
 release it. (A context manager written in Python has that gap.)

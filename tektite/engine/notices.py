@@ -1,6 +1,6 @@
 """Notices: who is told when an epoch has closed.
 
-Whoever waits registers a `Waiter` first, looks then, and waits only if there was nothing: what happens after the look wakes it.
+To wait, a thread or task registers a `Waiter`, then checks, and waits only if there was nothing: a later event wakes it.
 Threads wait for an event and tasks for a future, without the engine's lock. The engine gives notices behind each commit and
 each turn of views, with the lock held. Two kinds are told: followers of views that have changed (`woken`), and those who want to
 know about every epoch (`at_each_epoch`). Without any of them, an epoch costs two looks at empty containers.
@@ -26,7 +26,7 @@ T = TypeVar("T")
 
 
 class Waiter(Protocol):
-    """Who wants to be told."""
+    """Somebody who wants to be told."""
 
     def notify(self) -> None:
         """Something has happened. May be called by any thread, also in vain."""

@@ -1,6 +1,6 @@
 """Publication: a view's contents and changes as a stored arrangement, for other processes to read.
 
-What is stored adds up, at the epoch that the manifest names for it, to what the view answers at that epoch. A run that publishes
+The stored rows add up, at the epoch in the manifest, to the view's answer at that epoch. A run that publishes
 a view which an earlier one has published stores the difference between what it finds and what the view holds. While a row that
 the view depends on fails, the view has no answer, and what is stored stays as it is.
 """

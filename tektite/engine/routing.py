@@ -221,7 +221,7 @@ class Router:
 
     def _decoded(self, words: Words) -> pa.Table:
         dictionary = self.view.engine.dictionary
-        with dictionary.reading():
+        with dictionary.text_use():
             return changes_table(np.ascontiguousarray(words), self.view.schema, dictionary)
 
     def close(self, reason: TektiteError | None = None) -> None:

@@ -1,7 +1,7 @@
 """Session: one user of an engine, such as a thread, a task or a connection. Transaction: what it reads and writes as one.
 
-A transaction reads every table and view as of the epoch that was the last closed one when it began, with its own writes on top.
-Nobody else sees the writes, and no other commit takes them along. Committing closes one epoch with all of them, and returns
+A transaction reads every table and view as of the last epoch closed before it began, plus its own writes.
+Nobody else sees its writes, and no other commit includes them. Committing closes one epoch with all of them, and returns
 the time at which they can be read; or it refuses, and nothing has happened. The first to commit wins: a transaction is
 refused, with a `TransactionConflict`, if somebody else has since changed a row that it removes, or a key that it writes.
 
@@ -23,6 +23,7 @@ import numpy as np
 from tektite.engine.input_core import InputCore
 from tektite.engine.lock import EngineLock, guarded
 from tektite.engine.pending_updates import PendingUpdates
+from tektite.engine.read_set import ReadSet
 from tektite.engine.view_core import ViewCore
 from tektite.engine.write_set import WriteSet
 from tektite.errors import ConflictError, TransactionConflict, UnsupportedError
@@ -60,6 +61,24 @@ class Session:
     def __init__(self, core: EngineCore) -> None:
         self._core = core
         self._transaction: Transaction | None = None
+        self.serializable = False
+        """Whether a transaction that writes is refused, too, if something that it has read has changed since. Then transactions
+        have an effect as if they ran one after the other.
+
+        >>> import tektite as tk
+        >>> engine = tk.Engine()
+        >>> _ = engine.sql("CREATE TABLE on_call (name varchar PRIMARY KEY)")
+        >>> _ = engine.sql("INSERT INTO on_call VALUES ('ann'), ('bob')")
+        >>> one, other = engine.session(), engine.session()
+        >>> one.serializable = other.serializable = True
+        >>> for session, name in ((one, "ann"), (other, "bob")):
+        ...     _ = session.sql("BEGIN; SELECT count(*) FROM on_call")  # two: so one of them may leave
+        ...     _ = session.sql(f"DELETE FROM on_call WHERE name = '{name}'")
+        >>> _ = one.sql("COMMIT")
+        >>> _ = other.sql("COMMIT")
+        Traceback (most recent call last):
+        tektite.errors.TransactionConflict: table 'on_call': what this transaction has read of it has been changed ...
+        """
         self.statement_began = 0
         """The open epoch when its statement of SQL began."""
 
@@ -129,7 +148,7 @@ class Session:
         self._core.check_running()
         if self._transaction is not None and self._transaction.is_open:
             raise ConflictError("a transaction is open in this session already: commit it or roll it back first")
-        self._transaction = Transaction(self._core)
+        self._transaction = Transaction(self._core, ReadSet() if self.serializable else None)
         return self._transaction
 
     @property
@@ -241,7 +260,7 @@ class Transaction:
     (1, [('north', 3), ('south', 5)])
     """
 
-    def __init__(self, core: EngineCore) -> None:
+    def __init__(self, core: EngineCore, reads: ReadSet | None = None) -> None:
         self._core = core
         self.writes = WriteSet()
         """What it has written."""
@@ -251,6 +270,8 @@ class Transaction:
         """The epoch that it reads."""
         self.time: int | None = None
         """The time at which its writes can be read, once it is committed."""
+        self.reads = reads
+        """What it has read, if a commit of writes is to be refused where that would be read otherwise by then."""
         self.positions: dict[str, Position | None] = {}
         """How far its writes cover sources, by name; see `Engine.advance`. They become durable with the writes."""
         with core.lock.held:
@@ -354,6 +375,7 @@ class Transaction:
         try:
             for source in list(self.writes.updates):
                 self._check_conflict(source)
+            self._check_reads()
             self.time = self._core.commit(self.writes, positions=self.positions)
         finally:
             self._end()
@@ -403,6 +425,22 @@ class Transaction:
             raise TransactionConflict(
                 f"table {source.name!r}: {common} of the {what} have been changed by another one since it began (as of time "
                 f"{self.epoch}). Nothing was written; run it again"
+            )
+
+    def _check_reads(self) -> None:
+        """Refuse writes that follow from what others have changed since."""
+        if self.reads is None or not any(self.writes.rows(source) for source in self.writes.updates):
+            return
+        lock = self._core.lock
+        kept, lock.is_kept = lock.is_kept, True
+        try:
+            changed = self.reads.changed(self._core, self._changes)
+        finally:
+            lock.is_kept = kept
+        if changed is not None:
+            raise TransactionConflict(
+                f"table {changed!r}: what this transaction has read of it has been changed by another one since it began (as of "
+                f"time {self.epoch}). Nothing was written; run it again"
             )
 
     # ------------------------------------------------------------------ reading

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import pyarrow as pa
 
 from tektite.engine.lock import guarded_by_core
-from tektite.engine.reading import ReadableCollection
+from tektite.engine.readable_collection import ReadableCollection
 from tektite.engine.table_edits import rewrite
 from tektite.engine.versions import decoded
 from tektite.errors import IncorrectError
@@ -241,7 +241,7 @@ class Table(ReadableCollection):
         core = self._core
         if at is None and core.engine.sessions.transaction is not None:
             return core.engine.collect(self)
-        with core.engine.dictionary.reading():
+        with core.engine.dictionary.text_use():
             return self._table(core.words(at))
 
     def _read(self, wait: bool = True, lead: int | None = None, rows: int | None = None) -> Words:

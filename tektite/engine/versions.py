@@ -111,7 +111,11 @@ def decoded(source: Decodable, words: Words, what: str, rows: int | None = None)
     width = len(source.schema.names)
     counts = words[width + 1]
     if len(counts) and counts.min() < 0:
-        raise IncorrectError(f"{what} holds a row with a negative multiplicity: it is not a collection")
+        at = int(counts.argmin())
+        (row,) = source.schema.decode_rows(np.ascontiguousarray(words[:width, at : at + 1]), source.engine.dictionary)
+        raise IncorrectError(
+            f"{what}: row {row} has multiplicity {counts[at]}; a snapshot needs 0 or more. Read multiplicities() instead"
+        )
     data = words[:width]
     if rows is not None:
         data, counts = data[:, :rows], counts[:rows]

@@ -11,7 +11,7 @@ import pyarrow as pa
 from tektite.engine.changes import Changes
 from tektite.engine.constraints import check_time
 from tektite.engine.lock import guarded_by_core
-from tektite.engine.reading import ReadableCollection
+from tektite.engine.readable_collection import ReadableCollection
 from tektite.engine.subscription import check_timeout
 from tektite.errors import ConflictError, IncorrectError, TektiteError
 from tektite.query.builders import derived
@@ -178,7 +178,7 @@ class View(ReadableCollection):
         if timeout is not None:
             return self._snapshot_to_come(at, timeout)
         core = self._core
-        with core.engine.dictionary.reading():
+        with core.engine.dictionary.text_use():
             table = core.decode(core.words(at, wait))
         return table if core.row_order is None else core.row_order(table)
 
@@ -285,7 +285,7 @@ class View(ReadableCollection):
         {('south',): 1, ('north',): 2}
         """
         dictionary = self._core.engine.dictionary
-        with dictionary.reading():
+        with dictionary.text_use():
             words = self._core.words(at, True)
             width = len(self.schema.names)
             rows = self.schema.decode_rows(np.ascontiguousarray(words[:width]), dictionary)

@@ -1,4 +1,4 @@
-"""ViewCore: what an engine keeps of a view: its definition, its dataflow, its trace, and how that is read."""
+"""ViewCore: a view's definition, its dataflow, its trace, and how to read it."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ class ViewCore:
 
     def lookup(self, number: int) -> pa.Table:
         """The rows of the snapshot whose leading column, an integer, has this value: only those are looked at."""
-        with self.engine.dictionary.reading():
+        with self.engine.dictionary.text_use():
             return self.decode(self.words(None, True, number))
 
     def decode(self, words: Words, rows: int | None = None) -> pa.Table:

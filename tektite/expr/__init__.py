@@ -15,6 +15,7 @@ literals           the type and the word of a Python value
 namespaces         `.str` and `.dt`
 number_functions   functions of numbers, in terms of others: rounding, and both divisions
 other_names        what other libraries call the methods of expressions
+plain              expressions as plain values and back, for stored declarations
 predicates         conjunctions and their parts
 printing           prints expressions in a form that Python can read
 program            compiles expressions for the kernel, and runs them over rows

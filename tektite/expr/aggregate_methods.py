@@ -178,7 +178,7 @@ class AggregateMethods:
         >>> sorted(view.rows())
         [('A', 20), ('B', 7)]
         """
-        by = ordering(order_by, "first")
+        by = expressions_of(order_by, "first")
         return self._made("aggregate", (self, *by), ("first", directions(descending, len(by), "first")))
 
     def last(self, order_by: Any = None, descending: bool | Sequence[bool] = False) -> Expr:
@@ -189,7 +189,7 @@ class AggregateMethods:
         >>> rows.group_by("shop").agg(tk.col("x").last(order_by="day")).sort("shop").collect().to_pylist()
         [{'shop': 'a', 'x': 7}]
         """
-        by = ordering(order_by, "last")
+        by = expressions_of(order_by, "last")
         return self._made("aggregate", (self, *by), ("last", directions(descending, len(by), "last")))
 
     def filter(self, condition: Expr) -> Expr:
@@ -310,7 +310,7 @@ class AggregateMethods:
         >>> sorted(view.rows())
         [('north', 1, 0.75, 3, 1), ('north', 2, 0.25, 4, 2), ('south', 1, 1.0, 5, 1)]
         """
-        by, order = ordering(partition_by, "over"), ordering(order_by, "over: order_by")
+        by, order = expressions_of(partition_by, "over"), expressions_of(order_by, "over: order_by")
         downs = directions(descending, len(order), "over")
         frame = () if rows is None else ("rows", *_frame(rows))
         node: Any = self
@@ -326,7 +326,7 @@ class AggregateMethods:
         return found  # type: ignore[no-any-return]
 
 
-def ordering(given: Any, what: str) -> tuple[Expr, ...]:
+def expressions_of(given: Any, what: str) -> tuple[Expr, ...]:
     """Columns by name and expressions, one or several in lists, as expressions."""
     from tektite.expr.ast import Expr, col
 
@@ -337,7 +337,7 @@ def ordering(given: Any, what: str) -> tuple[Expr, ...]:
     if isinstance(given, Expr):
         return (given,)
     if isinstance(given, list | tuple):
-        return tuple(found for part in given for found in ordering(part, what))
+        return tuple(found for part in given for found in expressions_of(part, what))
     raise IncorrectError(f"{what}: a column is a name or an expression, not {given!r}")
 
 

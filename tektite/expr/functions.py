@@ -114,6 +114,15 @@ def text_function(resolver: Resolver, expr: Expr, *args: Step) -> Step:
     return resolver.text(expr.op, expr, result, steps, expr.params)
 
 
+def moment_of(resolver: Resolver, expr: Expr, value: Step) -> Step:
+    """strptime and try_strptime: the moment that a text says in a format. What does not say one fails, or is NULL."""
+    if value.type not in (String, Untyped):
+        raise resolver.wrong(expr, f"{expr.op} needs a text", value)
+    value = resolver.coerce(value, String, expr)
+    read = resolver.text("strptime", expr, Timestamp, (value,), expr.params)
+    return read if expr.op == "try_strptime" else Step(ops.CHECK_PARSED, Timestamp, (read, value), 0, expr)
+
+
 def concat(resolver: Resolver, expr: Expr, *args: Step) -> Step:
     """Concatenated texts."""
     parts = []

@@ -191,14 +191,14 @@ class TextMethods:
         >>> view.rows()
         [(1, 'blue new')]
         """
-        from tektite.expr.aggregate_methods import directions, ordering
+        from tektite.expr.aggregate_methods import directions, expressions_of
         from tektite.expr.ast import Expr
 
         if not isinstance(separator, str):
             raise IncorrectError(
                 f"{self._value}.str.join(...) takes a text to put between the others, not {separator!r}"
             )
-        by = ordering(order_by, "join") or (self._value,)
+        by = expressions_of(order_by, "join") or (self._value,)
         return Expr("aggregate", (self._value, *by), ("join", separator, directions(descending, len(by), "join")))
 
 

@@ -18,6 +18,7 @@ kernel that may have started with it runs.
 
 from __future__ import annotations
 
+import datetime
 import re
 import threading
 import weakref
@@ -36,7 +37,7 @@ from tektite.expr.literals import literal_word, parse, show_word
 from tektite.expr.steps import TextFunction
 from tektite.kernels.expr.memo import HEADER, memo_insert
 from tektite.values.text_space import TextTable
-from tektite.values.types import String, Type
+from tektite.values.types import String, Timestamp, Type
 from tektite.values.words import NULL, float_words, word_floats
 
 Words = npt.NDArray[np.int64]
@@ -415,6 +416,20 @@ def _parse(texts: Texts, type: Type) -> Words:
     return words
 
 
+def _strptime(texts: Texts, shape: str) -> Words:
+    """The moments that texts say in a format of `datetime.strptime`; NULL for a text that says none."""
+    words = np.full(len(texts), NULL, np.int64)
+    for i, text in enumerate(texts.to_pylist()):
+        try:
+            moment = datetime.datetime.strptime(text, shape)
+            if moment.tzinfo is not None:
+                moment = moment.astimezone(datetime.UTC).replace(tzinfo=None)
+            words[i] = literal_word(moment, Timestamp)
+        except (ValueError, OverflowError):
+            continue
+    return words
+
+
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     "compare": _compare,
     "concat": _concat,
@@ -443,6 +458,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "split_part": _split_part,
     "sqrt": _of_floats(np.sqrt),
     "startswith": _test(str.startswith),
+    "strptime": _strptime,
     "strip": _trim(pc.utf8_trim_whitespace, pc.utf8_trim),
     "substring": _substrings,
     "upper": pc.utf8_upper,

@@ -426,6 +426,7 @@ RULES: dict[str, Callable[..., Step]] = {
     "case": Resolver.case,
     "coalesce": Resolver.coalesce,
     **dict.fromkeys(("cast", "try_cast"), functions.cast),
+    **dict.fromkeys(("strptime", "try_strptime"), functions.moment_of),
     **dict.fromkeys(functions.TEXT_FUNCTIONS, functions.text_function),
     "concat": functions.concat,
     **dict.fromkeys(("year", "quarter", "month", "day", "weekday"), functions.date_field),

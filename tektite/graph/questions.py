@@ -75,7 +75,7 @@ def short_paths(graph: Graph, asked: tk.Collection, most: int = 4) -> tk.Collect
         raise tk.IncorrectError(f"short_paths: most is a number of edges from 1 on, not {most!r}")
     types = asked.schema.types
     if len(types) != 2 or any(type != graph.node_type for type in types):
-        raise tk.IncorrectError(f"short_paths: what is asked are pairs of {graph.node_type}, not {asked.schema}")
+        raise tk.IncorrectError(f"short_paths: the arguments are pairs of {graph.node_type}, not {asked.schema}")
     pairs = asked.select(**dict(zip(("src", "dst"), asked.schema.names, strict=True))).distinct()
     there = _within(graph, pairs, "src", "out", most - most // 2)
     back = _within(graph, pairs, "dst", "in", most // 2)

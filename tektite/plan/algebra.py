@@ -8,22 +8,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
 
 from tektite.errors import IncorrectError
 from tektite.expr import Expr
+from tektite.values.computed_once import computed_once
 from tektite.values.schema import Schema
 from tektite.values.types import Type
+
+ColumnNumbers = tuple[int, ...]
+"""Columns by number."""
 
 
 @dataclass(eq=False, frozen=True)
 class Loop:
-    """A scope to iterate in. `parent` is the loop around it; `limit` the rounds after which it counts as failed, and `advice`
-    what its author is then told to do. What leaves a `shared` one is arranged together, so that one dataflow runs it for all
-    who read any of it.
+    """A scope to iterate in. `parent` is the loop around it. After `limit` rounds it fails, with `advice` in the error. The
+    results of a `shared` loop are arranged together, so that one dataflow runs it for all readers.
     """
 
     name: str
@@ -49,7 +51,7 @@ class Loop:
 
 
 def innermost(operators: Sequence[Operator]) -> Loop | None:
-    """The loop that a combination of these belongs to: the innermost of theirs, which the others' must enclose."""
+    """The loop of a combination of collections: their innermost one. The loops of the others must enclose it."""
     found: Loop | None = None
     for operator in operators:
         loop = operator.loop
@@ -75,18 +77,18 @@ class Operator:
         """The collections that this one is made of."""
         return ()
 
-    @cached_property
+    @computed_once
     def loop(self) -> Loop | None:
         """The loop whose rounds this collection changes with."""
         return innermost(self.inputs)
 
-    @cached_property
+    @computed_once
     def fingerprint(self) -> tuple[Any, ...]:
-        """Equal for plans that are the same, word for word."""
+        """Equal for plans of the same operators with the same parameters."""
         return (type(self).__name__, self.schema, *self.parameters(), *(i.fingerprint for i in self.inputs))
 
     def parameters(self) -> tuple[Any, ...]:
-        """What beside the inputs tells this operator from others of its class; identity where nothing does."""
+        """The parameters of this operator, beside its inputs. By default the operator's identity."""
         return (id(self),)
 
 
@@ -117,7 +119,7 @@ class Readable(Protocol):
 
     @property
     def name(self) -> str:
-        """What people call it."""
+        """Its name."""
 
     @property
     def is_stream(self) -> bool:
@@ -125,15 +127,15 @@ class Readable(Protocol):
 
     @property
     def is_single(self) -> bool:
-        """Whether it always holds exactly one row, which moves, as the time does."""
+        """Whether it always holds exactly one row that changes, as the time does."""
 
     @property
     def unique(self) -> tuple[int, ...] | None:
-        """Columns of which no two rows agree in all, if it is known by any; no row is there twice then."""
+        """Columns in which no two rows agree, if such columns are known. Then no row occurs twice."""
 
     @property
     def orders(self) -> Sequence[tuple[int, ...]]:
-        """The orders of columns in which it is arranged for everybody."""
+        """The column orders of its shared arrangements."""
 
     @property
     def size(self) -> int:
@@ -152,13 +154,13 @@ class Read(Operator):
 
 @dataclass(eq=False, frozen=True)
 class Rows(Operator):
-    """Rows that are there from the start and stay: `words` is an array of columns x rows."""
+    """Constant rows: `words` is an array of columns x rows."""
 
     words: Any
 
-    @cached_property
+    @computed_once
     def is_set(self) -> bool:
-        """Whether no row is there twice."""
+        """Whether no row occurs twice."""
         return bool(np.unique(self.words, axis=1).shape[1] == self.words.shape[1])
 
     def parameters(self) -> tuple[Any, ...]:
@@ -230,8 +232,8 @@ class Negate(Operator):
 
 @dataclass(eq=False, frozen=True)
 class Arrange(Operator):
-    """The same collection, kept as an arrangement by the key columns and shared through the catalog; `title` is what people
-    call it.
+    """The same collection, kept as an arrangement by the key columns and shared through the catalog. `title` is its name in
+    lists and errors.
     """
 
     input: Operator
@@ -271,13 +273,13 @@ class Join(Operator):
 @dataclass(eq=False, frozen=True)
 class Clause:
     """A collection with a term for each of its columns: a variable by its name, a literal, or None for a column that
-    nobody looks at. A variable that is there twice means that both columns are equal.
+    does not matter. A variable that occurs twice means that both columns are equal.
     """
 
     operator: Operator
     terms: tuple[str | Expr | None, ...]
 
-    @cached_property
+    @computed_once
     def variables(self) -> dict[str, tuple[int, ...]]:
         """The columns of each variable, in order of first appearance."""
         found: dict[str, tuple[int, ...]] = {}
@@ -286,14 +288,14 @@ class Clause:
                 found[term] = (*found.get(term, ()), column)
         return found
 
-    @cached_property
+    @computed_once
     def constants(self) -> dict[int, Expr]:
         """The literals, by column. Each has the type of its column."""
         return {column: term for column, term in enumerate(self.terms) if isinstance(term, Expr)}
 
-    @cached_property
+    @computed_once
     def fingerprint(self) -> tuple[Any, ...]:
-        """Equal for clauses that are the same, word for word."""
+        """Equal for clauses with the same terms over the same plan."""
         terms = tuple(term.fingerprint if isinstance(term, Expr) else term for term in self.terms)
         return (terms, self.operator.fingerprint)
 
@@ -304,12 +306,12 @@ class Clause:
 
 @dataclass(eq=False, frozen=True)
 class Match(Operator):
-    """A conjunction: the ways to give the variables values such that every clause holds the row that its terms say, no
-    clause of `without` holds one, and the predicates of `where` are true. The schema's columns are variables.
+    """A conjunction: all values of the variables for which every clause has the row that its terms describe, no clause of
+    `without` has one, and all predicates of `where` are true. The schema's columns are variables.
 
-    Multiplicities multiply, and add up over columns that are None. NULL equals nothing. A variable in two places is no
-    float: what floats are compared by is a column of its own. `order` lists clauses by number, or variables by name; `why` is the
-    reason for a strategy other than `auto`.
+    Multiplicities multiply, and add up over columns that are None. NULL equals nothing. A variable in two places is not
+    a float: floats are compared through a column of their own. `order` lists clauses by number, or variables by name; `why`
+    is the reason for a strategy other than `auto`.
     """
 
     clauses: tuple[Clause, ...]
@@ -321,14 +323,14 @@ class Match(Operator):
 
     @property
     def is_open(self) -> bool:
-        """Whether its author leaves order and strategy to us."""
+        """Whether the planner chooses the order and the strategy."""
         return self.strategy == "auto" and self.order is None
 
-    @cached_property
+    @computed_once
     def inputs(self) -> tuple[Operator, ...]:
         return tuple([clause.operator for clause in (*self.clauses, *self.without)])
 
-    @cached_property
+    @computed_once
     def types(self) -> dict[str, Type]:
         """The type of each variable."""
         return {
@@ -344,7 +346,7 @@ class Match(Operator):
 
 @dataclass(eq=False, frozen=True)
 class RangeFilter(Operator):
-    """Rows whose `column` compares with the `bound` of bounds that agree on the key columns, once for each of these."""
+    """The rows whose `column` passes a `bound` with the same key columns, once for each such bound."""
 
     input: Operator
     bounds: Operator
@@ -364,7 +366,7 @@ class RangeFilter(Operator):
 
 @dataclass(eq=False, frozen=True)
 class AtLeast(Operator):
-    """Each row that is there at least `times` times, once."""
+    """Each row with a multiplicity of at least `times`, once."""
 
     input: Operator
     times: int
@@ -379,7 +381,7 @@ class AtLeast(Operator):
 
 @dataclass(eq=False, frozen=True)
 class Linear:
-    """One aggregate that is linear in the multiplicities: `kind` is count, sum or avg; `column` what it is taken of."""
+    """One aggregate that is linear in the multiplicities: `kind` is count, sum or avg, and `column` is its argument."""
 
     kind: str
     column: int | None
@@ -387,7 +389,7 @@ class Linear:
 
 @dataclass(eq=False, frozen=True)
 class Aggregate(Operator):
-    """One row for each key that is there: the key, then the linear aggregates of its group."""
+    """One row for each key: the key, then the linear aggregates of its group."""
 
     input: Operator
     key: tuple[int, ...]
@@ -403,9 +405,9 @@ class Aggregate(Operator):
 
 @dataclass(eq=False, frozen=True)
 class First(Operator):
-    """Of each key's rows, in the order of the columns behind the key, the first (or last) `count` of them; with `ties` those
-    that agree with the last of them in so many of these columns as well. `order` says how many columns behind the key the order
-    is made of, if not all: the others can be left out where nothing reads them.
+    """The first (or last) `count` rows of each key, in the order of the columns after the key. With `ties`, also all rows that
+    agree with the last of these in that many columns. `order` says how many columns after the key make the order, if not all.
+    The others can be dropped if nothing reads them.
     """
 
     input: Operator
@@ -425,8 +427,8 @@ class First(Operator):
 
 @dataclass(frozen=True)
 class Narrowed:
-    """A function of groups that reads and gives fewer columns: `inputs` and `outputs` say which. Without a function, the rows of
-    the groups are the result.
+    """A function of groups that reads and returns fewer columns: those in `inputs` and `outputs`. Without a function, the rows
+    of the groups are the result.
     """
 
     function: Callable[..., Any] | None
@@ -436,15 +438,15 @@ class Narrowed:
 
 @dataclass(eq=False, frozen=True)
 class Reduce(Operator):
-    """What a pure Python function makes of each key's rows; of many keys' rows at once, if `together`.
+    """The result of a pure Python function for the rows of each key, or of many keys at once (`together`).
 
-    A function can say more about itself by attributes of these names:
+    A function can have these attributes:
 
     | attribute | meaning |
     |---|---|
-    | `single` | it makes at most one row of each group |
-    | `only_checks` | it gives the rows that it gets; two rows in a group are an error |
-    | `narrowed(outputs)` | the `Narrowed` function that gives at least these columns, by number |
+    | `single` | it returns at most one row for each group |
+    | `only_checks` | it returns its rows unchanged; two rows in a group are an error |
+    | `narrowed(outputs)` | the `Narrowed` function that returns at least these columns, by number |
     """
 
     input: Operator
@@ -454,16 +456,16 @@ class Reduce(Operator):
 
     @property
     def single(self) -> bool:
-        """Whether the function says that it makes at most one row of each group."""
+        """Whether the function returns at most one row for each group."""
         return bool(getattr(self.function, "single", False))
 
     @property
     def only_checks(self) -> bool:
-        """Whether the function says that it gives the rows that it gets."""
+        """Whether the function returns its rows unchanged."""
         return bool(getattr(self.function, "only_checks", False))
 
     def narrowed(self, outputs: set[int]) -> Narrowed | None:
-        """The function with only those columns that some outputs need, if it can do without others."""
+        """The function with only the columns that some outputs need, if it can do without the others."""
         found = getattr(self.function, "narrowed", None)
         return None if found is None else found(outputs)
 
@@ -477,7 +479,7 @@ class Reduce(Operator):
 
 @dataclass(eq=False, frozen=True)
 class Inspect(Operator):
-    """The same collection; a Python function sees its changes pass."""
+    """The same collection. A Python function is called with its changes."""
 
     input: Operator
     function: Callable[..., Any]
@@ -492,32 +494,32 @@ class Inspect(Operator):
 
 @dataclass(eq=False, frozen=True)
 class Variable(Operator):
-    """A collection of a loop that is `initial` in round 0 and what its definition was one round earlier after that."""
+    """A collection of a loop: `initial` in round 0, and in each later round what its definition was one round earlier."""
 
     name: str
     of: Loop
     initial: Operator | None
 
-    @cached_property
+    @computed_once
     def loop(self) -> Loop | None:
         return self.of
 
 
 @dataclass(eq=False, frozen=True)
 class Leave(Operator):
-    """What a collection of a loop comes to when the loop is at rest."""
+    """The contents of a collection of a loop once nothing changes any more."""
 
     inner: Operator
     of: Loop
     title: str | None = None
 
-    @cached_property
+    @computed_once
     def loop(self) -> Loop | None:
         return self.of.parent
 
 
 def describe(operator: Operator, deep: int = 6) -> str:
-    """A collection's name for people, `deep` operators deep: a plan that uses its parts many times would fill books."""
+    """A collection's name for users. It shows `deep` levels of operators, because a plan may use its parts many times."""
     if isinstance(operator, Arrange):
         return operator.title or describe(operator.input, deep)
     if isinstance(operator, Read):

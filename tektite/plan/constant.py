@@ -1,4 +1,4 @@
-"""Plans that read nothing which changes: their rows, computed without a dataflow."""
+"""Computes the rows of plans of constants without a dataflow."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def constant_rows(operator: Operator, dictionary: Dictionary) -> Words | None:
 def _projected(
     rows: Words, outputs: tuple[Expr, ...], predicate: Expr | None, schema: Schema, dictionary: Dictionary
 ) -> Words:
-    """Expressions over rows that are there, for those that pass a predicate."""
+    """Expressions over the rows that pass a predicate."""
     program = compile_program(outputs, predicate, schema.positions, dictionary)
     time = np.zeros((1, rows.shape[1]), np.int64)
     chunk = Chunk.of_array(np.ascontiguousarray(np.vstack([rows, time, time + 1])))

@@ -1,4 +1,4 @@
-"""Classes of columns, or variables, that are known to be equal, and what values are compared by."""
+"""Classes of equal columns or variables, and the types in which values are compared."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ T = TypeVar("T", bound=Hashable)
 
 
 class Classes(Generic[T]):
-    """Which members are equal, each class under one of them.
+    """Classes of equal members. One member represents each class.
 
     >>> classes = Classes()
     >>> classes.join("a", "b")
@@ -27,13 +27,13 @@ class Classes(Generic[T]):
         self._parent: dict[T, T] = {}
 
     def of(self, member: T) -> T:
-        """The member that stands for the class of one."""
+        """The member that represents a member's class."""
         while (parent := self._parent.get(member, member)) != member:
             member = parent
         return member
 
     def join(self, one: T, other: T) -> None:
-        """Make two members equal; what stands for the first one's class stands for both."""
+        """Make two members equal. The representative of the first one's class represents both."""
         one, other = self.of(one), self.of(other)
         if one != other:
             self._parent[other] = one

@@ -1,4 +1,4 @@
-"""How many rows a plan is likely to have: the sizes of what it reads as they are, and rules of thumb for what becomes of them.
+"""Estimates the number of rows of a plan, from the sizes of its sources and rules of thumb for operators.
 
 The figures choose between orders of joins and are shown by EXPLAIN; no answer depends on them.
 """
@@ -30,9 +30,9 @@ from tektite.plan.algebra import (
 
 SELECTIVITY = {"eq": 0.05, "isin": 0.1, "like": 0.1, "ilike": 0.1, "startswith": 0.1, "lt": 0.4, "le": 0.4, "gt": 0.4,
                "ge": 0.4, "is_null": 0.05, "ne": 0.95}  # fmt: skip
-"""Which share of the rows passes a comparison; a half where it is not said."""
+"""The share of rows that pass a comparison; a half for those not listed."""
 UNKNOWN = 1000.0
-"""The rows of what nothing is known about, such as a variable of a loop."""
+"""The estimate for sources of unknown size, such as a variable of a loop."""
 
 
 def selectivity(part: Expr) -> float:
@@ -61,11 +61,11 @@ class Estimates:
         self._made: dict[Operator, float] = {}
 
     def of(self, operator: Operator) -> float:
-        """About how many rows a plan has, or takes away; at least one."""
+        """About how many rows a plan adds or removes; at least one."""
         return max(1.0, abs(self._signed(operator)))
 
     def _signed(self, operator: Operator) -> float:
-        """The sum of multiplicities, which is negative for what is taken away."""
+        """The sum of multiplicities, which is negative for removed rows."""
         found = self._made.get(operator)
         if found is None:
             found = self._made[operator] = self._estimate(operator)
@@ -107,7 +107,7 @@ class Estimates:
         return max(map(self.of, operator.inputs), default=UNKNOWN)
 
     def _conjunction(self, match: Match) -> float:
-        """The largest relation, with what conditions leave, times those that nothing connects: joins mostly follow keys."""
+        """The size of the largest relation after its conditions, times those of unconnected ones: joins mostly follow keys."""
         sizes = sorted((self.of(clause.operator) for clause in match.clauses), reverse=True)
         share = passing(match.where) * 0.5 ** len(match.without)
         links = -len(set().union(*(clause.variables for clause in match.clauses)))

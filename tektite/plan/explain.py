@@ -1,4 +1,4 @@
-"""A plan as lines of text: an operator a line, what it is made of below it and further in."""
+"""Prints a plan: one operator a line, its inputs indented below it."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ Note = Callable[[Operator], str]
 
 
 def explain(root: Operator, note: Note = lambda operator: "") -> list[str]:
-    """The lines of a plan; what is read twice is shown once. `note` says more of an operator, at the end of its line.
+    """The lines of a plan. A part that is read twice is shown once. `note` adds text to the end of an operator's line.
 
     >>> from tektite.expr import col
     >>> from tektite.plan.projections import filtered
@@ -82,7 +82,7 @@ def explain(root: Operator, note: Note = lambda operator: "") -> list[str]:
 
 
 def line(operator: Operator) -> str:
-    """What one operator does."""
+    """The line of one operator."""
     names = operator.schema.names
     match operator:
         case Read():

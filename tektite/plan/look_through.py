@@ -1,4 +1,4 @@
-"""Looking through operators that only rename, reorder or filter: what lies below may have an arrangement to read."""
+"""Finds the arrangement below operators that only rename, reorder or filter."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from tektite.plan.algebra import Arrange, Operator, Project
 
 
 def look_through(operator: Operator) -> tuple[Operator, list[int], Expr | None]:
-    """An explicit arrangement under a filter, which of its columns the operator's are, and the filter; or the operator."""
+    """The explicit arrangement below a filter, its columns in the operator's order, and the filter; or the operator itself."""
     columns = list(range(len(operator.schema.names)))
     if isinstance(operator, Project) and isinstance(operator.input, Arrange):
         found = permutation(operator)
         predicate = operator.predicate
-        # What a filter fails on does not depend on what its rows are joined with.
+        # The rows that a filter fails on must not depend on what they are joined with.
         if found is not None and (predicate is None or not can_fail(predicate, operator.input.schema.positions)):
             return operator.input, found, predicate
     return operator, columns, None

@@ -1,4 +1,4 @@
-"""Names for columns and variables that no other one has."""
+"""Unique names for columns and variables."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Container
 
 
 def free_name(wish: str, taken: Container[str]) -> str:
-    """A name that is not taken, as like the wished one as can be.
+    """A name that is not taken: the wished one, or that with a number.
 
     >>> free_name("column", ["column", "a"]), free_name("b", ["column", "a"])
     ('column#2', 'b')

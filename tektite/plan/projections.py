@@ -1,4 +1,4 @@
-"""Projections that only filter, select or rename, and what they look like from above."""
+"""Projections that only filter, select or rename."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def renamed(operator: Operator, names: Sequence[str]) -> Operator:
 
 
 def below_renaming(operator: Operator) -> tuple[Operator, list[int]]:
-    """What lies below projections that only rename and reorder, and which of its columns the operator's are."""
+    """The operator below projections that only rename and reorder, and its columns in their order."""
     columns = list(range(len(operator.schema.names)))
     while isinstance(operator, Project) and operator.predicate is None:
         found = permutation(operator)

@@ -1,8 +1,8 @@
 """Rendering: from a plan to the nodes of a dataflow.
 
-Each operator of a plan is rendered once per dataflow, in the scope of its loop; where it is used in an inner loop it is entered.
-Linear operators become steps on edges. Whatever reads an arrangement gets one that exists, if there is one: from the catalog for
-inputs and views, from a reduce's own output, or one that this dataflow already made.
+Each operator of a plan is rendered once per dataflow, in the scope of its loop. It enters inner loops that use it.
+Linear operators become steps on edges. An operator that reads an arrangement gets an existing one if possible: from the
+catalog for inputs and views, from the output of a reduction, or one that this dataflow has made.
 """
 
 from __future__ import annotations
@@ -23,10 +23,11 @@ from tektite.errors import IncorrectError, UnsupportedError
 from tektite.expr import Expr, RowProgram, col
 from tektite.expr import compile as compile_program
 from tektite.plan import algebra as plan
+from tektite.plan.algebra import ColumnNumbers
 from tektite.plan.conjunctions.render import render_match
 from tektite.plan.look_through import look_through, permutation
 from tektite.plan.names import free_name
-from tektite.plan.stream import Columns, Stream, first_places, in_order, together
+from tektite.plan.stream import Stream, first_places, in_order, together
 from tektite.trace.chunk import column_spec
 from tektite.trace.trace import Trace
 from tektite.values.types import Float, Int, Type
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 
 
 class SharedArrangement(Protocol):
-    """An arrangement that the catalog keeps for everybody."""
+    """A shared arrangement of the catalog."""
 
     source: EpochSource
     trace: Trace
@@ -81,17 +82,17 @@ class Renderer:
         self._streams: dict[plan.Operator, Stream] = {}
         self._nodes: dict[plan.Operator, reduce.ReduceNode] = {}
         self._arranged: list[tuple[plan.Operator, Arranged]] = []
-        # Texts for `explain` alone, so they are made when it asks.
+        # Only `explain` needs these texts, so they are made on demand.
         self.uses: list[Callable[[], Use]] = []
         self.decisions: list[Callable[[], list[str]]] = []
         self.reusable = True
-        """Whether another dataflow may begin with this graph: it has no loop, and does not know its dataflow's name."""
+        """Whether another dataflow may reuse this graph: it has no loop and does not know its dataflow's name."""
         self.origins: list[ErrorOrigin] = []
         """What may fail on rows."""
         self._imported: dict[int, Sequence[ErrorSource]] = {}
         """The errors that imported traces depend on, by the trace's id."""
         self.remembering: list[RowProgram] = []
-        """Programs with functions of text, whose results go with the last query that uses them."""
+        """Programs with functions of text. Their results are dropped with the last query that uses them."""
 
     def finish(self, results: Sequence[Trace]) -> None:
         """End rendering: connect what may fail with the dataflow's errors, and say which errors each result depends on."""
@@ -214,9 +215,9 @@ class Renderer:
         program: RowProgram,
         width: int,
         shown: Mapping[str, tuple[int, Type]],
-        placed: Columns | None,
+        placed: ColumnNumbers | None,
     ) -> Stream:
-        """What a program makes of a stream's rows of so many columns, some of which errors show."""
+        """A stream after a program. Errors show some of the columns of its rows."""
         step = ProgramStep(program, width, shown)
         if program.can_fail:
             step.errors = self._origin(width, stream.scope, step)
@@ -283,7 +284,7 @@ class Renderer:
         return self._import(self.catalog.arrangement(operator, lead, sharded_by, key))
 
     def has_arrangement(self, operator: plan.Operator, lead: tuple[int, ...], key: int) -> bool:
-        """Whether `arranged` would find an arrangement that is there already, or that this dataflow keeps anyway."""
+        """Whether `arranged` would find an existing arrangement, or one that this dataflow makes anyway."""
         if any(known is operator and serves(arranged, lead, None, key) for known, arranged in self._arranged):
             return True
         match operator:
@@ -306,7 +307,7 @@ class Renderer:
 
         self.uses.append(use)
 
-    def _shard_columns(self, operator: plan.Operator, lead: Columns, key: int) -> int:
+    def _shard_columns(self, operator: plan.Operator, lead: ColumnNumbers, key: int) -> int:
         """By how many leading columns to shard: by those that rows are placed by already, if the key begins with them."""
         placed = self.stream(operator).placed
         return len(placed) if placed and len(placed) <= key and lead[: len(placed)] == placed else key

@@ -1,4 +1,4 @@
-"""A collection on its way through a dataflow: chunks from some ports, with the linear steps that they run through."""
+"""A collection in a dataflow: chunks from some ports, and the linear steps that they pass."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from tektite.dataflow.arrange import Arranged
 from tektite.dataflow.graph import Edge, LinearStep, Port, Scope
 from tektite.dataflow.linear import SelectStep
 from tektite.dataflow.node import Node
+from tektite.plan.algebra import ColumnNumbers
 
 T = TypeVar("T")
-Columns = tuple[int, ...]
-Part = tuple[Port, tuple[LinearStep, ...], int]
+StreamPart = tuple[Port, tuple[LinearStep, ...], int]
 
 
 class Stream:
     """A collection as chunks: the ports it comes from, each with the linear steps on the way."""
 
-    def __init__(self, scope: Scope, parts: Sequence[Part], placed: Columns | None) -> None:
-        """`placed` says by the hash of which columns each row's shard was chosen; None if by none of the stream's."""
+    def __init__(self, scope: Scope, parts: Sequence[StreamPart], placed: ColumnNumbers | None) -> None:
+        """`placed` lists the columns whose hash decides the shard of each row; None if no columns of the stream do."""
         self.scope = scope
         self.parts = tuple(parts)
         self.placed = placed
 
-    def then(self, step: LinearStep, placed: Columns | None) -> Stream:
+    def then(self, step: LinearStep, placed: ColumnNumbers | None) -> Stream:
         """The stream with one more step, after which rows are `placed` as said."""
         return Stream(self.scope, [(port, (*steps, step), lift) for port, steps, lift in self.parts], placed)
 
@@ -58,7 +58,7 @@ def in_order(node: Node, arranged: Arranged) -> Stream:
     return stream.then(SelectStep([columns.index(c) for c in range(len(columns))]), placed)
 
 
-def first_places(columns: Sequence[T], wanted: Sequence[Sequence[T]]) -> Columns | None:
+def first_places(columns: Sequence[T], wanted: Sequence[Sequence[T]]) -> ColumnNumbers | None:
     """For each wanted entry the first place among `columns` that holds one of its alternatives; None if one has none."""
     places = [next((at for at, c in enumerate(columns) if c in alternatives), None) for alternatives in wanted]
     return None if None in places else tuple(place for place in places if place is not None)

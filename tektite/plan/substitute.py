@@ -1,7 +1,7 @@
-"""A plan with some of its sources exchanged: every `Read` that a function has something else for becomes that.
+"""Replaces some sources of a plan by other operators.
 
-A plan that reads none of them stays as it is, and so does a loop: what is kept of it already is found again. Other loops are
-copied, variables and all. A Python function that watches changes pass sees nothing of the copy.
+A plan that reads none of them stays the same, and so does a loop, so that its arrangements are found again. Other loops are
+copied with their variables. Python functions that inspect changes are not called for the copy.
 """
 
 from __future__ import annotations

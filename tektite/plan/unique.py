@@ -1,4 +1,4 @@
-"""What a plan says about its own rows: columns that tell them apart."""
+"""Finds unique columns of a plan."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from tektite.plan.algebra import (
     Aggregate,
     Arrange,
     AtLeast,
+    ColumnNumbers,
     First,
     Inspect,
     Join,
@@ -19,23 +20,20 @@ from tektite.plan.algebra import (
     Rows,
 )
 
-Columns = tuple[int, ...]
-
-
 _KEY = "_unique_columns"
-"""Where an operator keeps its answer: parts of a plan may be used twice, and each use would ask again."""
+"""The attribute in which an operator caches its answer, because a part of a plan may be used many times."""
 
 
-def unique_columns(operator: Operator) -> Columns | None:
-    """Columns of which no two rows agree in all, where it follows from the plan; no row is there twice then."""
+def unique_columns(operator: Operator) -> ColumnNumbers | None:
+    """Columns in which no two rows agree, if the plan implies such columns. Then no row occurs twice."""
     known = operator.__dict__
     if _KEY not in known:
         known[_KEY] = _found(operator)
-    found: Columns | None = known[_KEY]
+    found: ColumnNumbers | None = known[_KEY]
     return found
 
 
-def _found(operator: Operator) -> Columns | None:
+def _found(operator: Operator) -> ColumnNumbers | None:
     match operator:
         case Read():
             return operator.readable.unique
@@ -63,8 +61,8 @@ def _found(operator: Operator) -> Columns | None:
     return None
 
 
-def _projected(operator: Project) -> Columns | None:
-    """A projection that keeps the columns has them still."""
+def _projected(operator: Project) -> ColumnNumbers | None:
+    """A projection has the unique columns of its input if it keeps all of them."""
     inner = unique_columns(operator.input)
     if inner is None:
         return None
@@ -73,7 +71,7 @@ def _projected(operator: Project) -> Columns | None:
     return tuple(kept.index(name) for name in wanted) if all(name in kept for name in wanted) else None
 
 
-def _joined(operator: Join) -> Columns | None:
+def _joined(operator: Join) -> ColumnNumbers | None:
     """A join with at most one row for each of the left side's has the columns that tell those apart."""
     left, right = unique_columns(operator.left), unique_columns(operator.right)
     if left is None or right is None or not set(right) <= set(operator.right_key):
@@ -82,7 +80,7 @@ def _joined(operator: Join) -> Columns | None:
     return tuple(map(operator.outputs.index, wanted)) if set(wanted) <= set(operator.outputs) else None
 
 
-def _matched(operator: Match) -> Columns | None:
+def _matched(operator: Match) -> ColumnNumbers | None:
     """A conjunction has the columns that tell one relation's rows apart, if keys lead from there to all others."""
     keys = [unique_columns(clause.operator) for clause in operator.clauses]
     if None in keys:

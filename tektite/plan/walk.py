@@ -9,14 +9,14 @@ from typing import Any
 from tektite.plan.algebra import Arrange, Clause, Leave, Loop, Operator, Variable
 
 Rewrite = Callable[[Operator, tuple[Operator, ...]], Operator]
-"""What becomes of an operator whose inputs have become these."""
+"""Rewrites an operator, given its rewritten inputs."""
 Test = Callable[[Operator], bool]
 IN_LOOPS = (Variable, Leave)
 """Operators that lead to a loop. A tuple: Python would make a union anew for each test."""
 
 
 def is_shared(operator: Operator) -> bool:
-    """Whether the catalog keeps a collection for everybody: a plan that reads it says nothing of how it is computed."""
+    """Whether a collection is a shared arrangement of the catalog, whose own plan is not part of the plans that read it."""
     return type(operator) is Arrange and operator.loop is None
 
 
@@ -49,7 +49,7 @@ def readers_first(roots: Sequence[Operator], leaf: Test = is_shared) -> tuple[li
     found: dict[Operator, None] = {}
     loops: set[Loop] = set()
     bodies = list(roots)
-    for body in bodies:  # which grows while it is gone through
+    for body in bodies:  # the list grows during the loop
         waiting = [body]
         while waiting:
             operator = waiting[-1]
@@ -112,7 +112,7 @@ class _Copy:
 
     def of(self, operator: Operator) -> Operator:
         made, leaf, rewrite = self._made, self._leaf, self._rewrite
-        waiting = [operator]  # instead of calls in each other, so that a plan may be as deep as it likes
+        waiting = [operator]  # a stack instead of recursion, so that plans may be of any depth
         while waiting:
             found = waiting[-1]
             if found not in made:

@@ -16,11 +16,11 @@ from tektite.query.collection import Collection
 from tektite.query.column_aggregates import column_aggregates, extreme, joined_parts
 from tektite.query.ordered_groups import Gathered
 
-Keys = Sequence[tuple[str, Expr]]
+GroupKeys = Sequence[tuple[str, Expr]]
 Calls = Sequence[tuple[str, AggregateCall]]
 
 
-def aggregate(source: Collection, keys: Keys, calls: Calls, unit: Collection | None = None) -> Collection:
+def aggregate(source: Collection, keys: GroupKeys, calls: Calls, unit: Collection | None = None) -> Collection:
     """One row for each group: the keys, then the aggregates.
 
     Without keys all rows are one group. It exists while it has rows; or always, where `unit`, a collection of exactly one row, is
@@ -50,7 +50,7 @@ def aggregate(source: Collection, keys: Keys, calls: Calls, unit: Collection | N
 
 
 def prepared(
-    source: Collection, keys: Keys, calls: Calls
+    source: Collection, keys: GroupKeys, calls: Calls
 ) -> tuple[Collection, dict[str, str | None], dict[str, list[str]]]:
     """The input with a column for each key and argument, the column that each call is taken of, and for those that depend on an
     order the columns of their scalars.

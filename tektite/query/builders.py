@@ -10,9 +10,10 @@ from collections.abc import Callable, Mapping, Sequence
 
 from tektite.dataflow.reduce import GroupResults, Groups
 from tektite.expr import Expr, col
+from tektite.plan.algebra import ColumnNumbers
 from tektite.query import columns, joins, reductions
 from tektite.query.collection import Collection, derived
-from tektite.query.columns import Columns, Numbers
+from tektite.query.columns import ColumnNames
 from tektite.values import types
 
 __all__ = ["derived", "filtered", "inner_join", "project", "reduce_groups"]
@@ -29,14 +30,14 @@ def filtered(collection: Collection, predicate: Expr) -> Collection:
 
 
 def inner_join(
-    left: Collection, right: Collection, mine: Numbers, theirs: Numbers, nulls_match: bool = False
+    left: Collection, right: Collection, mine: ColumnNumbers, theirs: ColumnNumbers, nulls_match: bool = False
 ) -> Collection:
     """Pairs of rows with equal keys: the left columns, then the right ones that are not keys."""
     return derived(joins.inner_join(left.operator, right.operator, mine, theirs, nulls_match), left, right)
 
 
 def reduce_groups(
-    collection: Collection, function: Callable[[Groups], GroupResults], by: Columns, named: Mapping[str, types.Type]
+    collection: Collection, function: Callable[[Groups], GroupResults], by: ColumnNames, named: Mapping[str, types.Type]
 ) -> Collection:
     """The key columns, and the columns that a function of `tektite.query.group_functions` computes for many groups at once.
     The function gets the key columns first.

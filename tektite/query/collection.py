@@ -16,7 +16,7 @@ from tektite.expr.other_names import advice
 from tektite.expr.predicates import conjunction
 from tektite.plan import algebra as plan
 from tektite.query import joins, reductions
-from tektite.query.columns import Columns, column_list, column_numbers, project
+from tektite.query.columns import ColumnNames, column_list, column_numbers, project
 from tektite.query.former_names import former_name, former_options, without_former
 from tektite.query.other_names import METHODS
 from tektite.query.outputs import Outputs, check_no_null_comparison, flat, has_aggregate, outputs_of, plain
@@ -334,7 +334,7 @@ class Collection:
 
     # ------------------------------------------------------------------ arrangements and joins
 
-    def index_by(self, by: Columns, title: str | None = None) -> Collection:
+    def index_by(self, by: ColumnNames, title: str | None = None) -> Collection:
         """The same collection, read from an index by some columns, which all queries that need it share. `title` names the
         index where indexes are listed.
 
@@ -348,11 +348,11 @@ class Collection:
         return derived(plan.Arrange(self.schema, self.operator, column_numbers(self.schema, by), title), self)
 
     @former_name("index_by(...)")
-    def arrange(self, by: Columns, title: str | None = None) -> Collection:
+    def arrange(self, by: ColumnNames, title: str | None = None) -> Collection:
         """`index_by`, by its former name."""
         return self.index_by(by, title)
 
-    def create_index(self, by: Columns) -> Any:
+    def create_index(self, by: ColumnNames) -> Any:
         """Keep a shared index by some columns, whether or not a view reads it, until it is dropped: `Engine.create_index`.
 
         >>> import tektite as tk
@@ -377,11 +377,11 @@ class Collection:
     def join(
         self,
         other: Collection,
-        on: joins.Key | Expr | None = None,
+        on: joins.JoinKey | Expr | None = None,
         how: joins.JoinKind = "inner",
         *,
-        left_on: joins.Key | None = None,
-        right_on: joins.Key | None = None,
+        left_on: joins.JoinKey | None = None,
+        right_on: joins.JoinKey | None = None,
         suffix: str = joins.SUFFIX,
     ) -> Collection:
         """Pairs of rows that agree on some columns.
@@ -416,7 +416,7 @@ class Collection:
         check_collection(other, "join")
         return joined(self, other, on, how, left_on, right_on, suffix)
 
-    def filter_by_bound(self, column: str, op: str, bounds: Collection, bound: str, by: Columns = ()) -> Collection:
+    def filter_by_bound(self, column: str, op: str, bounds: Collection, bound: str, by: ColumnNames = ()) -> Collection:
         """The rows whose `column` is <, <=, > or >= a bound that may move. The bound is the column `bound` of the row of
         `bounds` with the same `by` columns.
 
@@ -455,7 +455,7 @@ class Collection:
         """
         return self.threshold(1)
 
-    def unique(self, *columns: str | Sequence[str], subset: Columns = ()) -> Collection:
+    def unique(self, *columns: str | Sequence[str], subset: ColumnNames = ()) -> Collection:
         """Each row once; or, of the rows that agree on some columns, one: which one is unspecified, but always the same.
 
         >>> import tektite as tk
@@ -487,7 +487,7 @@ class Collection:
             raise IncorrectError(f"threshold takes a positive number of times, not {times!r}")
         return derived(reductions.at_least(self.operator, times), self)
 
-    def count(self, by: Columns = (), name: str = "count") -> Collection:
+    def count(self, by: ColumnNames = (), name: str = "count") -> Collection:
         """The number of rows of each group.
 
         >>> import tektite as tk
@@ -538,7 +538,7 @@ class Collection:
 
         return aggregated(self, (), aggregates, named, always=True)
 
-    def min(self, column: str, by: Columns = ()) -> Collection:
+    def min(self, column: str, by: ColumnNames = ()) -> Collection:
         """The least value of a column in each group. NULL does not count.
 
         >>> import tektite as tk
@@ -548,7 +548,7 @@ class Collection:
         """
         return derived(reductions.extreme(self.operator, column, by, last=False), self)
 
-    def max(self, column: str, by: Columns = ()) -> Collection:
+    def max(self, column: str, by: ColumnNames = ()) -> Collection:
         """The greatest value of a column in each group. NULL does not count.
 
         >>> import tektite as tk
@@ -558,7 +558,7 @@ class Collection:
         """
         return derived(reductions.extreme(self.operator, column, by, last=True), self)
 
-    def top_k(self, k: int, by: OrderBy, per: Columns = ()) -> Collection:
+    def top_k(self, k: int, by: OrderBy, per: ColumnNames = ()) -> Collection:
         """The `k` rows with the greatest values of some columns or expressions, of each group or of all. NULLs count as least.
 
         Which of several rows with equal values are chosen is unspecified, but always the same.
@@ -576,7 +576,7 @@ class Collection:
 
         return first_of_groups(self, k, by, per, True, "top_k")
 
-    def bottom_k(self, k: int, by: OrderBy, per: Columns = ()) -> Collection:
+    def bottom_k(self, k: int, by: OrderBy, per: ColumnNames = ()) -> Collection:
         """The `k` rows with the least values of some columns or expressions, of each group or of all. NULLs count as greatest.
 
         >>> import tektite as tk
@@ -617,11 +617,13 @@ class Collection:
         return limited(self, (), (), *checked(n, offset))
 
     @former_name("bottom_k(k, by=, per=), or top_k for the greatest")
-    def top(self, k: int, order_by: Columns, by: Columns = (), descending: bool | Sequence[bool] = False) -> Collection:
+    def top(
+        self, k: int, order_by: ColumnNames, by: ColumnNames = (), descending: bool | Sequence[bool] = False
+    ) -> Collection:
         """The first `k` rows of each group in the order of some columns, the least first. NULLs come last."""
         return derived(reductions.top(self.operator, k, order_by, by, descending), self)
 
-    def reduce(self, function: Callable[..., Any], by: Columns = (), **columns: types.Type) -> Collection:
+    def reduce(self, function: Callable[..., Any], by: ColumnNames = (), **columns: types.Type) -> Collection:
         """The key columns, and the columns that a pure Python function computes for each group: `function(key, rows)`.
 
         `rows` is a list of (row without the key columns, multiplicity). The function returns a list of tuples, one value

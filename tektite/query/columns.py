@@ -11,16 +11,15 @@ from tektite.errors import IncorrectError
 from tektite.expr import Expr, col, key
 from tektite.expr import type_of as expression_type
 from tektite.plan import algebra as plan
+from tektite.plan.algebra import ColumnNumbers
 from tektite.values import types
 from tektite.values.schema import Schema
 
-Columns = str | Sequence[str]
+ColumnNames = str | Sequence[str]
 """One column name, or several."""
-Numbers = tuple[int, ...]
-"""Columns by their position in a schema."""
 
 
-def column_list(names: Columns) -> list[str]:
+def column_list(names: ColumnNames) -> list[str]:
     """One column name, or several, as a list. Raises if it is neither."""
     found = [names] if isinstance(names, str) else list(names) if isinstance(names, list | tuple) else None
     if found is None or not all(isinstance(name, str) for name in found):
@@ -28,7 +27,7 @@ def column_list(names: Columns) -> list[str]:
     return found
 
 
-def column_numbers(schema: Schema, names: Columns) -> Numbers:
+def column_numbers(schema: Schema, names: ColumnNames) -> ColumnNumbers:
     """The positions of some columns. A name may occur only once."""
     names = column_list(names)
     found = tuple(schema.index(name) for name in names)

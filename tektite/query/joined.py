@@ -16,10 +16,10 @@ from tektite.values import types
 def joined(
     left: Collection,
     right: Collection,
-    on: joins.Key | Expr | None,
+    on: joins.JoinKey | Expr | None,
     how: joins.JoinKind,
-    left_on: joins.Key | None,
-    right_on: joins.Key | None,
+    left_on: joins.JoinKey | None,
+    right_on: joins.JoinKey | None,
     suffix: str,
 ) -> Collection:
     """Pairs of rows, or rows by whether they have a partner; see `Collection.join`."""

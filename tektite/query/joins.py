@@ -12,7 +12,8 @@ from typing import Any, Literal
 from tektite.errors import IncorrectError
 from tektite.expr import col, lit, rank
 from tektite.plan import algebra as plan
-from tektite.query.columns import Columns, Numbers, column_list, column_numbers, project, select, with_columns
+from tektite.plan.algebra import ColumnNumbers
+from tektite.query.columns import ColumnNames, column_list, column_numbers, project, select, with_columns
 from tektite.query.reductions import at_least
 from tektite.values import types
 from tektite.values.schema import Schema
@@ -21,7 +22,7 @@ SUFFIX = "_right"
 """What is added to the name of a right column that the left side has too."""
 JoinKind = Literal["inner", "left", "right", "full", "cross", "semi", "anti"]
 """How `Collection.join` combines rows."""
-Key = str | Sequence[str]
+JoinKey = str | Sequence[str]
 """One column by its name, or a list of them."""
 
 
@@ -34,8 +35,8 @@ def key_names(key: Any, what: str) -> list[str]:
 
 
 def key_pairs(
-    left: Schema, right: Schema, on: Key | None, left_on: Key | None, right_on: Key | None, verb: str
-) -> tuple[Numbers, Numbers]:
+    left: Schema, right: Schema, on: JoinKey | None, left_on: JoinKey | None, right_on: JoinKey | None, verb: str
+) -> tuple[ColumnNumbers, ColumnNumbers]:
     """The columns of both sides that are to be equal. `verb` is what errors call the operation."""
     if on is None and (left_on is None or right_on is None):
         said = "on='k', or left_on='a' and right_on='b'"
@@ -68,7 +69,7 @@ def key_pairs(
     return mine, theirs
 
 
-def joined_names(left: Schema, right: Schema, keys: Numbers, suffix: str = SUFFIX) -> dict[int, str]:
+def joined_names(left: Schema, right: Schema, keys: ColumnNumbers, suffix: str = SUFFIX) -> dict[int, str]:
     """The names in the result of the right side's columns, except its keys. A name that is taken gets a suffix."""
     names: dict[int, str] = {}
     taken = set(left.names)
@@ -84,8 +85,8 @@ def joined_names(left: Schema, right: Schema, keys: Numbers, suffix: str = SUFFI
 def inner_join(
     left: plan.Operator,
     right: plan.Operator,
-    mine: Numbers,
-    theirs: Numbers,
+    mine: ColumnNumbers,
+    theirs: ColumnNumbers,
     nulls_match: bool = False,
     one_to_one: bool = False,
     suffix: str = SUFFIX,
@@ -101,7 +102,7 @@ def inner_join(
 
 
 def semi_join(
-    left: plan.Operator, right: plan.Operator, mine: Numbers, theirs: Numbers, nulls_match: bool = False
+    left: plan.Operator, right: plan.Operator, mine: ColumnNumbers, theirs: ColumnNumbers, nulls_match: bool = False
 ) -> plan.Operator:
     """The left rows that have a partner."""
     keys = at_least(select(right, (right.schema.names[c] for c in theirs)), 1)
@@ -109,7 +110,7 @@ def semi_join(
 
 
 def anti_join(
-    left: plan.Operator, right: plan.Operator, mine: Numbers, theirs: Numbers, nulls_match: bool = False
+    left: plan.Operator, right: plan.Operator, mine: ColumnNumbers, theirs: ColumnNumbers, nulls_match: bool = False
 ) -> plan.Operator:
     """The left rows without a partner."""
     partnered = semi_join(left, right, mine, theirs, nulls_match)
@@ -126,7 +127,12 @@ def cross_join(left: plan.Operator, right: plan.Operator, suffix: str = SUFFIX) 
 
 
 def join(
-    left: plan.Operator, right: plan.Operator, mine: Numbers, theirs: Numbers, how: JoinKind, suffix: str = SUFFIX
+    left: plan.Operator,
+    right: plan.Operator,
+    mine: ColumnNumbers,
+    theirs: ColumnNumbers,
+    how: JoinKind,
+    suffix: str = SUFFIX,
 ) -> plan.Operator:
     """A join by keys; see `Collection.join`. Rows without a partner have NULL in the other side's columns, and their own key."""
     if how == "semi" or how == "anti":
@@ -147,7 +153,7 @@ def join(
 
 
 def _by_keys(
-    left: plan.Operator, right: plan.Operator, mine: Numbers, theirs: Numbers, how: str, suffix: str
+    left: plan.Operator, right: plan.Operator, mine: ColumnNumbers, theirs: ColumnNumbers, how: str, suffix: str
 ) -> plan.Operator:
     """An inner, semi or anti join, in which floats are compared as numbers."""
     floats = any(left.schema.types[c] == types.Float for c in mine)
@@ -166,12 +172,12 @@ def _by_keys(
 
 
 def _with_keys(
-    left: plan.Operator, right: plan.Operator, mine: Numbers, theirs: Numbers
+    left: plan.Operator, right: plan.Operator, mine: ColumnNumbers, theirs: ColumnNumbers
 ) -> tuple[plan.Operator, plan.Operator, list[str]]:
     """Both operators with further columns, none of them a float, that are equal where the key columns are."""
     names = [f"__key_{i}" for i in range(len(mine))]
 
-    def with_keys(operator: plan.Operator, columns: Numbers) -> plan.Operator:
+    def with_keys(operator: plan.Operator, columns: ColumnNumbers) -> plan.Operator:
         schema = operator.schema
         found = [(col(schema.names[c]), schema.types[c]) for c in columns]
         return with_columns(
@@ -182,7 +188,7 @@ def _with_keys(
 
 
 def filter_by_bound(
-    rows: plan.Operator, column: str, op: str, bounds: plan.Operator, bound: str, by: Columns
+    rows: plan.Operator, column: str, op: str, bounds: plan.Operator, bound: str, by: ColumnNames
 ) -> plan.Operator:
     """The rows whose column passes the bound of their group (see `Collection.filter_by_bound`)."""
     if op not in ("<", "<=", ">", ">="):

@@ -9,13 +9,13 @@ import pyarrow as pa
 
 from tektite.errors import IncorrectError
 from tektite.expr import Expr, col, lit
-from tektite.expr.aggregate_methods import directions, ordering
+from tektite.expr.aggregate_methods import directions, expressions_of
 from tektite.plan import algebra as plan
 from tektite.query import reductions
 from tektite.query.builders import filtered
 from tektite.query.collection import Collection, OrderBy, derived
-from tektite.query.columns import Columns, column_numbers
-from tektite.query.row_order import ordered as ordered_rows
+from tektite.query.columns import ColumnNames, column_numbers
+from tektite.query.row_order import sorted_rows
 from tektite.query.window_calls import Ordering
 
 
@@ -50,7 +50,7 @@ class Sorted(Collection):
         {'x': [3, 2, None]}
         """
         source, order = order_columns(Collection(getattr(self, "engine", None), self.operator), self.order)
-        found: pa.Table = ordered_rows(source.collect(), [(part.column, part) for part in order])
+        found: pa.Table = sorted_rows(source.collect(), [(part.column, part) for part in order])
         return found.select(list(self.schema.names))
 
 
@@ -59,21 +59,21 @@ def row_order(collection: Collection) -> Callable[[pa.Table], pa.Table] | None:
     if not isinstance(collection, Sorted) or any(part.op != "col" for part, _, _ in collection.order):
         return None
     columns = [(part.params[0], Ordering(part.params[0], down, nulls)) for part, down, nulls in collection.order]
-    return lambda table: ordered_rows(table, columns)
+    return lambda table: sorted_rows(table, columns)
 
 
 def sorted_by(collection: Collection, by: Any, descending: Any, nulls_last: Any) -> Sorted:
     """The collection with an order."""
-    order = ordered(collection, by, descending, "sort")
+    order = order_parts(collection, by, descending, "sort")
     if not isinstance(nulls_last, bool):
         raise IncorrectError(f"sort: nulls_last is True or False, not {nulls_last!r}")
     engine = getattr(collection, "engine", None)
     return Sorted(engine, collection.operator, [(part, down, not nulls_last) for part, down, _ in order])
 
 
-def ordered(collection: Collection, by: Any, descending: Any, verb: str) -> list[tuple[Expr, bool, bool]]:
+def order_parts(collection: Collection, by: Any, descending: Any, verb: str) -> list[tuple[Expr, bool, bool]]:
     """An order by columns and expressions, in directions; NULLs come last."""
-    parts = ordering(by, verb)
+    parts = expressions_of(by, verb)
     if not parts:
         raise IncorrectError(f"{verb} needs columns to order by")
     for part in parts:
@@ -141,11 +141,11 @@ def limited(
 
 
 def first_of_groups(
-    collection: Collection, k: int, by: OrderBy, per: Columns, descending: bool, verb: str
+    collection: Collection, k: int, by: OrderBy, per: ColumnNames, descending: bool, verb: str
 ) -> Collection:
     """The first `k` rows of each group in an order; see `Collection.top_k`."""
     if not isinstance(k, int) or isinstance(k, bool) or k < 1:
         raise IncorrectError(f"{verb} takes a positive number of rows, not {k!r}")
     schema = collection.schema
     groups = [schema.names[c] for c in column_numbers(schema, per)]
-    return first_rows(collection, ordered(collection, by, descending, verb), groups, k)
+    return first_rows(collection, order_parts(collection, by, descending, verb), groups, k)

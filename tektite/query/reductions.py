@@ -12,7 +12,7 @@ from tektite.errors import IncorrectError
 from tektite.expr import Expr, col, rank, text_word
 from tektite.expr.aggregate_methods import directions
 from tektite.plan import algebra as plan
-from tektite.query.columns import Columns, column_list, column_numbers, project, select, with_float_keys
+from tektite.query.columns import ColumnNames, column_list, column_numbers, project, select, with_float_keys
 from tektite.query.group_functions import TopRows
 from tektite.values import types
 from tektite.values.schema import Schema
@@ -27,7 +27,7 @@ def at_least(operator: plan.Operator, times: int) -> plan.Operator:
     return plan.AtLeast(operator.schema, found, times)
 
 
-def extreme(operator: plan.Operator, column: str, by: Columns, last: bool) -> plan.Operator:
+def extreme(operator: plan.Operator, column: str, by: ColumnNames, last: bool) -> plan.Operator:
     """The least value of a column in each group, or the greatest one (`last`). NULL does not count."""
     schema = operator.schema
     numbers = column_numbers(schema, by)
@@ -42,7 +42,7 @@ def extreme(operator: plan.Operator, column: str, by: Columns, last: bool) -> pl
 
 
 def top(
-    operator: plan.Operator, k: int, order_by: Columns, by: Columns, descending: bool | Sequence[bool]
+    operator: plan.Operator, k: int, order_by: ColumnNames, by: ColumnNames, descending: bool | Sequence[bool]
 ) -> plan.Operator:
     """The first `k` rows of each group in an order (see `Collection.top`)."""
     if not isinstance(k, int) or k < 1:
@@ -86,7 +86,7 @@ def _top_by_text(
 
 def reduce(
     operator: plan.Operator,
-    by: Columns,
+    by: ColumnNames,
     columns: Mapping[str, types.Type],
     function: Callable[..., Any],
     together: bool,

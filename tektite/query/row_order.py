@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from tektite.query.window_calls import Ordering
 
 
-def ordered(table: pa.Table, order: Sequence[tuple[str, Ordering]]) -> pa.Table:
+def sorted_rows(table: pa.Table, order: Sequence[tuple[str, Ordering]]) -> pa.Table:
     """A table in an order, given as column names with directions."""
     if not order or table.num_rows < 2:
         return table

@@ -22,8 +22,20 @@ class Reach(Generic[C]):
     bound: C
 
 
-Edge: TypeAlias = "int | None | Reach[C]"
-"""An end of a frame: rows or groups of peers away from the row's own, None for no end, or a value away."""
+@dataclass(frozen=True)
+class Away(Generic[C]):
+    """An end of a ROWS or GROUPS frame that lies as many rows or groups away as each row's `offset` says, in the direction of
+    `sign`: -1 before the row, 1 behind it.
+    """
+
+    offset: C
+    sign: int
+
+
+Edge: TypeAlias = "int | None | Reach[C] | Away[C]"
+"""An end of a frame: rows or groups of peers away from the row's own, None for no end, or a value away. How many rows or groups
+may be said by a column.
+"""
 Frame: TypeAlias = "tuple[str, Edge[C], Edge[C]]"
 """rows, range or groups, and where the frame begins and ends."""
 
@@ -32,10 +44,38 @@ def of_frame(frame: Frame[C], column: Callable[[C], D]) -> Frame[D]:
     """A frame with its columns in another form."""
 
     def edge(given: Edge[C]) -> Edge[D]:
+        if isinstance(given, Away):
+            return Away(column(given.offset), given.sign)
         return Reach(column(given.value), column(given.bound)) if isinstance(given, Reach) else given
 
     kind, start, end = frame
     return kind, edge(start), edge(end)
+
+
+def columns_of_frame(frame: Frame[C]) -> list[C]:
+    """The columns that say where a frame begins and ends."""
+    found: list[C] = []
+    for edge in frame[1:]:
+        if isinstance(edge, Reach):
+            found += [edge.value, edge.bound]
+        elif isinstance(edge, Away):
+            found.append(edge.offset)
+    return found
+
+
+@dataclass(frozen=True)
+class WindowOptions:
+    """What a window function says beside its arguments and its window."""
+
+    exclude: str = ""
+    """Which rows of its frame are left out: those of `EXCLUDE current row`, `group` or `ties`."""
+    ignores_nulls: bool = False
+    """Whether rows in which its argument is NULL do not count."""
+    distinct: bool = False
+    """Whether equal values count once."""
+
+
+PLAIN_OPTIONS = WindowOptions()
 
 
 @dataclass(frozen=True)
@@ -47,10 +87,17 @@ class Ordering:
     nulls_first: bool = False
 
 
+FROM_COLUMN = "from column"
+"""Stands for a constant where each row has a value of its own."""
+
+
 @dataclass(frozen=True)
 class WindowCall:
     """A window function: `kind` of `arguments` (column names), over the partition `by`, in `order`, within `frame`. `title` is
     how it was written.
+
+    `lag` and `lead` have a constant offset and default, or take them from their second and third argument; the constant is then
+    `FROM_COLUMN`. So does `nth_value` with its number.
     """
 
     kind: str
@@ -61,8 +108,8 @@ class WindowCall:
     type: Type
     constants: tuple[Any, ...] = ()
     title: str = field(default="", compare=False)
+    options: WindowOptions = PLAIN_OPTIONS
 
     @property
     def columns(self) -> set[str]:
-        reached = [name for edge in self.frame[1:] if isinstance(edge, Reach) for name in (edge.value, edge.bound)]
-        return {*self.arguments, *self.by, *(o.column for o in self.order), *reached}
+        return {*self.arguments, *self.by, *(o.column for o in self.order), *columns_of_frame(self.frame)}

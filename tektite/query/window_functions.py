@@ -16,7 +16,18 @@ from tektite.expr.steps import limit_of
 from tektite.kernels.operators import window_frames as kernel
 from tektite.plan.algebra import Narrowed
 from tektite.query.group_functions import Order, of_columns, ranks, sort_words, sorted_rows, starts_of
-from tektite.query.window_calls import Edge, Frame, Reach, WindowCall, of_frame
+from tektite.query.window_calls import (
+    FROM_COLUMN,
+    PLAIN_OPTIONS,
+    Away,
+    Edge,
+    Frame,
+    Reach,
+    WindowCall,
+    WindowOptions,
+    columns_of_frame,
+    of_frame,
+)  # fmt: skip
 from tektite.values import types
 from tektite.values.types import DecimalType, Type
 from tektite.values.words import NULL, Words, encode
@@ -33,13 +44,12 @@ class Call:
     type: Type
     constants: tuple[Any, ...]
     title: str = field(default="", compare=False)
+    options: WindowOptions = PLAIN_OPTIONS
 
     @property
     def columns(self) -> set[int]:
         """The columns that it reads."""
-        _, *edges = self.frame
-        reached = [column for edge in edges if isinstance(edge, Reach) for column in (edge.value, edge.bound)]
-        return {*self.arguments, *(column for column, _, _ in self.order), *reached}
+        return {*self.arguments, *(column for column, _, _ in self.order), *columns_of_frame(self.frame)}
 
     def over(self, places: Mapping[int, int]) -> Call:
         """The same function over columns that have other numbers."""
@@ -65,7 +75,7 @@ class Windows:
             order = tuple((places[o.column], o.descending, o.nulls_first) for o in call.order)
             arguments = tuple(places[argument] for argument in call.arguments)
             frame = of_frame(call.frame, places.__getitem__)
-            found.append(Call(call.kind, arguments, order, frame, call.type, call.constants, call.title))
+            found.append(Call(call.kind, arguments, order, frame, call.type, call.constants, call.title, call.options))
         return Windows(tuple(columns.values()), key, tuple(found))
 
     def narrowed(self, outputs: set[int]) -> Narrowed:
@@ -95,17 +105,33 @@ class Windows:
         by = sort_words(rows, call.order, self.types)
         order = sorted_rows(rows, by)
         partitions = Partitions(rows.numbers[order], [words[order] for words in by])
-        given = rows.columns[call.arguments[0]][order] if call.arguments else np.zeros(len(order), np.int64)
+        given = [rows.columns[argument][order] for argument in call.arguments] or [np.zeros(len(order), np.int64)]
         kind = self.types[call.arguments[0]] if call.arguments else types.Int
-        low, high = partitions.frame(*of_frame(call.frame, lambda column: self._placed(column, call, rows, order)))
+
+        counted = {edge.offset for edge in call.frame[1:] if isinstance(edge, Away)}
+
+        def placed(column: int) -> Words:
+            words = rows.columns[column][order]
+            return whole_offsets(words, call) if column in counted else self._placed(words, column, call, rows)
+
+        low, high = partitions.frame(*of_frame(call.frame, placed))
+        segments = partitions.segments(low, high, call.options.exclude)
         found = np.empty(len(order), np.int64)
-        found[order] = value_of(call, partitions, (low, high), given, kind, rows)
+        found[order] = value_of(call, partitions, segments, given, kind, rows)
         return found
 
-    def _placed(self, column: int, call: Call, rows: Groups, order: Words) -> Words:
+    def _placed(self, words: Words, column: int, call: Call, rows: Groups) -> Words:
         """A column that a frame reaches along, as words that grow from row to row in the order of a call."""
-        words = ranks(rows.columns[column], self.types[column], rows.dictionary)[order]
-        return np.where(words == NULL, NULL, ~words) if call.order[0][1] else words
+        found = ranks(words, self.types[column], rows.dictionary)
+        return np.where(found == NULL, NULL, ~found) if call.order[0][1] else found
+
+
+def whole_offsets(words: Words, call: Call) -> Words:
+    """How far away a frame ends, for each row."""
+    if np.any(words < 0):
+        found = "NULL" if np.any(words == NULL) else str(int(words[words < 0][0]))
+        raise IncorrectError(f"{call.title}: the offset of a frame is a number that is not negative; found {found}")
+    return words
 
 
 class Partitions:
@@ -129,17 +155,31 @@ class Partitions:
         high = self.stop if end is None else self._edge(kind, end, first=False)
         return low, np.maximum(low, high)
 
-    def _edge(self, kind: str, edge: int | Reach[Words], first: bool) -> Words:
+    def segments(self, low: Words, high: Words, exclude: str) -> list[tuple[Words, Words]]:
+        """Each row's frame as stretches of rows, in order, without the rows that EXCLUDE leaves out. Some may be empty."""
+        if not exclude:
+            return [(low, high)]
+        first, last = (self.at, self.at + 1) if exclude == "current row" else (self.first, self.last)
+        before, behind = (low, np.clip(first, low, high)), (np.clip(last, low, high), high)
+        if exclude != "ties":
+            return [before, behind]
+        return [before, (np.clip(self.at, low, high), np.clip(self.at + 1, low, high)), behind]
+
+    def _edge(self, kind: str, edge: int | Reach[Words] | Away[Words], first: bool) -> Words:
         """Where frames begin, or behind which row they end."""
         if isinstance(edge, Reach):
             return self._reached(edge, first)
+        # more rows than there are is as far as all of them
+        away: Words | int = edge.sign * np.minimum(edge.offset, len(self.at)) if isinstance(edge, Away) else edge
         if kind == "rows":
-            return np.clip(self.at + (edge if first else edge + 1), self.start, self.stop)
-        if kind == "range" or not edge:
+            place: Words = np.clip(self.at + (away if first else away + 1), self.start, self.stop)
+            return place
+        if kind == "range" or isinstance(edge, int) and not edge:
             return self.first if first else self.last
         begins = np.append(np.flatnonzero(self.first == self.at), len(self.at))
-        group = self.peer - 1 + (edge if first else edge + 1)
-        return begins[np.clip(group, self.peer[self.start] - 1, self.peer[self.stop - 1])]
+        group = self.peer - 1 + (away if first else away + 1)
+        found: Words = begins[np.clip(group, self.peer[self.start] - 1, self.peer[self.stop - 1])]
+        return found
 
     def _reached(self, edge: Reach[Words], first: bool) -> Words:
         """The first row of each partition whose value is at or behind the row's bound; or, of an end, the first one whose value
@@ -164,9 +204,14 @@ def stops_of(starts: Words) -> Words:
 
 
 def value_of(
-    call: Call, partitions: Partitions, frame: tuple[Words, Words], given: Words, kind: Type, rows: Groups
+    call: Call,
+    partitions: Partitions,
+    segments: list[tuple[Words, Words]],
+    given: list[Words],
+    kind: Type,
+    rows: Groups,
 ) -> Words:
-    """What a call gives for rows in its order; `given` is its argument."""
+    """What a call gives for rows in its order; `given` are its arguments, `segments` the stretches of its frames."""
     at, start, stop = partitions.at, partitions.start, partitions.stop
     match call.kind:
         case "row_number":
@@ -188,19 +233,55 @@ def value_of(
             bucket: Words = np.where(place < ahead, place // (least + 1), behind) + 1
             return bucket
         case "lag" | "lead":
-            offset, default = call.constants
-            place = at + (offset if call.kind == "lead" else -offset)
-            inside = (place >= start) & (place < stop)
-            otherwise = constant(default, kind, rows)
-            return np.where(inside, given[np.where(inside, place, at)], otherwise)
-    low, high = frame
-    if call.kind in ("first_value", "last_value", "nth_value"):
-        place = high - 1 if call.kind == "last_value" else low + (call.constants[0] - 1 if call.constants else 0)
-        inside = (place >= low) & (place < high)
-        return np.where(inside, given[np.where(inside, place, at)], NULL)
-    if call.kind in ("min", "max"):
-        return extremes(call, low, high, given, kind, rows)
-    return totals(call, low, high, given, kind)
+            return shifted(call, partitions, given, kind, rows)
+        case "first_value" | "last_value" | "nth_value":
+            return picked(call, segments, given)
+        case "min" | "max":
+            return extremes(call, segments, given[0], kind, rows)
+    return totals(call, segments, given[0], kind)
+
+
+def shifted(call: Call, partitions: Partitions, given: list[Words], kind: Type, rows: Groups) -> Words:
+    """The value of a row some rows away; of rows with a value, if the others do not count."""
+    values, *columns = given
+    offset, default = call.constants
+    distance = columns.pop(0) if offset == FROM_COLUMN else np.full(len(values), offset)
+    otherwise = columns.pop(0) if default == FROM_COLUMN else np.full(len(values), constant(default, kind, rows))
+    # beyond all rows is as far as any number goes
+    ahead = np.clip(distance, -len(values) - 1, len(values) + 1) * (1 if call.kind == "lead" else -1)
+    counted = np.flatnonzero(values != NULL) if call.options.ignores_nulls else partitions.at
+    before = np.searchsorted(counted, partitions.at)
+    behind = np.searchsorted(counted, partitions.at, "right")
+    number = np.where(ahead > 0, behind + ahead - 1, before + ahead)
+    inside = (number >= np.searchsorted(counted, partitions.start)) & (
+        number < np.searchsorted(counted, partitions.stop)
+    )
+    # a row that does not count is not away from itself
+    found = values[np.where(inside, counted[np.where(inside, number, 0)], 0) if len(counted) else partitions.at]
+    found = np.where(ahead == 0, values, np.where(inside, found, otherwise))
+    return np.where(distance == NULL, NULL, found)
+
+
+def picked(call: Call, segments: list[tuple[Words, Words]], given: list[Words]) -> Words:
+    """The first, last or n-th value of each frame; of rows with a value, if the others do not count."""
+    values = given[0]
+    if call.options.ignores_nulls:
+        counted = np.flatnonzero(values != NULL)
+        segments = [(np.searchsorted(counted, low), np.searchsorted(counted, high)) for low, high in segments]
+        values = values[counted]
+    sizes = [np.maximum(high - low, 0) for low, high in segments]
+    if call.kind == "last_value":
+        number = np.sum(sizes, axis=0)
+    elif call.kind == "first_value":
+        number = np.ones(len(given[0]), np.int64)
+    else:
+        number = given[1] if call.constants[0] == FROM_COLUMN else np.full(len(given[0]), call.constants[0])
+    found = np.full(len(given[0]), NULL)
+    for (low, _), size in zip(segments, sizes, strict=True):
+        here = (number >= 1) & (number <= size)
+        found[here] = values[(low + number - 1)[here]]
+        number = np.where(number > size, number - size, 0)
+    return found
 
 
 def floats(values: Any) -> Words:
@@ -216,15 +297,20 @@ def constant(value: Any, kind: Type, rows: Groups) -> int:
     return int(literal_word(literal_value(value, kind), kind))
 
 
-def extremes(call: Call, low: Words, high: Words, given: Words, kind: Type, rows: Groups) -> Words:
+def extremes(call: Call, segments: list[tuple[Words, Words]], given: Words, kind: Type, rows: Groups) -> Words:
     """The least or greatest value of each frame."""
-    best = np.empty_like(given)
     placed = np.ascontiguousarray(ranks(given, kind, rows.dictionary))
-    kernel.frame_extremes(placed, low, high, kernel.MIN if call.kind == "min" else kernel.MAX, best)
+    code = kernel.MIN if call.kind == "min" else kernel.MAX
+    best = np.empty_like(given)
+    low, high = segments[0]
+    if len(segments) == 1 and np.all(low[1:] >= low[:-1]) and np.all(high[1:] >= high[:-1]):
+        kernel.frame_extremes(placed, low, high, code, best)
+    else:
+        kernel.extremes_anywhere(placed, *bounds_of(segments), code, best)
     return np.where(best < 0, NULL, given[best])
 
 
-def totals(call: Call, low: Words, high: Words, given: Words, kind: Type) -> Words:
+def totals(call: Call, segments: list[tuple[Words, Words]], given: Words, kind: Type) -> Words:
     """The count, sum or average of each frame."""
     of_floats = kind == types.Float
     code = {
@@ -235,6 +321,17 @@ def totals(call: Call, low: Words, high: Words, given: Words, kind: Type) -> Wor
     limit = limit_of(call.type) if isinstance(call.type, DecimalType) else MAX_INT
     divisor = 10**kind.scale if isinstance(kind, DecimalType) else 1
     found = np.empty_like(given)
-    if kernel.frame_totals(np.ascontiguousarray(given), low, high, code, limit, divisor, found) >= 0:
+    same = np.empty(0, np.int64)
+    if call.options.distinct:
+        keys = np.where(given == -1, 0, given) if of_floats else given  # -0.0 is 0.0
+        same = np.unique(keys, return_inverse=True)[1].astype(np.int64)
+    low, high = bounds_of(segments)
+    if kernel.frame_totals(np.ascontiguousarray(given), same, low, high, code, limit, divisor, found) >= 0:
         raise IncorrectError(f"{call.title}: the sum over a window does not fit {call.type}")
     return found
+
+
+def bounds_of(segments: list[tuple[Words, Words]]) -> tuple[Words, Words]:
+    """Where the stretches of all frames begin and end: stretches x rows."""
+    low = np.stack([low for low, _ in segments])
+    return low, np.maximum(low, np.stack([high for _, high in segments]))

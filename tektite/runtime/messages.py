@@ -15,7 +15,7 @@ from tektite import errors
 from tektite.dataflow.flow import Dataflow
 from tektite.dataflow.graph import Moment
 from tektite.errors import FaultError, TektiteError
-from tektite.runtime.shard import Failure, LogEntry
+from tektite.runtime.shard import LogEntry, ShardFailure
 from tektite.runtime.shipment import Address
 from tektite.runtime.stages import Graph, Stages
 from tektite.storage.batchfile import FileInfo, Opened
@@ -61,7 +61,7 @@ class StageReport:
     log: list[LogEntry] = field(default_factory=list)
     waiting: list[tuple[Address, int]] = field(default_factory=list)
     """Rows for nodes that run in no stage of this part, by their section."""
-    failures: list[Failure] = field(default_factory=list)
+    failures: list[ShardFailure] = field(default_factory=list)
     rows: int = 0
     """The number of rows sent to later stages."""
     sent: str | None = None

@@ -12,7 +12,7 @@ from tektite.storage.batchfile import FileInfo, Opened
 from tektite.storage.files import Files
 from tektite.storage.store import Store
 
-Place = tuple[str, str, int, int]
+FilePlace = tuple[str, str, int, int]
 """The place of a section: the folder, name and length of its file, and its number in the file."""
 
 MOST = 256

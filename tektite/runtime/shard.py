@@ -22,17 +22,17 @@ from tektite.dataflow.node import Node
 from tektite.errors import TektiteError, public_name
 from tektite.runtime.shipment import Address
 from tektite.runtime.stages import Graph, Stages
-from tektite.storage.batchfile import Shape
 from tektite.trace.batch import Batch
 from tektite.trace.chunk import Chunk
+from tektite.trace.spine import BatchShape
 
 LogEntry = tuple[Any, ...]
 """One action of a shard: ("ran", node), or ("mint", trace, position in `minted`)."""
 
-Failure = tuple[int, str, str]
+ShardFailure = tuple[int, str, str]
 """The number of a dataflow that failed, and the class and text of its error."""
 
-Outgoing = tuple[Address, int, Chunk, Shape]
+Outgoing = tuple[Address, int, Chunk, BatchShape]
 """Where rows wait, the position of their chunk there, the rows, and their shape."""
 
 
@@ -61,7 +61,7 @@ class Shard:
         self.graph = graph
         self.shard = shard
         self.failed: set[int] = set()
-        self.failures: list[Failure] = []
+        self.failures: list[ShardFailure] = []
         self.log: list[LogEntry] = []
         self.minted: list[tuple[int, Batch]] = []
         self._numbers = {id(node): number for number, node in enumerate(graph.nodes)}

@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 
 from tektite.errors import NotFoundError
-from tektite.runtime.open_files import Place, opened
+from tektite.runtime.open_files import FilePlace, opened
 from tektite.storage.known_texts import known_texts
 from tektite.storage.store import Store
 from tektite.values.dictionary import Dictionary
@@ -28,7 +28,7 @@ MANY = 1 << 20
 class ShardTexts:
     """The dictionary of a shard. `sections` are the places of the texts that the engine knows."""
 
-    def __init__(self, store: Store, sections: Sequence[Place]) -> None:
+    def __init__(self, store: Store, sections: Sequence[FilePlace]) -> None:
         self._store = store
         self._known = known_texts("shards", store.url, sections)
         self._texts = self._known.dictionary
@@ -48,7 +48,7 @@ class ShardTexts:
         """See `Dictionary.adding`."""
         return nullcontext()
 
-    def note(self, section: Place) -> None:
+    def note(self, section: FilePlace) -> None:
         """Record the place of texts that another shard has added."""
         self._sections.append(section)
 

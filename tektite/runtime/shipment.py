@@ -17,19 +17,19 @@ from typing import Any, NamedTuple
 from tektite.dataflow.flow import Dataflow, Workers
 from tektite.dataflow.graph import Moment, Scope
 from tektite.dataflow.node import Node
-from tektite.runtime.open_files import Place, opened
+from tektite.runtime.open_files import FilePlace, opened
 from tektite.runtime.shard_texts import ShardTexts
 from tektite.runtime.stages import Graph, Stages
 from tektite.runtime.sweep_files import SweepFiles, Used
-from tektite.storage.batchfile import Shape
 from tektite.storage.store import Store
 from tektite.trace.batch import Batch
 from tektite.trace.chunk import Chunk
+from tektite.trace.spine import BatchShape
 from tektite.trace.times import Frontier
 from tektite.trace.trace import Handle, Trace
 from tektite.values.dictionary import Dictionary
 
-BatchReference = tuple[Place, Frontier, Frontier, Frontier]
+BatchReference = tuple[FilePlace, Frontier, Frontier, Frontier]
 """A batch by its place, with its frontiers lower, upper and since."""
 
 
@@ -55,9 +55,9 @@ class Shipment:
     stages: Stages
     decisions: dict[int, Any]
     """Decisions of nodes for all shards (`Node.decide`)."""
-    waiting: tuple[tuple[Address, Place], ...]
+    waiting: tuple[tuple[Address, FilePlace], ...]
     """Rows that wait at the start of the part."""
-    texts: tuple[Place, ...]
+    texts: tuple[FilePlace, ...]
     """The places of the texts that the engine knows."""
 
 
@@ -104,7 +104,7 @@ class Packed:
 
     content: bytes
     reads_texts: bool
-    waiting: tuple[tuple[Address, Place], ...]
+    waiting: tuple[tuple[Address, FilePlace], ...]
     used: list[Batch | Chunk]
 
 
@@ -165,7 +165,7 @@ def _versions(trace: Trace) -> list[list[Batch]] | None:
     return [[batch for batch in trace.version(shard).batches if batch.n] for shard in range(trace.shards)]
 
 
-def _waiting(graph: Graph, stages: Stages) -> Iterator[tuple[Address, Chunk, Shape]]:
+def _waiting(graph: Graph, stages: Stages) -> Iterator[tuple[Address, Chunk, BatchShape]]:
     """The rows that wait for the nodes of the stages."""
     for number in stages.first:
         for place, buffer in enumerate(graph.nodes[number].buffers):
@@ -266,7 +266,7 @@ class _Unpickler(pickle.Unpickler):
         return self.things[kind][number]
 
 
-def rows_at(store: Store, place: Place) -> Chunk:
+def rows_at(store: Store, place: FilePlace) -> Chunk:
     """The rows of a section."""
     batch = opened(store, *place[:3]).batch(place[3])
     return Chunk(batch.head, batch.memory)

@@ -19,9 +19,10 @@ from tektite.runtime.shard import OneShard, Shard, deliver
 from tektite.runtime.shipment import Address, Shipment, Unpacked, rows_at
 from tektite.runtime.sweep_files import as_batch
 from tektite.runtime.wire import pack_pieces, unpack_rows
-from tektite.storage.batchfile import BatchSection, Shape, TextSection, write_file
+from tektite.storage.batchfile import BatchSection, TextSection, write_file
 from tektite.storage.options import SWEEPS
 from tektite.trace.chunk import Chunk
+from tektite.trace.spine import BatchShape
 
 LARGE = 1 << 13
 """Words from which on rows are sent in a file: writing and mapping one then costs no more than the shuffle."""
@@ -94,7 +95,7 @@ class StageTask:
         batch = opened_once(self.shipment.store, SWEEPS, name, length).batch(section)
         return Chunk(batch.head, batch.memory)
 
-    def _addressed(self, address: Address, part: int, chunk: Chunk, shape: Shape) -> Iterator[tuple[int, Message]]:
+    def _addressed(self, address: Address, part: int, chunk: Chunk, shape: BatchShape) -> Iterator[tuple[int, Message]]:
         """Messages with rows for a later stage, each with its number of rows. Rows for no stage are left for the engine."""
         due = self.stages.due(address.node, address.moment, self.stage)
         rows = BatchSection(f"node {address.node}", address.shard, shape, as_batch(chunk))

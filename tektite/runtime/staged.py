@@ -17,7 +17,7 @@ from tektite.dataflow.flow import Dataflow
 from tektite.dataflow.graph import Moment
 from tektite.runtime.executor import Executor
 from tektite.runtime.messages import StageReport
-from tektite.runtime.open_files import Place
+from tektite.runtime.open_files import FilePlace
 from tektite.runtime.shipment import Shipment
 from tektite.runtime.staged_part import StagedPart
 from tektite.runtime.stages import Graph, stages_of, waiting_rows
@@ -167,7 +167,7 @@ class Staged:
             except Exception as error:
                 self.unsendable[flow] = f"it cannot be sent to tasks: {type(error).__name__}: {error}"
 
-    def texts(self) -> tuple[Place, ...]:
+    def texts(self) -> tuple[FilePlace, ...]:
         """The places of all texts of the dictionary: in files of the manifest, and in one more file with those not stored yet."""
         writer = self.storage.writer
         mark = writer.written_texts  # before the state: texts between the mark and a newer state are sent twice

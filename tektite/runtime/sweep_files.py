@@ -12,15 +12,16 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Any
 
-from tektite.runtime.open_files import Place
-from tektite.storage.batchfile import FOLDER, BatchSection, FileInfo, Mapped, Opened, Shape, write_file
+from tektite.runtime.open_files import FilePlace
+from tektite.storage.batchfile import FOLDER, BatchSection, FileInfo, Mapped, Opened, write_file
 from tektite.storage.files import Files
 from tektite.storage.options import SWEEPS
 from tektite.storage.store import Store
 from tektite.trace.batch import Batch
 from tektite.trace.chunk import Chunk
+from tektite.trace.spine import BatchShape
 
-Used = tuple[int, Batch | Chunk, Shape]
+Used = tuple[int, Batch | Chunk, BatchShape]
 """Rows of a shard, with their shape."""
 
 
@@ -56,20 +57,20 @@ class SweepFiles:
 
     def write_missing(self, used: Iterable[Used], epoch: int) -> None:
         """Write those of these rows that are in no file, into one file for each shard."""
-        missing: dict[int, dict[int, tuple[Batch | Chunk, Shape]]] = {}
+        missing: dict[int, dict[int, tuple[Batch | Chunk, BatchShape]]] = {}
         for shard, rows, shape in used:
             if self._place(rows) is None:
                 missing.setdefault(shard, {})[id(rows.head)] = (rows, shape)
         for shard, batches in missing.items():
             self._write(epoch, shard, list(batches.values()))
 
-    def place(self, rows: Batch | Chunk) -> Place:
+    def place(self, rows: Batch | Chunk) -> FilePlace:
         """The place of rows that are in a file."""
         found = self._place(rows)
         assert found is not None
         return found
 
-    def _place(self, rows: Batch | Chunk) -> Place | None:
+    def _place(self, rows: Batch | Chunk) -> FilePlace | None:
         """The place of rows; None if they are in no existing file."""
         memory = rows.memory
         if isinstance(memory, Mapped) and memory.head is rows.head:
@@ -81,7 +82,7 @@ class SweepFiles:
             return SWEEPS, known[1].info.name, known[1].info.length, known[2]
         return None
 
-    def _write(self, epoch: int, shard: int, batches: Sequence[tuple[Batch | Chunk, Shape]]) -> None:
+    def _write(self, epoch: int, shard: int, batches: Sequence[tuple[Batch | Chunk, BatchShape]]) -> None:
         sections = [BatchSection("", shard, shape, as_batch(found)) for found, shape in batches]
         info = write_file(self.store, epoch, "ship", shard, sections, SWEEPS)
         written = self._live.get(info.name)

@@ -1,6 +1,6 @@
 """Connections: who is connected, by whatever front end, and how many may be.
 
-Each connection has a number and a secret. Whoever knows both may cancel what it runs.
+Each connection has a number and a secret. A client that knows both may cancel its statement.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from tektite.errors import ConflictError
 
 
 class TooManyConnections(ConflictError):
-    """There are as many connections as there may be."""
+    """The server has reached its limit of connections."""
 
     code = "too-many-connections"
     retryable = True

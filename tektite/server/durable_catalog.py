@@ -37,7 +37,7 @@ COLUMNS = {"object": types.String, "number": types.Int, "search_path": types.Str
 DEFINITIONS = (exp.Create, exp.Drop)
 STORED = (parser.Plain, parser.Prepare, parser.Deallocate, CreateConnector, DropConnector)
 """Statements that may define something."""
-Entry = tuple[str, int, str, str]
+StatementEntry = tuple[str, int, str, str]
 LINEAGE = "lineage"
 """The entry that tells this storage's times from those of another one."""
 
@@ -50,7 +50,7 @@ class DurableCatalog:
         self._core = core_of(engine)
         self._log = log
         self._runner = runner(engine)
-        self._entries: dict[str, Entry] = {}
+        self._entries: dict[str, StatementEntry] = {}
         self._number = 0
         self._programs: dict[str, Program] = {}
         self._failed: set[str] = set()
@@ -181,7 +181,7 @@ class DurableCatalog:
             for name, row in self._entries.items()
             if name in made or self._is_gone(name, there) and name not in self._failed
         ]
-        new: list[Entry] = []
+        new: list[StatementEntry] = []
         for name in made:
             self._number += 1
             new.append((name, self._number, path, text))
@@ -194,7 +194,7 @@ class DurableCatalog:
             return name.removeprefix(":") not in self._core.inputs
         return kind in ("schema", "view", "index", "prepared", "source", "sink") and object not in there
 
-    def _write(self, gone: list[Entry], new: list[Entry]) -> None:
+    def _write(self, gone: list[StatementEntry], new: list[StatementEntry]) -> None:
         """Store entries in place of others, in an epoch of their own."""
         if not gone and not new:
             return

@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 Form = Literal["json", "arrow"]
 """How a client wants tables."""
 
+SHARE = 4
+"""How much of the event loop's time is left to others for each part that feeds take."""
 SHORT = 500
 """Rows up to which changes are encoded in the event loop: that takes about as long as a worker's turn."""
 
@@ -126,6 +128,10 @@ class SharedFeed:
         self._is_due_again = False
         self._heartbeat: asyncio.TimerHandle | None = None
         self._later: asyncio.TimerHandle | None = None
+        self.cost = 0.0
+        """Seconds that telling all subscribers took lately."""
+        self._rested = 0.0
+        """When all subscribers had been told."""
         self._begun = self._done = 0
         """How often something was collected, and told."""
         self._refreshing: list[asyncio.Future[None]] = []
@@ -146,8 +152,8 @@ class SharedFeed:
 
     def _wake(self) -> None:
         if self._later is None and not self._is_collecting:
-            delay = self._granularity.seconds
-            if delay:
+            delay = max(self._granularity.seconds, self._rested + self._server.feeds.pause - time.monotonic())
+            if delay > 0:
                 self._later = self._loop.call_later(delay, self._collect)
             else:
                 self._collect()
@@ -233,8 +239,12 @@ class SharedFeed:
         self.told = max(changes.told, self.told)
         if changes.end is not None:
             self.end = changes.end
+        began = time.monotonic()
         for subscriber in list(self.subscribers):
             subscriber.deliver(changes)
+        self._rested = time.monotonic()
+        if changes.table.num_rows:
+            self._set_cost(0.8 * self.cost + 0.2 * (time.monotonic() - began))
         self._done += 1
         told, self._refreshing = self._refreshing, []
         for future in told:
@@ -243,6 +253,10 @@ class SharedFeed:
         if self._is_due_again and self.end is None:
             self._is_due_again = False
             self._wake()
+
+    def _set_cost(self, seconds: float) -> None:
+        self._server.feeds.cost += seconds - self.cost
+        self.cost = seconds
 
     # ------------------------------------------------------------------ subscribers
 
@@ -318,6 +332,7 @@ class SharedFeed:
     def close(self) -> None:
         """End it, and what was installed for it."""
         self.end = self.end or True
+        self._set_cost(0.0)
         for timer in (self._heartbeat, self._later):
             if timer is not None:
                 timer.cancel()
@@ -371,6 +386,15 @@ class Feeds:
         self._feeds: dict[Hashable, SharedFeed] = {}
         self._leaving: dict[Hashable, asyncio.TimerHandle] = {}
         self._making: dict[Hashable, asyncio.Future[None]] = {}
+        self.cost = 0.0
+        """Seconds that it takes all feeds to tell their subscribers."""
+
+    @property
+    def pause(self) -> float:
+        """Seconds that a feed rests behind telling its subscribers: as long as all of them are told by one part in SHARE of the
+        event loop's time. What changes meanwhile goes into one message, with its times.
+        """
+        return SHARE * self.cost
 
     def __len__(self) -> int:
         return len(self._feeds)

@@ -78,19 +78,20 @@ class Granularity:
 def coalesced(found: FeedChanges) -> FeedChanges:
     """FeedChanges taken together, as of their last time."""
     table = found.table
-    if not table.num_rows:
-        return found
+    times = table.column("time").to_numpy()
+    if not len(times) or (times == found.told).all():
+        return found  # what is of one time is together
     names = table.column_names[:-2]
     if names:
-        grouped = table.group_by(names).aggregate([("diff", "sum")])
+        grouped = table.group_by(names, use_threads=False).aggregate([("diff", "sum")])
         diffs = grouped.column("diff_sum")
         grouped = grouped.filter(pc.not_equal(diffs, pa.scalar(0)))
     else:
         grouped = pa.table({"diff_sum": [pc.sum(table.column("diff")).as_py()]})
-    times = pa.array(np.full(grouped.num_rows, found.told, np.int64))
+    last = pa.array(np.full(grouped.num_rows, found.told, np.int64))
     columns = [grouped.column(name) for name in names]
     return replace(
         found,
-        table=pa.Table.from_arrays([*columns, times, grouped.column("diff_sum")], schema=table.schema),
+        table=pa.Table.from_arrays([*columns, last, grouped.column("diff_sum")], schema=table.schema),
         encoded={},
     )

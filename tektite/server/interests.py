@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from tektite.engine.core import core_of
 from tektite.errors import ConflictError, TektiteError
 from tektite.server.feeds import FeedChanges, Form, SharedFeed
 from tektite.wire.failures import HistoryGone, as_data
+from tektite.wire.messages import text_of
 
 if TYPE_CHECKING:
     from tektite.server.sessions import ClientSession
@@ -39,8 +40,8 @@ class PushChannel(Protocol):
     async def until_writable(self) -> None:
         """Wait until not too much waits to be sent."""
 
-    def push(self, head: dict[str, Any], form: Form, table: bytes | None) -> None:
-        """Send a message with an encoded table."""
+    def push(self, head: bytes, form: Form, table: bytes | None) -> None:
+        """Send a message: its head as JSON, and an encoded table."""
 
     def disconnect(self, error: TektiteError) -> None:
         """Say why, and close."""
@@ -95,28 +96,28 @@ class Interest:
             self.end(changes.end)
 
     def _send(self, changes: FeedChanges, table: bytes | None, is_last: bool) -> None:
-        head: dict[str, Any] = {"subscription": self.number}
-        if is_last:
-            self._told = changes.told
-            if table is None:
-                self._tell_time(changes.told)
-                return
-            head["progress"] = changes.told
-        self._channel.push(head, self.form, table)
+        if not is_last:
+            self._channel.push(b'{"subscription":%d}' % self.number, self.form, table)
+            return
+        self._told = changes.told
+        if table is None:
+            self._tell_time(changes.told)
+        else:
+            self._channel.push(b'{"subscription":%d,"progress":%d}' % (self.number, changes.told), self.form, table)
 
     def _tell_time(self, told: int) -> None:
         """Say that a time is complete; not one from before the first answer, behind which nobody could resume."""
         if told >= core_of(self.feed.source.relation).first:
-            self._channel.push({"subscription": self.number, "progress": told}, self.form, None)
+            self._channel.push(b'{"subscription":%d,"progress":%d}' % (self.number, told), self.form, None)
 
     def _fail(self, error: TektiteError) -> None:
-        self._channel.push({"subscription": self.number, "error": as_data(error)}, self.form, None)
+        self._channel.push(text_of({"subscription": self.number, "error": as_data(error)}), self.form, None)
 
     def end(self, end: TektiteError | bool) -> None:
         """Tell the client that nothing follows, and why, if that is an error."""
         if not self._is_closed:
             why = as_data(end) if isinstance(end, TektiteError) else None
-            self._channel.push({"subscription": self.number, "end": True, "error": why}, self.form, None)
+            self._channel.push(text_of({"subscription": self.number, "end": True, "error": why}), self.form, None)
             self.close()
             self.on_end()
 

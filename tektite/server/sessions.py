@@ -76,6 +76,7 @@ class ClientSession:
         self.server = server
         self.user = user
         self.engine_session = server.engine.session()
+        self.engine_session.serializable = True
         self.settings = runner(server.engine).settings_of(self.engine_session)
         self.settings.user = self.settings.login = user
         self.settings.is_trusted = not server.users.are_configured

@@ -120,7 +120,7 @@ def _check_known(text: str, has: list[str] | None, what: str) -> exp.Expr:
     try:
         found = parse_one(text, dialect="spark")
     except SqlglotError as error:
-        raise IncorrectError(f"{what}: {text!r} is no expression of Spark's: {error}") from None
+        raise IncorrectError(f"{what}: {text!r} is not an expression of Spark: {error}") from None
     if has is not None:
         known = {name.lower() for name in has}
         for column in found.find_all(exp.Column):
@@ -145,6 +145,6 @@ def _check_columns(plan: TablePlan, source: SparkSource, has: list[str]) -> None
     extra = [name for name in has if name not in plan.schema.names and name not in beside]
     if extra and source.extra != "ignore":
         raise IncorrectError(
-            f"the column {extra[0]!r} is none of the input's: {hint(extra[0], plan.schema.names)}; leave it out, declare it, or "
+            f"the input has no column {extra[0]!r}: {hint(extra[0], plan.schema.names)}; leave it out, declare it, or "
             "say extra: ignore"
         )

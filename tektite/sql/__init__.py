@@ -31,7 +31,7 @@ __all__ = ["Result", "StatementRunner", "plan", "run", "runner"]
 
 
 def runner(engine: Engine) -> StatementRunner:
-    """What runs the SQL statements of an engine; there is one, made when it is first asked for."""
+    """The StatementRunner of an engine. Each engine has one, made at its first use."""
     return core_of(engine).extension(StatementRunner, lambda: StatementRunner(engine))
 
 
@@ -41,7 +41,7 @@ def run(engine: Engine, text: str, parameters: Mapping[str, Any]) -> Result:
 
 
 def plan(engine: Engine, text: str, **parameters: Any) -> Collection:
-    """A query as a collection, for programs that go on with it.
+    """A query as a collection, which a program can use further.
 
     >>> import tektite as tk
     >>> from tektite import sql

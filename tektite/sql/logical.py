@@ -1,9 +1,9 @@
-"""Logical plans: what a query means, as a tree of relational operators over columns with unique names.
+"""Logical plans: bound queries as trees of relational operators over uniquely named columns.
 
-Every column of a statement has a name of its own, made by `Names`; a node refers to a column by that name wherever it
-comes from. A column that a subquery takes from the query around it is therefore simply a name that the subquery's own
-inputs do not have. Scalars are expressions of `tektite.expr`. Nodes are immutable. A plan lives
-from the binder to `lower`, which comes right after decorrelation: `tektite.plan.algebra` has the operators that are optimized.
+Every column of a statement has a unique name, made by `Names`, and nodes refer to columns by these names. So a column of the
+query around a subquery is a name that the subquery's own inputs do not have. Scalars are expressions of `tektite.expr`. Nodes
+are immutable. A plan lives from the binder to `lower`, which comes right after decorrelation: `tektite.plan.algebra` has the
+operators that are optimized.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
-from functools import cached_property
 from types import MappingProxyType
 from typing import Any
 
@@ -23,13 +22,14 @@ from tektite.query.aggregate_calls import AggregateCall
 from tektite.query.collection import Collection
 from tektite.query.window_calls import Ordering, WindowCall
 from tektite.values import types
+from tektite.values.computed_once import computed_once
 from tektite.values.types import Type
 
-Columns = dict[str, Type]
+ColumnTypes = dict[str, Type]
 
 
 class Names:
-    """Makes column names that no other column of the statement has, as like the wished ones as can be."""
+    """Makes unique column names: the wished one, or that with a number."""
 
     def __init__(self) -> None:
         self._taken: dict[str, int] = {}
@@ -50,8 +50,8 @@ class Node:
     def inputs(self) -> tuple[Node, ...]:
         return ()
 
-    @cached_property
-    def columns(self) -> Columns:
+    @computed_once
+    def columns(self) -> ColumnTypes:
         """Names and types of the columns, in order."""
         raise NotImplementedError
 
@@ -77,7 +77,7 @@ class Node:
 @dataclass(frozen=True, eq=False)
 class Scan(Node):
     """All rows of a table or view: `names` are its columns in this statement, by position. `single` says that it always has
-    exactly one row, which moves: the time.
+    exactly one row that changes: the time.
     """
 
     title: str
@@ -85,8 +85,8 @@ class Scan(Node):
     names: tuple[str, ...]
     single: bool = False
 
-    @cached_property
-    def columns(self) -> Columns:
+    @computed_once
+    def columns(self) -> ColumnTypes:
         return dict(zip(self.names, self.collection.schema.types, strict=True))
 
 
@@ -98,8 +98,8 @@ class Values(Node):
     types: tuple[Type, ...]
     rows: tuple[tuple[Any, ...], ...]
 
-    @cached_property
-    def columns(self) -> Columns:
+    @computed_once
+    def columns(self) -> ColumnTypes:
         return dict(zip(self.names, self.types, strict=True))
 
 
@@ -116,8 +116,8 @@ class Unary(Node):
     def with_inputs(self, *inputs: Node) -> Node:
         return replace(self, input=inputs[0])
 
-    @cached_property
-    def columns(self) -> Columns:
+    @computed_once
+    def columns(self) -> ColumnTypes:
         return self.input.columns
 
 
@@ -148,8 +148,8 @@ class Project(Unary):
     def with_expressions(self, rewrite: Callable[[Expr], Expr]) -> Node:
         return replace(self, outputs=tuple((name, rewrite(e)) for name, e in self.outputs))
 
-    @cached_property
-    def columns(self) -> Columns:
+    @computed_once
+    def columns(self) -> ColumnTypes:
         given = self.input.columns
         return {name: type_of(expression, given) for name, expression in self.outputs}
 
@@ -183,8 +183,8 @@ class Join(Binary):
     def with_expressions(self, rewrite: Callable[[Expr], Expr]) -> Node:
         return replace(self, condition=rewrite(self.condition))
 
-    @cached_property
-    def columns(self) -> Columns:
+    @computed_once
+    def columns(self) -> ColumnTypes:
         return self.left.columns if self.kind in ("semi", "anti") else self.left.columns | self.right.columns
 
 
@@ -209,8 +209,8 @@ class Apply(Binary):
     def with_expressions(self, rewrite: Callable[[Expr], Expr]) -> Node:
         return replace(self, tests=tuple(map(rewrite, self.tests)))
 
-    @cached_property
-    def columns(self) -> Columns:
+    @computed_once
+    def columns(self) -> ColumnTypes:
         if self.kind == "lateral":
             return self.left.columns | self.right.columns
         found = next(iter(self.right.columns.values())) if self.kind == "scalar" else types.Bool
@@ -232,8 +232,8 @@ class Aggregate(Unary):
         calls = tuple((name, call.rewritten(rewrite)) for name, call in self.calls)
         return replace(self, keys=tuple((name, rewrite(key)) for name, key in self.keys), calls=calls)
 
-    @cached_property
-    def columns(self) -> Columns:
+    @computed_once
+    def columns(self) -> ColumnTypes:
         given = self.input.columns
         keys = {name: type_of(key, given) for name, key in self.keys}
         return keys | {name: call_type(call, given) for name, call in self.calls}
@@ -269,8 +269,8 @@ class Union(Node):
     def with_inputs(self, *inputs: Node) -> Node:
         return replace(self, parts=inputs)
 
-    @cached_property
-    def columns(self) -> Columns:
+    @computed_once
+    def columns(self) -> ColumnTypes:
         return dict(zip(self.names, self.parts[0].columns.values(), strict=True))
 
 
@@ -281,8 +281,8 @@ class Compare(Binary):
     kind: str
     every: bool
 
-    @cached_property
-    def columns(self) -> Columns:
+    @computed_once
+    def columns(self) -> ColumnTypes:
         return self.left.columns
 
 
@@ -310,8 +310,8 @@ class Window(Unary):
     def used(self) -> set[str]:
         return {name for _, call in self.calls for name in call.columns}
 
-    @cached_property
-    def columns(self) -> Columns:
+    @computed_once
+    def columns(self) -> ColumnTypes:
         return self.input.columns | {name: call.type for name, call in self.calls}
 
 
@@ -332,8 +332,8 @@ class Series(Unary):
     def with_expressions(self, rewrite: Callable[[Expr], Expr]) -> Node:
         return replace(self, start=rewrite(self.start), end=rewrite(self.end), step=rewrite(self.step))
 
-    @cached_property
-    def columns(self) -> Columns:
+    @computed_once
+    def columns(self) -> ColumnTypes:
         return self.input.columns | {self.name: types.Int}
 
 
@@ -352,8 +352,8 @@ class Recall(Node):
     variable: Variable
     names: tuple[str, ...]
 
-    @cached_property
-    def columns(self) -> Columns:
+    @computed_once
+    def columns(self) -> ColumnTypes:
         return dict(zip(self.names, self.variable.types, strict=True))
 
 
@@ -371,8 +371,8 @@ class Fixpoint(Node):
     def with_inputs(self, *inputs: Node) -> Node:
         return replace(self, definitions=inputs)
 
-    @cached_property
-    def columns(self) -> Columns:
+    @computed_once
+    def columns(self) -> ColumnTypes:
         return {}
 
 
@@ -383,8 +383,8 @@ class Solution(Unary):
     variable: Variable
     names: tuple[str, ...]
 
-    @cached_property
-    def columns(self) -> Columns:
+    @computed_once
+    def columns(self) -> ColumnTypes:
         return dict(zip(self.names, self.variable.types, strict=True))
 
 

@@ -33,9 +33,10 @@ import pyarrow as pa
 
 from tektite.errors import FaultError, IncorrectError, UnsupportedError
 from tektite.storage.rows import WIDTHS, Column, columns_of, head_over
-from tektite.storage.store import Parts, Store
+from tektite.storage.store import FileParts, Store
 from tektite.trace.batch import Batch
 from tektite.trace.batch_memory import FileRows
+from tektite.trace.spine import BatchShape
 from tektite.trace.times import Frontier
 from tektite.values.words import Words, arrow_buffer
 
@@ -47,8 +48,6 @@ _MAPPED = 1 << 20
 """Files of this size and more are mapped. Smaller ones are many, and each map takes a file descriptor."""
 _HEADER = struct.Struct("<8sI52x")
 _TRAILER = struct.Struct("<QII8s")
-
-Shape = tuple[int, int, int]
 
 
 @dataclass(frozen=True)
@@ -63,7 +62,7 @@ class Section:
     bytes: int
     arrangement: str = ""
     shard: int = 0
-    shape: Shape = (0, 0, 0)
+    shape: BatchShape = (0, 0, 0)
     lower: Frontier = ()
     upper: Frontier = ()
     since: Frontier = ()
@@ -113,7 +112,7 @@ class BatchSection:
 
     arrangement: str
     shard: int
-    shape: Shape
+    shape: BatchShape
     batch: Batch
 
 
@@ -171,7 +170,7 @@ def write_file(
     return FileInfo(name, length, described)
 
 
-def pack(sections: Sequence[BatchSection | TextSection]) -> tuple[Parts, int, tuple[Section, ...]]:
+def pack(sections: Sequence[BatchSection | TextSection]) -> tuple[FileParts, int, tuple[Section, ...]]:
     """The bytes of a file, its length, and its sections."""
     layout = _Layout()
     layout.append(_HEADER.pack(MAGIC, FORMAT))

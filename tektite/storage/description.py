@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tektite.errors import UnsupportedError
+from tektite.expr import Expr
+from tektite.expr.plain import from_plain, to_plain
 from tektite.values.schema import Schema
 from tektite.values.types import Bool, Date, Decimal, Float, Int, String, Timestamp, Type
 
@@ -33,9 +35,52 @@ def type_from_text(text: str) -> Type:
 
 
 @dataclass(frozen=True)
+class CheckConstraint:
+    """A condition that no row may make false; it may be unknown. `text` is how it was written.
+
+    >>> from tektite.expr import col
+    >>> check = CheckConstraint("positive", "x > 0", col("x") > 0)
+    >>> CheckConstraint.from_json(check.to_json()) == check
+    True
+    """
+
+    name: str
+    text: str
+    condition: Expr = field(compare=False)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that it reads."""
+        return tuple(self.condition.columns())
+
+    def to_json(self) -> list[Any]:
+        """Plain values, for a manifest."""
+        return [self.name, self.text, to_plain(self.condition)]
+
+    @staticmethod
+    def from_json(plain: list[Any]) -> CheckConstraint:
+        """The constraint that `to_json` described."""
+        return CheckConstraint(plain[0], plain[1], from_plain(plain[2], type_from_text))
+
+    def __str__(self) -> str:
+        return f"CHECK ({self.text})"
+
+
+@dataclass(frozen=True)
+class UniqueConstraint:
+    """Columns that no two rows share, unless one of them is NULL."""
+
+    name: str
+    columns: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"UNIQUE ({', '.join(self.columns)})"
+
+
+@dataclass(frozen=True)
 class InputDescription:
     """The declaration of an input. With `unique`, no two rows have the same key. Columns in `required` have no NULL. With
-    `append`, rows are never removed.
+    `append`, rows are never removed. All rows pass `checks`, and no two share the columns of one of `uniques`.
 
     >>> description = InputDescription(Schema(id=Int, name=String), ("id",), "upsert")
     >>> print(description)
@@ -59,6 +104,13 @@ class InputDescription:
     """The first key columns, which decide a row's shard; empty means the whole key."""
     defaults: tuple[tuple[str, str], ...] = field(default=(), compare=False)
     """Columns with what SQL writes into them if nothing is given, as text. The rows do not depend on it."""
+    checks: tuple[CheckConstraint, ...] = ()
+    uniques: tuple[UniqueConstraint, ...] = ()
+
+    @property
+    def constraints(self) -> tuple[CheckConstraint | UniqueConstraint, ...]:
+        """Its constraints that have names."""
+        return (*self.checks, *self.uniques)
 
     @property
     def column_order(self) -> tuple[int, ...]:
@@ -74,7 +126,10 @@ class InputDescription:
     @property
     def rules(self) -> tuple[Any, ...]:
         """What is declared of its rows besides their columns."""
-        return self.key, self.semantics, self.stream, self.unique, self.required, self.append, self.sharded_by
+        return (
+            self.key, self.semantics, self.stream, self.unique, self.required, self.append, self.sharded_by,
+            self.checks, self.uniques,
+        )  # fmt: skip
 
     @property
     def shape(self) -> tuple[int, int, int]:
@@ -100,6 +155,8 @@ class InputDescription:
             "append": self.append,
             "shard": list(self.shard),
             "defaults": dict(self.defaults),
+            "checks": [check.to_json() for check in self.checks],
+            "uniques": [[unique.name, list(unique.columns)] for unique in self.uniques],
         }
 
     @staticmethod
@@ -110,13 +167,16 @@ class InputDescription:
             schema, tuple(plain["key"]), plain["semantics"], plain["stream"], plain["checked"], plain["closed"],
             plain.get("unique", False), tuple(plain.get("required", ())), plain.get("append", False),
             tuple(plain.get("shard", ())), tuple(plain.get("defaults", {}).items()),
+            tuple(map(CheckConstraint.from_json, plain.get("checks", ()))),
+            tuple(UniqueConstraint(name, tuple(columns)) for name, columns in plain.get("uniques", ())),
         )  # fmt: skip
 
     def __str__(self) -> str:
         key = f", {'unique ' if self.unique else ''}key ({', '.join(self.key)})" if self.key else ""
         key += f", shard ({', '.join(self.shard)})" if self.shard else ""
         required = f", not NULL ({', '.join(self.required)})" if self.required else ""
-        return f"{self.schema!r}{key}{required}, {self.kind}"
+        more = "".join(f", {constraint}" for constraint in self.constraints)
+        return f"{self.schema!r}{key}{required}{more}, {self.kind}"
 
     @property
     def kind(self) -> str:

@@ -35,7 +35,7 @@ from typing import Any
 import pyarrow as pa
 
 from tektite.errors import ConflictError, FaultError, TektiteError
-from tektite.storage.batchfile import FOLDER, BatchSection, FileInfo, Shape, TextSection, write_file
+from tektite.storage.batchfile import FOLDER, BatchSection, FileInfo, TextSection, write_file
 from tektite.storage.clean_up import outdated_files
 from tektite.storage.compaction import due_run, merged_section
 from tektite.storage.files import Files
@@ -44,6 +44,7 @@ from tektite.storage.steady_clock import Ages
 from tektite.storage.text_sections import TextCompaction, live_texts
 from tektite.trace.batch import Batch
 from tektite.trace.merge import merge_all
+from tektite.trace.spine import BatchShape
 from tektite.values.dictionary import Dictionary
 from tektite.values.text_space import START, Mark
 
@@ -57,7 +58,7 @@ _RETRY = (0.05, 5.0)
 """Seconds to wait after the first failure, and at most. The waiting time doubles."""
 
 
-Rewrite = Callable[[ManifestState], tuple[list[Live], list[FileInfo]]]
+ManifestRewrite = Callable[[ManifestState], tuple[list[Live], list[FileInfo]]]
 
 
 @dataclass
@@ -68,7 +69,7 @@ class DurableChange:
     rows: list[BatchSection] = field(default_factory=list)
     files: list[FileInfo] = field(default_factory=list)
     """Files that others have already written durably."""
-    rewrite: Rewrite | None = None
+    rewrite: ManifestRewrite | None = None
     """Rewrites stored sections: from the newest version to the sections to replace and the new files."""
     known: tuple[Mark, Mark] | None = None
     """`files` contain the texts that were added to the dictionary between these marks."""
@@ -358,7 +359,7 @@ class EpochWriter:
     def _write(self, attempt: _Attempt) -> ManifestChange:
         """Write the files of an attempt; returns the change that commits them."""
         change = ManifestChange()
-        fresh: dict[tuple[str, int, Shape], list[Batch]] = {}
+        fresh: dict[tuple[str, int, BatchShape], list[Batch]] = {}
         for appended in attempt.taken:
             change.epoch = appended.epoch
             change.arrangements |= appended.arrangements

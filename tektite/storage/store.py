@@ -32,7 +32,7 @@ if sys.platform != "win32":
 TEMPORARY = ".writing-"
 """The prefix of files that are being written. Those left after a crash are garbage."""
 
-Parts = Sequence[bytes | memoryview]
+FileParts = Sequence[bytes | memoryview]
 Create = Callable[[str, bytes], bool]
 
 
@@ -74,7 +74,7 @@ class Store(Protocol):
     def read(self, name: str) -> bytes:
         """The whole content of a file."""
 
-    def write(self, name: str, parts: Parts, durable: bool = True) -> None:
+    def write(self, name: str, parts: FileParts, durable: bool = True) -> None:
         """Write a whole file; durable unless told otherwise. It may replace an existing file."""
 
     def create(self, name: str, data: bytes) -> bool:
@@ -118,7 +118,7 @@ class PosixStore:
         except FileNotFoundError:
             raise NotFoundError(f"storage {self.url}: there is no file {name}") from None
 
-    def write(self, name: str, parts: Parts, durable: bool = True) -> None:
+    def write(self, name: str, parts: FileParts, durable: bool = True) -> None:
         target = self._folder_of(name)
         temporary = self._temporary(target, parts, durable)
         try:
@@ -215,7 +215,7 @@ class PosixStore:
         finally:
             os.close(handle)
 
-    def _temporary(self, target: Path, parts: Parts, durable: bool) -> Path:
+    def _temporary(self, target: Path, parts: FileParts, durable: bool) -> Path:
         temporary = target.parent / f"{TEMPORARY}{uuid4().hex}"
         try:
             with temporary.open("xb") as file:
@@ -268,7 +268,7 @@ class ObjectStore:
         except FileNotFoundError:
             raise NotFoundError(f"storage {self.url}: there is no object {name}") from None
 
-    def write(self, name: str, parts: Parts, durable: bool = True) -> None:
+    def write(self, name: str, parts: FileParts, durable: bool = True) -> None:
         self._make_folder(name)
         with self.filesystem.open_output_stream(f"{self.root}/{name}", compression=None) as stream:
             for part in parts:

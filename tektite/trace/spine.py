@@ -42,7 +42,7 @@ from tektite.trace.merge import DiffOverflow, Merge, merge_now
 from tektite.trace.times import Frontier
 from tektite.values.words import Words
 
-Shape = tuple[int, int, int]
+BatchShape = tuple[int, int, int]
 
 # Merging this many rows at once is cheaper than tracking an open merge (about 50 microseconds).
 SMALL = 4096
@@ -89,7 +89,7 @@ class Spine:
 
     def __init__(
         self,
-        shape: Shape,
+        shape: BatchShape,
         effort: str = "default",
         frontier: Callable[[], Words] | None = None,
         upper: Frontier = (),
@@ -392,7 +392,7 @@ class Spine:
 class Unmerged(Spine):
     """A spine whose batches somebody else merges: it keeps them as they are."""
 
-    def __init__(self, shape: Shape, batches: Iterable[Batch]) -> None:
+    def __init__(self, shape: BatchShape, batches: Iterable[Batch]) -> None:
         super().__init__(shape)
         self._units = [batch for batch in batches if batch.n]
 

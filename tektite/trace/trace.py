@@ -27,7 +27,7 @@ from tektite.trace.batch import Batch
 from tektite.trace.batch_memory import FEW_ROWS, BatchMemory
 from tektite.trace.chunk import Chunk
 from tektite.trace.merge import DiffOverflow
-from tektite.trace.spine import Shape, Spine, Unmerged, Version, empty_head
+from tektite.trace.spine import BatchShape, Spine, Unmerged, Version, empty_head
 from tektite.trace.times import Frontier, antichain
 from tektite.values.words import Words
 
@@ -61,7 +61,7 @@ class Trace:
         self._uppers: list[Frontier] = [((0,) * self.times,)] * self.shards
 
     @property
-    def shape(self) -> Shape:
+    def shape(self) -> BatchShape:
         """Its data, time and diff columns."""
         return self.data, self.times, self.diffs
 

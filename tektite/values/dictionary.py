@@ -121,7 +121,7 @@ class Dictionary:
         """
         return TextUse(self._adders, self.era)
 
-    def reading(self) -> TextUse:
+    def text_use(self) -> TextUse:
         """For a block that takes ids from where a collection finds them and looks up their texts. No text goes meanwhile that was
         there when it began.
         """

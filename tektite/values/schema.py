@@ -42,8 +42,11 @@ class Schema:
     types: tuple[Type, ...]
 
     def __init__(self, source: Mapping[str, Any] | pa.Schema | Schema | None = None, /, **named: Any) -> None:
-        if isinstance(source, Schema):
-            pairs: list[tuple[Any, Any]] = list(zip(source.names, source.types, strict=True))
+        pairs: list[tuple[Any, Any]]
+        if isinstance(source, dict):  # before the others: plans make schemas of nothing else
+            pairs = list(source.items())
+        elif isinstance(source, Schema):
+            pairs = list(zip(source.names, source.types, strict=True))
         elif isinstance(source, pa.Schema):
             pairs = [(field.name, _type_of_field(field)) for field in source]
         elif source is None or isinstance(source, Mapping):

@@ -115,6 +115,18 @@ ANSWERS: dict[str, tuple[str, Rows]] = {
     "a witness of an aggregate in an alternative, that a negated group uses": (
         "o(n) :- n = max z : { !(b(z), z > 3), (_ = min y : { a(z), e(z, y) }; b(z)) }.", [(3,)],
     ),
+    "a witness in an alternative, that another choice needs": (
+        "o(x, count()) :- (b(y); x - y < 2), a(x), (_ = max y : { e(y, _) }, y > 1; e(3, y)).", [(1, 1), (2, 1), (5, 1)],
+    ),
+    "a witness in an alternative, beside one that does not bind it": (
+        "o(n) :- n = sum z : { (a(u); e(u, z)), (_ = min y : { e(z, y) }; e(z, u)) }, b(u).", [(0,)],
+    ),
+    "the name of the result inside, of another aggregate": (
+        "o(n) :- n = max z : { a(z), (n = min y : { e(z, y) }, n > 2; b(z)) }.", [(5,)],
+    ),
+    "the name of the result inside, for each outer value": (
+        "o(x, n) :- a(x), n = max z : { e(x, z), (n = min y : { e(z, y) }; a(n), n < z) }.", [(1, 3), (2, 3), (5, 5)],
+    ),
     "a witness in the head": ("o(p, s) :- s = max t : { score(p, t) }.", [("bob", 20), ("cid", 20)]),
     "a witness of a min": ("o(x, n) :- n = min y : { e(x, y) }.", [(1, 2)]),
     "a witness without its value": ("o(p) :- _ = max t : { score(p, t) }.", [("bob",), ("cid",)]),

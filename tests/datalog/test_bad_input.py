@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import tektite as tk
-from tektite.datalog.evaluate.fact_files import Form, read_facts
+from tektite.datalog.evaluate.fact_files import FileForm, read_facts
 from tektite.values.schema import Schema
 from tests.support.executors import make_engine
 
@@ -358,7 +358,7 @@ def test_bad_line_of_a_fact_file_is_named(tmp_path: Path, content: str, message:
     path = tmp_path / "p.facts"
     path.write_text(content)
     with pytest.raises(tk.IncorrectError, match=message):
-        read_facts(path, Schema(x=tk.Int, y=tk.String), Form(unsigned=("x",) if "-3" in content else ()))
+        read_facts(path, Schema(x=tk.Int, y=tk.String), FileForm(unsigned=("x",) if "-3" in content else ()))
 
 
 @pytest.mark.parametrize("content", ["1_0\n", "1\n١\n", "1e\n", ".\n"])
@@ -382,7 +382,7 @@ def test_unclosed_quote_of_a_fact_file_is_named(tmp_path: Path) -> None:
     path = tmp_path / "p.facts"
     path.write_text('1,"a"\n2,"b\n')
     with pytest.raises(tk.IncorrectError, match=r"p\.facts:2: "):
-        read_facts(path, Schema(x=tk.Int, y=tk.String), Form(",", quoted=True))
+        read_facts(path, Schema(x=tk.Int, y=tk.String), FileForm(",", quoted=True))
 
 
 def test_missing_fact_file_is_named(tmp_path: Path) -> None:

@@ -280,6 +280,19 @@ def test_closed_engine_takes_nothing_more() -> None:
             refused()
 
 
+def test_a_snapshot_of_a_negative_multiplicity_names_the_row() -> None:
+    with make_engine() as engine:
+        table = engine.create_table("t", {"x": tk.Int, "s": tk.String})
+        view = engine.install("v", table.negate())
+        table.insert([(1, "a")])
+        engine.advance()
+        with pytest.raises(
+            tk.IncorrectError, match=r"view 'v': row \(1, 'a'\) has multiplicity -1; .*multiplicities\(\)"
+        ):
+            view.rows()
+        assert view.multiplicities() == {(1, "a"): -1}
+
+
 def test_zeros_of_both_signs_are_one_key_of_the_multiplicities() -> None:
     with make_engine() as engine:
         table = engine.create_table("t", {"x": tk.Float})

@@ -150,7 +150,7 @@ def test_nothing_goes_while_somebody_reads() -> None:
         view = engine.install("all", table)
         table.insert([("read",)])
         core = core_of(view)
-        with core.engine.dictionary.reading():
+        with core.engine.dictionary.text_use():
             words = core.words(None, True)
             table.remove([("read",)])
             while any(trace.idle(1 << 20) for trace in core.engine.traces()):
@@ -206,7 +206,7 @@ def test_an_engine_that_nobody_holds_goes_though_texts_are_being_collected() -> 
     engine = tk.Engine()
     table = engine.create_table("t", {"s": tk.String})
     core = core_of(engine)
-    with core.dictionary.reading():
+    with core.dictionary.text_use():
         core.dictionary.is_due = True
         table.insert([("a",)])
         assert core.texts.is_active

@@ -1,4 +1,4 @@
-"""One word, one meaning: no two classes of the package have the same name."""
+"""One word, one meaning: no two classes or type aliases of the package have the same name."""
 
 from __future__ import annotations
 
@@ -23,8 +23,19 @@ ALLOWED = {
 
 
 def classes(text: str) -> list[str]:
-    """The names of the classes that a source text defines, however deep."""
-    return [node.name for node in ast.walk(ast.parse(text)) if isinstance(node, ast.ClassDef)]
+    """The names of the classes that a source text defines, however deep, and of its type aliases."""
+    tree = ast.parse(text)
+    found = [node.name for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
+    aliases = [node.targets[0] for node in tree.body if isinstance(node, ast.Assign) and is_alias(node)]
+    return found + [alias.id for alias in aliases if isinstance(alias, ast.Name)]
+
+
+def is_alias(node: ast.Assign) -> bool:
+    """Whether an assignment names a type: a word of two letters or more that begins with a capital and is not all capitals."""
+    target = node.targets[0]
+    name = target.id if isinstance(target, ast.Name) else ""
+    made = isinstance(node.value, ast.Call)  # a constant, or a type variable
+    return name[:1].isupper() and not name.isupper() and not made
 
 
 def shared(files: dict[str, str], allowed: set[tuple[str, str]]) -> dict[str, list[str]]:
@@ -41,7 +52,7 @@ def package() -> dict[str, str]:
     return {str(path.relative_to(ROOT)): path.read_text() for path in sorted((ROOT / "tektite").rglob("*.py"))}
 
 
-def test_no_two_classes_share_a_name() -> None:
+def test_no_two_classes_or_aliases_share_a_name() -> None:
     assert shared(package(), set(ALLOWED)) == {}
 
 
@@ -51,5 +62,10 @@ def test_every_exception_is_needed() -> None:
 
 
 def test_shared_names_are_found() -> None:
-    files = {"a.py": "class A:\n    class B: ...", "b.py": "def f():\n    class B: ...", "c.py": "class A: ..."}
-    assert shared(files, {("A", "c.py")}) == {"B": ["a.py", "b.py"]}
+    files = {
+        "a.py": "class A:\n    class B: ...",
+        "b.py": "def f():\n    class B: ...",
+        "c.py": "class A: ...\nCc = int",
+    }
+    files["d.py"] = "Cc = str | int\nD = 3"
+    assert shared(files, {("A", "c.py")}) == {"B": ["a.py", "b.py"], "Cc": ["c.py", "d.py"]}

@@ -40,8 +40,8 @@ ELSEWHERE = {
     "Table.follow": "needs Spark: docs/spark.md",
     "View.to_spark": "needs Spark: docs/spark.md",
     "View.write_changes": "needs Spark: docs/spark.md",
-    "connect": "needs a server: docs/how-to/python-client.md",
-    "connect_async": "needs a server: docs/how-to/python-client.md",
+    "connect": "needs a server: docs/how-to/clients/python.md",
+    "connect_async": "needs a server: docs/how-to/clients/python.md",
     "ReadableCollection.to_polars": "needs Polars, which no environment of ours has",
 }
 

@@ -8,7 +8,7 @@ from collections import Counter
 import pytest
 
 import tektite as tk
-from tektite.query.limits import first_rows, ordered
+from tektite.query.limits import first_rows, order_parts
 from tests.support.executors import make_engine
 from tests.support.row_changes import row_changes
 
@@ -54,7 +54,7 @@ def test_the_first_rows_are_those_of_a_sorted_group_at_every_epoch(
     with make_engine() as engine:
         table = engine.create_table("t", {"g": tk.Int, "name": tk.String, "n": tk.Int})
         names, downs = zip(*order, strict=True)
-        view = engine.install("first", first_rows(table, ordered(table, list(names), list(downs), "top"), ["g"], k))
+        view = engine.install("first", first_rows(table, order_parts(table, list(names), list(downs), "top"), ["g"], k))
         changes = row_changes(view)
         rows: Counter[Row] = Counter()
         wanted, there = {}, {}

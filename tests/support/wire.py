@@ -6,11 +6,16 @@ import json
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Protocol
 
 from websockets.sync.client import ClientConnection, connect
 
-from tests.support.server import RunningServer
+
+class HasWebPort(Protocol):
+    """A server, in this process or another."""
+
+    @property
+    def http_port(self) -> int: ...
 
 
 class JsonClient:
@@ -82,7 +87,7 @@ class Follower:
 
 
 @contextmanager
-def json_client(served: RunningServer, **headers: str) -> Iterator[JsonClient]:
+def json_client(served: HasWebPort, **headers: str) -> Iterator[JsonClient]:
     url = f"ws://127.0.0.1:{served.http_port}/v1/socket"
     with connect(url, additional_headers=headers, max_size=None, compression=None, proxy=None) as socket:
         yield JsonClient(socket)

@@ -130,10 +130,10 @@ def test_who_adds_keeps_texts_until_the_next_collection_can_find_them() -> None:
 
 def test_who_reads_is_known_until_the_block_is_left() -> None:
     dictionary = Dictionary()
-    with dictionary.reading():
+    with dictionary.text_use():
         dictionary.begin_era()
         assert dictionary.reads_before(dictionary.era)
-        with dictionary.reading():  # began later, so it can have nothing that is about to go
+        with dictionary.text_use():  # began later, so it can have nothing that is about to go
             pass
     assert not dictionary.reads_before(dictionary.era)
 

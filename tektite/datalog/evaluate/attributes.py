@@ -1,8 +1,7 @@
 """Attributes: facts [entity attribute value], each attribute a relation of its own over (e, v), or over e alone.
 
-An attribute is kept forward, by entity, and in reverse, by value, for as long as it exists: [e a ?v] and [?e a v] are
-look-ups, [?e a ?v] reads either. A unary attribute has no values to be looked up by, and no second index. What a fact
-that is written twice means is the attribute's own affair:
+An attribute is indexed by entity and by value for as long as it exists: [e a ?v] and [?e a v] are look-ups, and [?e a ?v] reads
+either index. A unary attribute has no values, and so no second index. The attribute's mode says what writing a fact twice means:
 
 | mode | a second [e a v] | [e a w] after [e a v] |
 |---|---|---|
@@ -10,7 +9,7 @@ that is written twice means is the attribute's own affair:
 | set, cardinality many | changes nothing | both are there |
 | upsert, cardinality one | changes nothing | w replaces v |
 
-What is retracted from an attribute of mode upsert is the entity's row, whatever its value.
+A retraction from an attribute of mode upsert removes the entity's row, whatever its value.
 """
 
 from __future__ import annotations
@@ -168,7 +167,7 @@ def parse_fact(attributes: dict[str, Attribute], fact: Any, number: int) -> tupl
     return adding, attribute, (entity, *value)
 
 
-def facts_of(text: str) -> tuple[edn.Form, ...]:
+def facts_of(text: str) -> tuple[edn.EdnForm, ...]:
     """The facts of a text: one after the other, or all in one vector."""
     forms = edn.read(text, "transaction")
     if len(forms) == 1 and isinstance(forms[0], edn.Group) and any(isinstance(i, edn.Group) for i in forms[0].items):
@@ -176,13 +175,13 @@ def facts_of(text: str) -> tuple[edn.Form, ...]:
     return forms
 
 
-def read_fact(form: edn.Form) -> list[Any]:
+def read_fact(form: edn.EdnForm) -> list[Any]:
     """A fact that is written as EDN."""
     if not isinstance(form, edn.Group):
         raise IncorrectError(f"{form.position}: a fact is [entity :attribute value], not {edn.show(form)}")
     found: list[Any] = []
     for item in form.items:
-        if isinstance(item, edn.Scalar):
+        if isinstance(item, edn.EdnScalar):
             found.append(item.value)
         elif isinstance(item, edn.Keyword):
             found.append(f":{item.name}")

@@ -5,9 +5,9 @@ others; where it connects what nothing else does, one part is completed, the var
 it. Parts that nothing connects are multiplied. Look-ups with a default follow last, then what they make comparable.
 
 How a `match` is kept up to date is its own choice, with one exception: in a recursive rule that drops a variable on its way,
-such as a of `edge(a, x), sg(a, b), edge(b, y)`, the clauses are joined two at a time, beginning with the recursive one. What the
-first join says is then added up before the second sees it; without that, each fact would be derived once for every
-way through the dropped variable, in every round.
+such as a of `edge(a, x), sg(a, b), edge(b, y)`, the clauses are joined two at a time, beginning with the recursive one. The
+result of the first join is then consolidated before the second join. Otherwise each fact would be derived once for every value of
+the dropped variable, in every round.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from tektite.query.collection import Collection
 from tektite.query.match import Joins, match
 from tektite.values.types import Type
 
-Clause = tuple[Collection, Sequence[str | Expr | None]]
-Relation = Callable[[str], Collection]
+BodyClause = tuple[Collection, Sequence[str | Expr | None]]
+RelationOf = Callable[[str], Collection]
 Constants = Callable[[Mapping[str, Expr]], Collection]
 UNIT = "the unit"
 """A column that is the same in all rows. No text can name a variable with a space in it."""
@@ -37,7 +37,7 @@ UNIT = "the unit"
 class Part:
     """Some clauses that variables connect, and the tests that concern them alone."""
 
-    clauses: list[Clause]
+    clauses: list[BodyClause]
     variables: set[str]
     tests: list[Expr] = field(default_factory=list)
     recursive: bool = False
@@ -50,7 +50,7 @@ class Body:
         self,
         rule: ir.Rule,
         types: Mapping[ir.RuleVariable, Type],
-        relation: Relation,
+        relation: RelationOf,
         unit: Callable[[], Collection],
         inside: Container[str] = (),
         constants: Constants | None = None,
@@ -105,7 +105,7 @@ class Body:
 
     # ------------------------------------------------------------------ parts
 
-    def _clause(self, atom: ir.Atom) -> Clause:
+    def _clause(self, atom: ir.Atom) -> BodyClause:
         collection = self.relation(atom.predicate)
         found: list[str | Expr | None] = []
         for term, type in zip(atom.terms, collection.schema.types, strict=True):
@@ -116,7 +116,7 @@ class Body:
                 found.append(expressions.literal(term.value, type))
         return collection, found
 
-    def _visible(self, clause: Clause, atom: ir.Atom) -> Clause:
+    def _visible(self, clause: BodyClause, atom: ir.Atom) -> BodyClause:
         """A clause with a variable at least: one that is anonymous, or one that stands for an atom of constants alone."""
         collection, found = clause
         if any(isinstance(term, str) for term in found):
@@ -129,7 +129,7 @@ class Body:
             collection = collection.filter(col(name) == constant)
         return collection.select(**{f"holds {atom}": 1}), [f"holds {atom}"]
 
-    def _by_index(self, clause: Clause, constants: dict[str, Expr]) -> Clause:
+    def _by_index(self, clause: BodyClause, constants: dict[str, Expr]) -> BodyClause:
         """A clause in which a constant that an index of what is stored finds is a variable, noted among the constants."""
         collection, given = clause
         operator = collection.operator

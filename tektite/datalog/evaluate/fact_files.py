@@ -36,7 +36,7 @@ FRACTION = re.compile(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?|[-+]?(
 
 
 @dataclass(frozen=True)
-class Form:
+class FileForm:
     """How the lines of a fact file are written. `columns` says where in a line each column of the relation stands; `quoted`
     texts stand within double quotes, as RFC 4180 has it; `unsigned` columns hold no negative number.
     """
@@ -48,7 +48,7 @@ class Form:
     unsigned: tuple[str, ...] = ()
 
 
-def form(directive: statements.Directive, declared: statements.Declaration | None = None) -> Form:
+def form(directive: statements.Directive, declared: statements.Declaration | None = None) -> FileForm:
     """The form that a directive asks for. A parameter that is not understood is refused, because what it says of a file
     would be read or written otherwise.
     """
@@ -70,7 +70,7 @@ def form(directive: statements.Directive, declared: statements.Declaration | Non
         raise UnsupportedError(f"{where}: a delimiter is one character, not {separator!r}")
     columns = places(directive, declared, where)
     unsigned = () if declared is None else declared.unsigned
-    return Form(separator, flags["headers"], columns, flags["rfc4180"], unsigned)
+    return FileForm(separator, flags["headers"], columns, flags["rfc4180"], unsigned)
 
 
 def places(
@@ -89,7 +89,7 @@ def places(
     return tuple(map(int, found))
 
 
-def read_facts(path: Path, schema: Schema, form: Form = Form()) -> pa.Table:  # noqa: B008 - it cannot change
+def read_facts(path: Path, schema: Schema, form: FileForm = FileForm()) -> pa.Table:  # noqa: B008 - it cannot change
     """The facts of a file."""
     try:
         data = path.read_bytes()
@@ -135,7 +135,7 @@ def read_facts(path: Path, schema: Schema, form: Form = Form()) -> pa.Table:  # 
     return table
 
 
-def _read_slowly(path: Path, data: bytes, schema: Schema, form: Form) -> pa.Table:
+def _read_slowly(path: Path, data: bytes, schema: Schema, form: FileForm) -> pa.Table:
     """Line by line: for what the quick way does not read, and to name the line that nothing reads."""
     try:
         text = data.decode()
@@ -162,7 +162,7 @@ def _read_slowly(path: Path, data: bytes, schema: Schema, form: Form) -> pa.Tabl
     )
 
 
-def _fields(path: Path, text: str, form: Form) -> Iterator[tuple[int, Sequence[str]]]:
+def _fields(path: Path, text: str, form: FileForm) -> Iterator[tuple[int, Sequence[str]]]:
     """The fields of each fact, with the number of its line, behind the headers."""
     if not form.quoted:
         lines = text.removesuffix("\n").split("\n")
@@ -181,7 +181,7 @@ def _fields(path: Path, text: str, form: Form) -> Iterator[tuple[int, Sequence[s
         raise IncorrectError(f"{path}:{number}: {error}") from None
 
 
-def _value(text: str, type: Type, name: str, where: str, form: Form) -> Any:
+def _value(text: str, type: Type, name: str, where: str, form: FileForm) -> Any:
     if type == String:
         return text
     if type not in (Int, Float):
@@ -206,7 +206,7 @@ def shorten(text: str) -> str:
     return repr(text if len(text) <= SHOWN else text[:SHOWN] + "...")
 
 
-def write_facts(path: Path, table: pa.Table, form: Form = Form()) -> None:  # noqa: B008 - it cannot change
+def write_facts(path: Path, table: pa.Table, form: FileForm = FileForm()) -> None:  # noqa: B008 - it cannot change
     """Write facts, sorted, as Soufflé would read them."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("w", encoding="utf-8", newline="\n") as file:
@@ -215,15 +215,15 @@ def write_facts(path: Path, table: pa.Table, form: Form = Form()) -> None:  # no
         file.writelines(line + "\n" for line in lines(table, form))
 
 
-def lines(table: pa.Table, form: Form, exact: bool = False) -> Iterator[str]:
+def lines(table: pa.Table, form: FileForm, exact: bool = False) -> Iterator[str]:
     """Facts as lines, sorted. With `exact`, floats are written as Soufflé writes them."""
     show = quoted if form.quoted else in_digits if exact else shown
-    for batch in ordered(table).to_batches(max_chunksize=1 << 16):
+    for batch in sorted_facts(table).to_batches(max_chunksize=1 << 16):
         columns = [list(map(show, column.to_pylist())) for column in batch.columns]
         yield from map(form.separator.join, zip(*columns, strict=True))
 
 
-def ordered(table: pa.Table) -> pa.Table:
+def sorted_facts(table: pa.Table) -> pa.Table:
     """A table in the order of its columns."""
     keys = [(name, "ascending") for name in table.column_names]
     return table.take(pc.sort_indices(table, sort_keys=keys)) if table.num_rows else table  # type: ignore[arg-type]

@@ -22,11 +22,11 @@ from tektite.values.words import arrow_type
 
 LARGEST = 2**63 - 1
 SQL_TYPES = {"int": "INTEGER", "float": "REAL", "string": "TEXT", "bool": "INTEGER"}
-Change = Callable[[str, Any], Any]
+ChangeFact = Callable[[str, Any], Any]
 """How the value of a column is read or written otherwise: a record as a list, for one."""
 
 
-def read_json(path: Path, schema: Schema, change: Change) -> pa.Table:
+def read_json(path: Path, schema: Schema, change: ChangeFact) -> pa.Table:
     """The facts of a JSON file."""
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
@@ -62,7 +62,7 @@ def write_json(path: Path, table: pa.Table, rows: Iterable[Sequence[Any]], objec
     path.write_text("[" + ",\n".join(shown) + "]\n", encoding="utf-8", newline="\n")
 
 
-def read_sqlite(path: Path, relation: str, schema: Schema, change: Change) -> pa.Table:
+def read_sqlite(path: Path, relation: str, schema: Schema, change: ChangeFact) -> pa.Table:
     """The facts of a table or view of a SQLite database."""
     if not path.is_file():
         raise NotFoundError(f"there is no SQLite database {str(path)!r} for {relation!r}")

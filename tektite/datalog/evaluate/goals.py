@@ -1,4 +1,4 @@
-"""How a query is answered: its rules, rewritten for their arguments or not, and the evaluation of them."""
+"""Evaluates a goal: its rules, rewritten for their arguments or not."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class Plan:
                 raise safety.unbound(rule, variable, ":with")
         self.rewriting: magic.Rewriting | None = None
         self._check_names()
-        # As it is written, so that what does not fit is named as it is written.
+        # Check the rules as written, so that errors name what the user wrote.
         self._definitions = Definitions({**self.helpers, title: self.root})
         self._inference({})
         self.rewriting = self._choose(strategy)
@@ -78,7 +78,7 @@ class Plan:
         rules = {**self.store.state.definitions.rules, **self.helpers}
         kept = {name for name in rules if self.store.is_kept(name)} if strategy == "auto" else set()
         shared = {name for name, wanted in self.store.state.share.items() if wanted}
-        # What is chosen, or subsumed, depends on all candidates, not on those that are asked for.
+        # Choices and subsumptions depend on all candidates, not only on those that are asked for.
         shared |= {name for name in rules if subsumed(name) in rules}
         shared |= {d.predicate for d in self.store.state.definitions.declarations.values() if d.choices}
         given = frozenset(parameter_predicate(self.title, p.name) for p in self.find.parameters)
@@ -218,7 +218,7 @@ class Plan:
 
         found = Evaluation(store.engine, self._definitions, inference, base, rounds, joins=self._joins)
         # What the store unfolds, a query unfolds, too; it is built here so that the store knows.
-        store.collections([name for name in self.reads() if store.known(name)], self.title)
+        store.collections([name for name in self.relations_read() if store.known(name)], self.title)
         built = store.evaluation()
         found.unfolded |= built.unfolded
         found.collections |= built.collections
@@ -286,12 +286,12 @@ class Plan:
             for goal in self.rewriting.goals:
                 how = "by following its goals" if goal in self.rewriting.followed else "by magic sets"
                 lines.append(f"  {magic.adorned(goal)}: derived anew for what is asked, {how}")
-        for name in self.reads():
+        for name in self.relations_read():
             lines.append(f"  {name}: {self.store.describe(name)}")
         lines += [f"  {rule}" for rules in self._definitions.rules.values() for rule in rules]
         return "\n".join(lines)
 
-    def reads(self) -> Iterable[str]:
+    def relations_read(self) -> Iterable[str]:
         """The relations that the query reads and does not define."""
         defined = self._definitions.rules
         found = dict.fromkeys(n for rules in defined.values() for rule in rules for n, _ in strata.dependencies(rule))

@@ -40,7 +40,7 @@ def project(bindings: Collection, outputs: Mapping[str, Expr]) -> Collection:
 
 
 def present(found: Collection, schema: Schema, shown: Sequence[ir.HeadTerm | None]) -> Collection:
-    """The rows all of whose computed terms have a value."""
+    """The rows in which all computed terms have a value."""
     for name, term in zip(schema.names, shown, strict=True):
         if expressions.may_fail(term):
             found = found.filter(col(name).is_not_null())

@@ -19,7 +19,7 @@ from tektite.engine.view import View
 from tektite.errors import IncorrectError, NotFoundError
 
 ENTITY = "db/id"
-Rows = Callable[[View], Sequence[tuple[Any, ...]]]
+RowsOf = Callable[[View], Sequence[tuple[Any, ...]]]
 
 
 @dataclass

@@ -1,8 +1,8 @@
 """Queries: goals such as `tc("david", ?)` and `[:find ... :where ...]`, with arguments that may change.
 
-A query is evaluated for its arguments where it has some (`tektite.datalog.rules.magic`), against whatever is kept already, or
-in full. Its parameters are inputs: one dataflow serves all values they ever have. The answer of a goal is a set, that of
-a `:find` a multiset: a row is there as often as the body holds for it.
+A query is evaluated for its arguments, if it has some (`tektite.datalog.rules.magic`), or in full. It reads predicates that are
+already maintained. Its parameters are inputs, so one dataflow serves all their values. The answer of a goal is a set. That of a
+`:find` is a multiset: a row occurs as often as the body holds for it.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ STRATEGIES = ("auto", "goal", "full")
 FEW = 64
 """A query with at most this many arguments is never switched to full evaluation: deriving for them is cheap."""
 SHARE = 3
-"""One in so many of all values: a query whose arguments come to ask for more is evaluated in full. Deriving a fact for an
-argument costs two to three times what it costs in full (same generation on a grid): each rule looks up what is asked, too.
+"""A query whose arguments ask for more than one in SHARE of all values is evaluated in full. Deriving a fact for an argument
+costs two to three times as much as in full (same generation on a grid), because each rule also looks up what is asked for.
 """
 
 
@@ -102,7 +102,7 @@ class Query:
 
     def _watch(self) -> None:
         """Called when the arguments have changed, before the answer follows: switch to full evaluation if they ask for much."""
-        # Who follows the changes of the view would lose them with it.
+        # Subscribers would lose their subscription with the view.
         view = core_of(self.view)
         if self._over or view.dropped or view.feeds or view.waiters or not self._asks_for_much():
             return

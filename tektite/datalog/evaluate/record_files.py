@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
-from tektite.datalog.rules.records import shown_constant, written
-from tektite.datalog.syntax import statements
+from tektite.datalog.rules.records import Structures, shown_constant, written
 from tektite.errors import IncorrectError
 from tektite.expr.record_text import NIL, QUOTED, fields_of, unquoted
-
-Structures = Mapping[str, statements.Structure]
 
 
 def as_in_files(text: str) -> str:

@@ -18,7 +18,7 @@ from typing import Any
 import pyarrow as pa
 
 from tektite.datalog.evaluate import fact_stores
-from tektite.datalog.evaluate.fact_files import Form, form, lines, ordered, read_facts, write_facts
+from tektite.datalog.evaluate.fact_files import FileForm, form, lines, read_facts, sorted_facts, write_facts
 from tektite.datalog.evaluate.record_files import as_in_files, as_json, from_files, from_json
 from tektite.datalog.syntax import ir, statements
 from tektite.errors import IncorrectError, NotFoundError, UnsupportedError
@@ -38,7 +38,7 @@ class RelationFile:
     directive: statements.Directive
     declared: statements.Declaration | None
     structures: Mapping[str, statements.Structure]
-    form: Form
+    form: FileForm
 
     @property
     def kind(self) -> str:
@@ -151,7 +151,7 @@ class RelationFile:
     def _rows(self, table: pa.Table, change: Any) -> Iterator[tuple[Any, ...]]:
         """Facts in order, with records changed."""
         columns = []
-        for name, column in zip(table.column_names, ordered(table).columns, strict=True):
+        for name, column in zip(table.column_names, sorted_facts(table).columns, strict=True):
             values = column.to_pylist()
             columns.append([change(v) for v in values] if self.structure(name) is not None else values)
         return zip(*columns, strict=True)

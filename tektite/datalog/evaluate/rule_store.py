@@ -1,18 +1,19 @@
 """The rule store of an engine: registered rules, the collections built from them, and their views.
 
-Registering a text checks it against everything registered before and stores it; nothing runs. The first who wants a
-predicate's facts has it built, together with what it needs, in an order that follows from the rules alone; what several want is
-shared by the policy below, and goes with the last of them. A registration that is refused leaves everything as it was.
+Registering a text checks it against everything registered before and stores it. Nothing runs. A predicate is built, with
+everything that it needs, when its facts are first wanted. The order follows from the rules alone. Predicates with several
+readers are shared by the policy below, and dropped with their last reader. A refused registration changes nothing.
 
 Policy, for a predicate that another query or rule reads:
 
-* what is **stored** (an input, an attribute, a view) is read where it lies;
-* what needs **state** of its own to be a set at all (recursion, alternatives, aggregates, projections) is kept once,
-  as an arrangement of the catalog that everybody reads: a copy for each reader would cost that state again;
-* what needs **none** is derived anew by each reader: it costs nothing to keep, and each reader's plan may use its own
-  constraints;
-* where a query gives **arguments**, a derivation for these alone replaces what would be kept in full, unless that is
-  kept already (`tektite.datalog.rules.magic`).
+* A **stored** relation (an input, an attribute, a view) is read in place.
+* A predicate that needs **state** to be a set (recursion, alternatives, aggregates, projections) is maintained once, as a shared
+  arrangement of the catalog. A copy for each reader would repeat that state.
+* A predicate that needs **no state** is derived again by each reader. That costs no memory, and each reader's plan can use
+its own
+  constraints.
+* If a query gives **arguments**, only the facts for these are derived, unless the predicate is maintained in full already
+(`tektite.datalog.rules.magic`).
 
 `share=` of `engine.datalog` decides otherwise for the predicates it names.
 """
@@ -56,7 +57,7 @@ if TYPE_CHECKING:
 
 
 def rule_store(engine: Engine) -> RuleStore:
-    """The rules registered with an engine; there is one store, made when it is first asked for."""
+    """The rule store of an engine. Each engine has one, made at its first use."""
     return core_of(engine).extension(RuleStore, lambda: RuleStore(engine))
 
 
@@ -268,7 +269,7 @@ class RuleStore:
             if self.title(predicate) in core_of(self.engine).views:
                 raise ConflictError(f"cannot drop the rules of {predicate!r}: its view is maintained; drop that first")
         for name, rules in state.definitions.rules.items():
-            readers = [other for other in strata.reads({name: rules}, name) if other in gone]
+            readers = [other for other in strata.predicates_of({name: rules}, name) if other in gone]
             if name not in gone and readers:
                 raise ConflictError(f"cannot drop the rules of {readers[0]!r}: the rules of {name!r} read it")
         for name in gone:

@@ -1,4 +1,4 @@
-"""Which literals of a body give some variables their values."""
+"""Finds the literals of a body that bind some variables."""
 
 from __future__ import annotations
 

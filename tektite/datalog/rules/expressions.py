@@ -18,7 +18,7 @@ from tektite.expr.comparisons import OPERATIONS
 from tektite.expr.record_text import python_call, record, record_field, whole_of_text, whole_power
 from tektite.values.types import Bool, DecimalType, Float, Int, String, Type
 
-Types = Mapping[ir.RuleVariable, Type]
+VariableTypes = Mapping[ir.RuleVariable, Type]
 HIGHEST_PRODUCT = 4
 """Powers up to this are computed as products, by kernels alone."""
 WHOLE = ("to_number", "ftoi", "to_unsigned", "ftou", "utoi", "itou")
@@ -61,7 +61,7 @@ def literal(value: ir.Value, type: Type) -> Expr:
     return lit(plain_value(value, type), type)
 
 
-def expression(term: ir.Term, types: Types) -> Expr:
+def expression(term: ir.Term, types: VariableTypes) -> Expr:
     """A term as an expression; raises where its types do not fit."""
     found = _expression(term, types)
     if isinstance(term, ir.Compute):
@@ -69,7 +69,7 @@ def expression(term: ir.Term, types: Types) -> Expr:
     return found
 
 
-def term_type(term: ir.Term, types: Types) -> Type | None:
+def term_type(term: ir.Term, types: VariableTypes) -> Type | None:
     """The type of a term; None while that of one of its variables is not known."""
     if isinstance(term, ir.RuleVariable):
         return types.get(term)
@@ -89,7 +89,7 @@ def may_fail(term: ir.HeadTerm | None) -> bool:
     return term.op in ("/", "%", "ratio", "floor-mod", "field") or any(map(may_fail, term.args))
 
 
-def comparison(op: str, left: ir.Term, right: ir.Term, types: Types) -> Expr:
+def comparison(op: str, left: ir.Term, right: ir.Term, types: VariableTypes) -> Expr:
     """A comparison as an expression; a constant is read as the other side's type."""
     sides = [_expression(left, types), _expression(right, types)]
     for at, (one, other) in enumerate(((left, right), (right, left))):
@@ -105,7 +105,7 @@ def comparison(op: str, left: ir.Term, right: ir.Term, types: Types) -> Expr:
     return Expr(OPERATIONS[op], (a, b))
 
 
-def check_test(literal: ir.Comparison | ir.Condition, types: Types) -> None:
+def check_test(literal: ir.Comparison | ir.Condition, types: VariableTypes) -> None:
     """Refuse a comparison or a condition whose types do not fit."""
     if isinstance(literal, ir.Condition):
         found = _expression(literal.test, types)
@@ -116,7 +116,7 @@ def check_test(literal: ir.Comparison | ir.Condition, types: Types) -> None:
         raise IncorrectError(f"{literal} is not true or false")
 
 
-def _checked(term: ir.Term, found: Expr, types: Types) -> Type:
+def _checked(term: ir.Term, found: Expr, types: VariableTypes) -> Type:
     columns = {v.name: (at, types[v]) for at, v in enumerate(dict.fromkeys(ir.variables(term)))}
     try:
         return type_of(found, columns)
@@ -124,7 +124,7 @@ def _checked(term: ir.Term, found: Expr, types: Types) -> Type:
         raise IncorrectError(f"{term}: {error}") from None
 
 
-def _expression(term: ir.Term, types: Types) -> Expr:
+def _expression(term: ir.Term, types: VariableTypes) -> Expr:
     if isinstance(term, ir.RuleVariable):
         return col(term.name)
     if isinstance(term, ir.Constant):
@@ -177,7 +177,7 @@ def _whole(a: Expr, type: Type | None) -> Expr:
     return ((a.abs() // 1) * a.sign()).cast(Int)
 
 
-def _power(term: ir.Compute, base: Expr, exponent: Expr, types: Types) -> Expr:
+def _power(term: ir.Compute, base: Expr, exponent: Expr, types: VariableTypes) -> Expr:
     """A power: of whole numbers a whole number, otherwise a float. Small powers that are written out are products."""
     given = term.args[1]
     if isinstance(given, ir.Constant) and type(given.value) is int and 0 <= given.value <= HIGHEST_PRODUCT:
@@ -198,7 +198,7 @@ def _matched(term: ir.Compute, args: list[Expr]) -> Expr:
     return args[1].matches(f"^(?:{pattern.value})$")
 
 
-def _structured(term: ir.Compute, types: Types) -> Expr:
+def _structured(term: ir.Compute, types: VariableTypes) -> Expr:
     """A record or a tagged value of its fields, or a field of one. The first constant says what the fields are."""
     if term.op == "field":
         value, place, shape = term.args

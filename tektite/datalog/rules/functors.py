@@ -67,7 +67,7 @@ def mapped(value: Any, change: Callable[[Any], Any]) -> Any:
     """A rule, or a part of one, with every term changed, inner terms first."""
     if isinstance(value, tuple):
         return tuple(mapped(part, change) for part in value)
-    if not is_dataclass(value) or isinstance(value, ir.Position | PythonFunction | type):
+    if not is_dataclass(value) or isinstance(value, ir.TextPosition | PythonFunction | type):
         return value
     parts = {f.name: getattr(value, f.name) for f in fields(value)}
     made = {name: mapped(part, change) for name, part in parts.items()}

@@ -4,10 +4,9 @@
 or by a rule on the way to its answers. A rule passes values on from atom to atom: first what it is asked for and
 constants, then whatever these lead to. The rewritten rules are ordinary rules, and are evaluated like any others.
 
-Two shapes of recursion get a better form. Where a rule passes the arguments on unchanged (`tc(x, z) :- tc(x, y), edge(y, z)`
-asked for x) it need not look at what was asked again. Where it passes everything else on unchanged (the same rule
-asked for z), the answers of the further goals are the answers of the first: only the goals are followed,
-each with the argument it came from.
+Two shapes of recursion get a better form. If a rule passes the arguments on unchanged (`tc(x, z) :- tc(x, y), edge(y, z)`
+asked for x), it need not check them again. If it passes everything else on unchanged (the same rule asked for z), the answers
+of later goals are also answers of the first one: only the goals are followed, each with the argument that it came from.
 
 A negated or aggregated predicate is asked for its arguments like any other, except where that would make it depend on
 itself; then it is evaluated in full.
@@ -20,11 +19,10 @@ from dataclasses import dataclass, field
 
 from tektite.datalog.rules import strata
 from tektite.datalog.rules.safety import bound_by
-from tektite.datalog.rules.strata import Unstratified
+from tektite.datalog.rules.strata import RulesByName, Unstratified
 from tektite.datalog.syntax import ir
 from tektite.datalog.syntax.meaning import canonical
 
-Rules = Mapping[str, Sequence[ir.Rule]]
 Goal = tuple[str, str]
 """A predicate and its adornment: for each column, b if its value is asked for and f if it is free."""
 
@@ -45,7 +43,7 @@ class Rewriting:
         for goal in self.goals:
             name = asked(goal)
             needs = {other for component in strata.components(self.rules, [name]) for other in component}
-            if name in strata.reads(self.rules, name) and not needs & answers:
+            if name in strata.predicates_of(self.rules, name) and not needs & answers:
                 found.append(goal)
         return found
 
@@ -67,7 +65,7 @@ def origin(name: str) -> str:
 
 def rewrite(
     root: Sequence[ir.Rule],
-    rules: Rules,
+    rules: RulesByName,
     in_full: Callable[[str], bool],
     fixed: Mapping[str, set[int]],
     improved: Container[str],
@@ -100,7 +98,7 @@ class Rewriter:
     """Rewrites rules for goals as they turn up."""
 
     def __init__(
-        self, rules: Rules, in_full: Callable[[str], bool], fixed: Mapping[str, set[int]], given: frozenset[str]
+        self, rules: RulesByName, in_full: Callable[[str], bool], fixed: Mapping[str, set[int]], given: frozenset[str]
     ) -> None:
         self.rules = rules
         self.given = given

@@ -1,4 +1,4 @@
-"""Least and greatest values in recursion: allowed where a better value can only lead to better ones.
+"""Checks least and greatest values in recursion: a better value may only lead to better values.
 
 Within its own recursion, the value that is minimised (or maximised) may be added to, scaled by a constant that is not
 negative, compared from the better side, and passed on into the value of a head that keeps the same kind. Anything
@@ -33,11 +33,11 @@ def check(
                         continue
                     if values.setdefault(term, kind) != kind or uses(rule, term) > 1:
                         raise wrong(rule, kind, f"{term} stands in two predicates")
-            if values and any(other in component for other in reads(rule)):
+            if values and any(other in component for other in predicates_of(rule)):
                 follow(rule, values, improved.get(predicate))
 
 
-def reads(rule: ir.Rule) -> list[str]:
+def predicates_of(rule: ir.Rule) -> list[str]:
     """The predicates of the positive atoms."""
     return [literal.predicate for literal in rule.body if isinstance(literal, ir.Atom)]
 

@@ -15,7 +15,7 @@ from tektite.datalog.rules import safety
 from tektite.datalog.rules.binding import binding
 from tektite.datalog.rules.ranges import is_range, numbers
 from tektite.datalog.rules.safety import bound_by
-from tektite.datalog.rules.scopes import scoped, unbound
+from tektite.datalog.rules.scopes import ATTAINED, inner_variables, scoped, unbound
 from tektite.datalog.syntax import ir
 
 ALTERNATIVES = 4096
@@ -106,11 +106,18 @@ class Normaliser:
         return tuple(found)
 
     def _stands(self, choice: ir.Disjunction, body: Sequence[ir.Literal], rule: ir.Rule) -> bool:
-        """Whether each branch, together with the literals beside the choice, binds all shown variables."""
+        """Whether each branch, together with the literals beside the choice, binds all shown variables. What nothing else binds
+        is a witness of an aggregate in the branch.
+        """
         outer = tuple(other for other in body if other is not choice)
         shown = self._shown(choice, outer, rule)
         beside = [literal for literal in outer if not isinstance(literal, ir.Disjunction)]
-        return all(bound_by([*beside, *branch]).issuperset(shown) for branch in choice.branches)
+        bound = bound_by(body)
+        return all(
+            all(v in here or (v not in bound and v in attained_in(branch)) for v in shown)
+            for branch in choice.branches
+            for here in [bound_by([*beside, *branch])]
+        )
 
     def _shown(self, literal: ir.Disjunction, outer: tuple[ir.Literal, ...], rule: ir.Rule) -> list[ir.RuleVariable]:
         """The variables of alternatives that the rest of a rule, or all of them, look at. A variable that the alternatives have
@@ -206,7 +213,7 @@ class Normaliser:
         terms: tuple[ir.HeadTerm, ...],
         body: tuple[ir.Literal, ...],
         rule: ir.Rule,
-        position: ir.Position,
+        position: ir.TextPosition,
         counted: bool = False,
     ) -> None:
         """Add a rule of a helper predicate."""
@@ -222,8 +229,10 @@ class Normaliser:
         """An inner body, with a predicate before it that holds the values the outer one gives to what is needed, if the inner one
         does not bind that by itself.
         """
-        # The result of an aggregate inside does not count: the aggregate may use the outer variable of that name.
-        if bound_by(inner, results=False).issuperset(needed):
+        # The result of an aggregate inside does not count: the aggregate may use the outer variable of that name. Nor do choices,
+        # each of which may need what another one binds.
+        plain = [literal for literal in inner if not isinstance(literal, ir.Disjunction)]
+        if bound_by(plain, results=False).issuperset(needed):
             return inner
         given = binding(outer, needed)
         # What the rule says itself is left out, if the rest binds as much, so that the inner body does not depend on it. More
@@ -282,6 +291,12 @@ class Normaliser:
         atom = ir.Atom(name, (*keys, value), group.position)
         looked_up: ir.Literal = ir.Lookup(atom, ir.Constant(0)) if group.kind in ("count", "sum") else atom
         return [looked_up, *found, ir.Comparison("=", group.result, value, group.position)]
+
+
+def attained_in(body: Iterable[ir.Literal]) -> set[ir.RuleVariable]:
+    """The variables inside the aggregates of a body that may have witnesses."""
+    groups = [literal for literal in body if isinstance(literal, ir.Aggregation) and literal.kind in ATTAINED]
+    return {v for group in groups for v in inner_variables(group)}
 
 
 def seen_in(body: Iterable[ir.Literal]) -> Iterable[ir.RuleVariable]:

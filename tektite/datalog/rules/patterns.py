@@ -15,14 +15,14 @@ from tektite.datalog.syntax import ir
 from tektite.errors import IncorrectError
 from tektite.values.types import Type
 
-Types = Callable[[str], tuple[Type, ...] | None]
+TypesOf = Callable[[str], tuple[Type, ...] | None]
 """The types of the columns of a stored relation; None if nothing is stored under the name."""
 
 
 class PatternResolver:
     """Replaces patterns by atoms."""
 
-    def __init__(self, types: Types, attributes: Iterable[str]) -> None:
+    def __init__(self, types: TypesOf, attributes: Iterable[str]) -> None:
         self.types = types
         self.attributes = list(attributes)
         self._made = 0

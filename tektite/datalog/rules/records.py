@@ -21,10 +21,10 @@ from tektite.expr.record_text import NIL, quoted
 from tektite.values.types import Float
 
 Structures = Mapping[str, statements.Structure]
-Columns = Mapping[str, Sequence[str | None]]
+ColumnStructures = Mapping[str, Sequence[str | None]]
 
 
-def without_records(text: statements.Text, columns: Columns, structures: Structures) -> statements.Text:
+def without_records(text: statements.Text, columns: ColumnStructures, structures: Structures) -> statements.Text:
     """A text whose rules have functions of texts for records. `columns` names the structures of predicates' columns."""
     if not any(map(has_record, text.rules)):
         return text
@@ -82,13 +82,13 @@ class RecordPattern:
 
     variable: ir.RuleVariable
     record: ir.Construct
-    position: ir.Position
+    position: ir.TextPosition
 
 
 class RecordRewriter:
     """Rewrites one rule."""
 
-    def __init__(self, rule: ir.Rule, columns: Columns, structures: Structures) -> None:
+    def __init__(self, rule: ir.Rule, columns: ColumnStructures, structures: Structures) -> None:
         self.rule = rule
         self.columns = columns
         self.structures = structures

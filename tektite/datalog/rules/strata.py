@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from tektite.datalog.syntax import ir
 from tektite.errors import IncorrectError
 
-Rules = Mapping[str, Sequence[ir.Rule]]
+RulesByName = Mapping[str, Sequence[ir.Rule]]
 INVENTED = re.compile(r"( (not|or|given|at|range|count|sum|min|max|avg|count-distinct|median|variance|stddev) \d+)+$")
 """The endings of helper predicates' names (`tektite.datalog.rules.normal_form`)."""
 
@@ -37,7 +37,7 @@ def dependencies(rule: ir.Rule) -> Iterator[tuple[str, str]]:
             yield literal.atom.predicate, "count or sum"
 
 
-def components(rules: Rules, roots: Sequence[str]) -> list[tuple[str, ...]]:
+def components(rules: RulesByName, roots: Sequence[str]) -> list[tuple[str, ...]]:
     """The components of all that the roots depend on, each after what it depends on.
 
     >>> from tektite.datalog.syntax.textbook import parse_program
@@ -56,7 +56,7 @@ def components(rules: Rules, roots: Sequence[str]) -> list[tuple[str, ...]]:
         if root in number:
             continue
         # Depth first without recursion: a chain of rules may be longer than Python's stack.
-        walks = [(root, iter(reads(rules, root)))]
+        walks = [(root, iter(predicates_of(rules, root)))]
         number[root] = low[root] = len(number)
         stack.append(root)
         while walks:
@@ -73,23 +73,23 @@ def components(rules: Rules, roots: Sequence[str]) -> list[tuple[str, ...]]:
             elif other not in number:
                 number[other] = low[other] = len(number)
                 stack.append(other)
-                walks.append((other, iter(reads(rules, other))))
+                walks.append((other, iter(predicates_of(rules, other))))
             elif other in stack:
                 low[here] = min(low[here], number[other])
     return found
 
 
-def reads(rules: Rules, predicate: str) -> list[str]:
+def predicates_of(rules: RulesByName, predicate: str) -> list[str]:
     """The predicates that a predicate's rules read, each once, in the order of the rules."""
     return list(dict.fromkeys(other for rule in rules.get(predicate, ()) for other, _ in dependencies(rule)))
 
 
-def is_recursive(rules: Rules, component: tuple[str, ...]) -> bool:
+def is_recursive(rules: RulesByName, component: tuple[str, ...]) -> bool:
     """Whether a component's predicates are defined through themselves."""
-    return len(component) > 1 or component[0] in reads(rules, component[0])
+    return len(component) > 1 or component[0] in predicates_of(rules, component[0])
 
 
-def check(rules: Rules, component: tuple[str, ...], improved: Mapping[str, tuple[int, str]]) -> None:
+def check(rules: RulesByName, component: tuple[str, ...], improved: Mapping[str, tuple[int, str]]) -> None:
     """Refuse a component that a negation or an aggregate leads back into. Least and greatest values of the predicates in
     `improved` are the exception: these may be defined through themselves.
     """
@@ -106,7 +106,7 @@ def check(rules: Rules, component: tuple[str, ...], improved: Mapping[str, tuple
                 raise Unstratified(refusal(rules, rule, other, how, inside), other)
 
 
-def refusal(rules: Rules, rule: ir.Rule, other: str, how: str, inside: set[str]) -> str:
+def refusal(rules: RulesByName, rule: ir.Rule, other: str, how: str, inside: set[str]) -> str:
     """What is wrong with a rule that negates or aggregates what depends on it, told in the predicates of its author: those
     that stand for a group within a rule are passed over, and what is negated or aggregated is what they read.
     """
@@ -128,14 +128,14 @@ def refusal(rules: Rules, rule: ir.Rule, other: str, how: str, inside: set[str])
     )
 
 
-def way(rules: Rules, start: str, end: str, inside: set[str]) -> list[str]:
+def way(rules: RulesByName, start: str, end: str, inside: set[str]) -> list[str]:
     """The shortest path from one predicate to another along dependencies."""
     ways = {start: [start]}
     front = [start]
     while front and end not in ways:
         following = []
         for here in front:
-            for other in reads(rules, here):
+            for other in predicates_of(rules, here):
                 if other in inside and other not in ways:
                     ways[other] = [*ways[here], other]
                     following.append(other)

@@ -1,6 +1,6 @@
-"""Types of predicates: from what is known of some columns, through the rules, to all others.
+"""Infers the types of predicates from those of some columns, through the rules.
 
-Knowledge only grows, rule by rule, until nothing is added. What clashes is refused with both places named.
+Rules add types until nothing is left to add. A clash is refused, and the error names both places.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Found = list[Type | None]
 
 
 @dataclass(frozen=True)
-class Source:
+class KnownType:
     """A type and where it comes from."""
 
     type: Type
@@ -29,8 +29,8 @@ class Inference:
 
     def __init__(self, known: Mapping[str, tuple[Sequence[Type], str]]) -> None:
         """`known` gives types for predicates that are declared or exist already, and says where from."""
-        self.columns: dict[str, list[Source | None]] = {
-            name: [Source(type, where) for type in types] for name, (types, where) in known.items()
+        self.columns: dict[str, list[KnownType | None]] = {
+            name: [KnownType(type, where) for type in types] for name, (types, where) in known.items()
         }
         self.declared = set(known)
         self._arity_at: dict[str, str] = {name: where for name, (_, where) in known.items()}
@@ -81,13 +81,13 @@ class Inference:
                 continue
             before = columns[at]
             if before is None:
-                columns[at] = Source(found, rule.where())
+                columns[at] = KnownType(found, rule.where())
                 changed = True
             elif before.type != found and not (
                 isinstance(term, ir.Constant) and expressions.fits(term.value, before.type)
             ):
                 if {before.type, found} == {Int, Float} and rule.predicate not in self.declared and found == Float:
-                    columns[at] = Source(Float, rule.where())
+                    columns[at] = KnownType(Float, rule.where())
                     changed = True
                     continue
                 raise IncorrectError(
@@ -141,7 +141,7 @@ class Inference:
                             note(one, type, str(equation))
         return {variable: type for variable, (type, _) in found.items()}
 
-    def _term_type(self, term: ir.Term, types: expressions.Types, rule: ir.Rule) -> Type | None:
+    def _term_type(self, term: ir.Term, types: expressions.VariableTypes, rule: ir.Rule) -> Type | None:
         try:
             return expressions.term_type(term, types)
         except TektiteError as error:
@@ -159,7 +159,7 @@ class Inference:
         return tuple(source.type for source in columns if source is not None)
 
 
-def head_type(term: ir.HeadTerm, types: expressions.Types, rule: ir.Rule) -> Type | None:
+def head_type(term: ir.HeadTerm, types: expressions.VariableTypes, rule: ir.Rule) -> Type | None:
     """The type of a head's term, if it is known."""
     try:
         if not isinstance(term, ir.HeadAggregate):

@@ -1,7 +1,7 @@
-"""Unfolding: a rule's atom replaced by the body of the one rule that defines it.
+"""Replaces an atom by the body of the one rule that defines it.
 
-What needs no state of its own is then joined with everything around it as one conjunction, over the indexes of what it is
-made of; it is never arranged by itself, and the constants and orders of the rule around it reach into it.
+A predicate without state is then joined with its readers as one conjunction, over the indexes of its own relations. It is never
+arranged itself, and the constants and orders of the reading rule apply to it.
 """
 
 from __future__ import annotations

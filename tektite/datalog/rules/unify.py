@@ -1,4 +1,4 @@
-"""Unification: where a rule says that two variables are equal, one of them stands for both.
+"""Merges variables that a rule equates.
 
 `tc(x, z) :- tc(x, y), edge(w, z), w = y` then is `tc(x, z) :- tc(x, y), edge(y, z)`: the equation connects the atoms like a
 shared variable, so that it is joined by, asked for and kept by like one. A variable that equals a constant is replaced by

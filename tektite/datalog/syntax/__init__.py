@@ -1,4 +1,4 @@
-"""The two syntaxes, and rules as both of them give them.
+"""The two syntaxes, and their common form of rules.
 
 components      `.comp` and `.init` replaced by the statements of each instance
 conditions      conditions of #if
@@ -10,7 +10,7 @@ grammar         the grammar of the textbook syntax; errors say where the text le
 ir              rules in a common form: terms, literals, rules and programs, with their places
 meaning         whether two rules mean the same
 preprocessor    #include, #define, #ifdef
-statements      what a text says beside rules, and a text as a whole
+statements      declarations, directives, types and functors; a text as a whole
 terms           bodies and terms of the textbook syntax
 textbook        Soufflé's syntax: from text to rules, declarations and directives
 """

@@ -14,10 +14,9 @@ from typing import Any
 
 from lark import Token, Tree
 
-from tektite.datalog.syntax.declared_types import STATEMENTS
+from tektite.datalog.syntax.declared_types import STATEMENTS, Wrong
 
-Statement = Tree[Any]
-Wrong = Callable[[Any, str], Exception]
+StatementTree = Tree[Any]
 DEEPEST = 100
 """Instances within instances: a component that contains itself would never end."""
 
@@ -30,7 +29,7 @@ class InstanceScope:
     relations: Mapping[str, str] = field(default_factory=dict)
     types: Mapping[str, str] = field(default_factory=dict)
     instances: Mapping[str, str] = field(default_factory=dict)
-    components: Mapping[str, Statement] = field(default_factory=dict)
+    components: Mapping[str, StatementTree] = field(default_factory=dict)
     depth: int = 0
 
     def relation(self, name: str) -> str:
@@ -48,11 +47,11 @@ class InstanceScope:
 class ComponentStatement:
     """A statement of a component, with what the component's parameters stand for."""
 
-    statement: Statement
+    statement: StatementTree
     given: Mapping[str, str]
 
 
-def expanded(statements: Iterable[Statement], wrong: Wrong) -> list[Statement]:
+def expanded(statements: Iterable[StatementTree], wrong: Wrong) -> list[StatementTree]:
     """The statements of a program without components.
 
     >>> from tektite.datalog.syntax.grammar import parse
@@ -73,7 +72,7 @@ class Expander:
     def __init__(self, wrong: Wrong) -> None:
         self.wrong = wrong
 
-    def statements(self, members: Sequence[ComponentStatement], scope: InstanceScope) -> Iterable[Statement]:
+    def statements(self, members: Sequence[ComponentStatement], scope: InstanceScope) -> Iterable[StatementTree]:
         """The statements of an instance, or of the program, with full names."""
         components = dict(scope.components)
         relations, types, instances = dict(scope.relations), dict(scope.types), dict(scope.instances)
@@ -98,7 +97,7 @@ class Expander:
             elif statement.data not in ("component", "override"):
                 yield renamed(statement, mine)
 
-    def _instance(self, statement: Statement, mine: InstanceScope, scope: InstanceScope) -> Iterable[Statement]:
+    def _instance(self, statement: StatementTree, mine: InstanceScope, scope: InstanceScope) -> Iterable[StatementTree]:
         name, of = statement.children
         if scope.depth >= DEEPEST:
             raise self.wrong(
@@ -136,7 +135,7 @@ class Expander:
         kept = [member for member in inherited if not overridden.intersection(heads(member.statement))]
         return kept + own
 
-    def _check_override(self, statement: Statement, inherited: Sequence[ComponentStatement]) -> None:
+    def _check_override(self, statement: StatementTree, inherited: Sequence[ComponentStatement]) -> None:
         name = str(statement.children[0])
         for member in inherited:
             if member.statement.data == "declaration" and name in declared(member.statement):
@@ -146,12 +145,12 @@ class Expander:
         raise self.wrong(statement, f".override {name}: no base of the component declares {name!r}")
 
 
-def declared(statement: Statement) -> list[str]:
+def declared(statement: StatementTree) -> list[str]:
     """The relations that a declaration declares."""
     return [str(c) for c in statement.children if isinstance(c, Token) and c.type != "QUALIFIER"]
 
 
-def heads(statement: Statement) -> list[str]:
+def heads(statement: StatementTree) -> list[str]:
     """The relations that a clause has rules for."""
     if statement.data != "clause":
         return []

@@ -9,7 +9,7 @@ from typing import Any
 from lark import Lark, Token
 from lark.exceptions import UnexpectedEOF, UnexpectedInput, UnexpectedToken
 
-from tektite.datalog.syntax.ir import NOWHERE, Position, Value
+from tektite.datalog.syntax.ir import NOWHERE, TextPosition, Value
 from tektite.datalog.syntax.terms import unquoted
 from tektite.errors import IncorrectError
 
@@ -36,7 +36,7 @@ class Symbol:
     """A name: `?x`, `sum`, `_`."""
 
     name: str
-    position: Position = field(default=NOWHERE, compare=False)
+    position: TextPosition = field(default=NOWHERE, compare=False)
 
 
 @dataclass(frozen=True)
@@ -44,15 +44,15 @@ class Keyword:
     """A name that stands for itself: `:find`, `:person/knows`; `name` is without the colon."""
 
     name: str
-    position: Position = field(default=NOWHERE, compare=False)
+    position: TextPosition = field(default=NOWHERE, compare=False)
 
 
 @dataclass(frozen=True)
-class Scalar:
+class EdnScalar:
     """A number, a text or a truth value."""
 
     value: Value
-    position: Position = field(default=NOWHERE, compare=False)
+    position: TextPosition = field(default=NOWHERE, compare=False)
 
 
 @dataclass(frozen=True)
@@ -60,11 +60,11 @@ class Group:
     """Forms within ( ), [ ] or { }; `kind` is list, vector or map."""
 
     kind: str
-    items: tuple[Form, ...]
-    position: Position = field(default=NOWHERE, compare=False)
+    items: tuple[EdnForm, ...]
+    position: TextPosition = field(default=NOWHERE, compare=False)
 
 
-Form = Symbol | Keyword | Scalar | Group
+EdnForm = Symbol | Keyword | EdnScalar | Group
 
 
 @cache
@@ -72,7 +72,7 @@ def _parser() -> Lark:
     return Lark(GRAMMAR, parser="lalr", propagate_positions=True)
 
 
-def read(text: str, source: str = "query") -> tuple[Form, ...]:
+def read(text: str, source: str = "query") -> tuple[EdnForm, ...]:
     """All forms of a text.
 
     >>> (form,) = read("[:find ?x]")
@@ -90,39 +90,39 @@ def read(text: str, source: str = "query") -> tuple[Form, ...]:
     return tuple(_form(child, source) for child in tree.children)
 
 
-def _form(tree: Any, source: str) -> Form:
-    position = Position(source, getattr(tree.meta, "line", 1), getattr(tree.meta, "column", 1))
+def _form(tree: Any, source: str) -> EdnForm:
+    position = TextPosition(source, getattr(tree.meta, "line", 1), getattr(tree.meta, "column", 1))
     if tree.data != "atom":
         return Group(str(tree.data), tuple(_form(child, source) for child in tree.children), position)
     token: Token = tree.children[0]
     text = str(token)
     match token.type:
         case "STRING":
-            return Scalar(unquoted(text), position)
+            return EdnScalar(unquoted(text), position)
         case "FLOAT":
-            return Scalar(float(text), position)
+            return EdnScalar(float(text), position)
         case "INTEGER":
             value = int(text.removesuffix("N"))
             if not -(2**63) < value < 2**63:
                 raise IncorrectError(f"{position}: the number {text} does not fit into 64 bits")
-            return Scalar(value, position)
+            return EdnScalar(value, position)
         case "KEYWORD":
             return Keyword(text[1:], position)
     if text in ("true", "false"):
-        return Scalar(text == "true", position)
+        return EdnScalar(text == "true", position)
     if text == "nil":
         raise IncorrectError(f"{position}: nil is not a value here; leave the clause out")
     return Symbol(text, position)
 
 
-def show(form: Form) -> str:
+def show(form: EdnForm) -> str:
     """A form as text, for messages."""
     match form:
         case Symbol():
             return form.name
         case Keyword():
             return f":{form.name}"
-        case Scalar():
+        case EdnScalar():
             return f'"{form.value}"' if isinstance(form.value, str) else str(form.value).lower()
         case Group():
             opening, closing = {"list": ("(", ")"), "vector": ("[", "]"), "map": ("{", "}")}[form.kind]

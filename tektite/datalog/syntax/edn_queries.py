@@ -15,7 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tektite.datalog.syntax import ir
-from tektite.datalog.syntax.edn import Form, Group, Keyword, Symbol, read, show
+from tektite.datalog.syntax.edn import EdnForm, Group, Keyword, Symbol, read, show
 from tektite.datalog.syntax.edn_rules import PatternReader, forward, is_source
 from tektite.errors import IncorrectError
 from tektite.values.types import Type
@@ -39,7 +39,7 @@ class PullPattern:
     attribute: str
     backwards: bool = False
     inner: tuple[PullPattern, ...] = ()
-    position: ir.Position = ir.NOWHERE
+    position: ir.TextPosition = ir.NOWHERE
 
     @property
     def key(self) -> str:
@@ -59,7 +59,7 @@ class Find:
     keep: tuple[ir.RuleVariable, ...]
     parameters: tuple[Parameter, ...]
     body: tuple[ir.Literal, ...]
-    position: ir.Position
+    position: ir.TextPosition
     types: tuple[Type, ...] | None = None
     """The types of what is found, where they do not follow from the query alone: a goal's are those of its relation."""
     shape: str = "rows"
@@ -98,9 +98,9 @@ class QueryReader(PatternReader):
         body = self.clauses(sections.get("where", []))
         return Find(terms, names, keep, parameters, body, form.position, None, shape, pulls)
 
-    def _sections(self, form: Group) -> dict[str, list[Form]]:
-        sections: dict[str, list[Form]] = {}
-        current: list[Form] | None = None
+    def _sections(self, form: Group) -> dict[str, list[EdnForm]]:
+        sections: dict[str, list[EdnForm]] = {}
+        current: list[EdnForm] | None = None
         for item in form.items:
             if isinstance(item, Keyword) and item.name in SECTIONS:
                 if item.name in sections:
@@ -112,8 +112,8 @@ class QueryReader(PatternReader):
                 current.append(item)
         return sections
 
-    def _map(self, form: Group) -> dict[str, list[Form]]:
-        sections: dict[str, list[Form]] = {}
+    def _map(self, form: Group) -> dict[str, list[EdnForm]]:
+        sections: dict[str, list[EdnForm]] = {}
         for key, value in zip(form.items[::2], form.items[1::2], strict=False):
             if not isinstance(key, Keyword) or key.name not in SECTIONS:
                 raise IncorrectError(f"{key.position}: a query has :find, :in, :with and :where, not {show(key)}")
@@ -126,7 +126,7 @@ class QueryReader(PatternReader):
             raise IncorrectError(f"{form.position}: the map has a key without a value")
         return sections
 
-    def _shape(self, items: list[Form]) -> tuple[list[Form], str]:
+    def _shape(self, items: list[EdnForm]) -> tuple[list[EdnForm], str]:
         """What is found, and what of the answer is wanted."""
         last = items[-1]
         if isinstance(last, Symbol) and last.name == ".":
@@ -144,7 +144,7 @@ class QueryReader(PatternReader):
         return items, "rows"
 
     def _found(
-        self, items: list[Form]
+        self, items: list[EdnForm]
     ) -> tuple[tuple[ir.HeadTerm, ...], tuple[str, ...], tuple[tuple[int, tuple[PullPattern, ...]], ...]]:
         terms: list[ir.HeadTerm] = []
         names: list[str] = []
@@ -167,7 +167,7 @@ class QueryReader(PatternReader):
             raise IncorrectError(f"{items[0].position}: a query has aggregates or pulls, not both")
         return tuple(terms), tuple(names), tuple(pulls)
 
-    def _pulled(self, form: Form) -> tuple[PullPattern, ...]:
+    def _pulled(self, form: EdnForm) -> tuple[PullPattern, ...]:
         """A pull pattern: attributes, `*`, and maps of attributes to the patterns of the entities behind them."""
         if not isinstance(form, Group) or form.kind != "vector":
             raise IncorrectError(f"{form.position}: a pull pattern is a vector of attributes, found {show(form)}")
@@ -182,13 +182,13 @@ class QueryReader(PatternReader):
                 found.append(self._pulled_attribute(item, ()))
         return tuple(found)
 
-    def _pulled_attribute(self, form: Form, inner: tuple[PullPattern, ...]) -> PullPattern:
+    def _pulled_attribute(self, form: EdnForm, inner: tuple[PullPattern, ...]) -> PullPattern:
         if not isinstance(form, Keyword):
             raise IncorrectError(f"{form.position}: expected an attribute such as :name, found {show(form)}")
         name, backwards = forward(form.name)
         return PullPattern(name, backwards, inner, form.position)
 
-    def _parameters(self, items: list[Form]) -> list[Parameter]:
+    def _parameters(self, items: list[EdnForm]) -> list[Parameter]:
         found = []
         for item in items:
             if isinstance(item, Symbol) and (item.name == "%" or is_source(item)):

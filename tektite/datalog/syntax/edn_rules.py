@@ -8,7 +8,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 from tektite.datalog.syntax import ir, statements
-from tektite.datalog.syntax.edn import Form, Group, Keyword, Scalar, Symbol, read, show
+from tektite.datalog.syntax.edn import EdnForm, EdnScalar, Group, Keyword, Symbol, read, show
 from tektite.errors import IncorrectError
 
 COMPARISONS = {"=": "=", "==": "=", "not=": "!=", "!=": "!=", "<>": "!=", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
@@ -86,7 +86,7 @@ class PatternReader:
         found = tuple(self.head_term(term) for term in terms) or (ir.HOLDS,)
         return ir.Rule(show(name), found, self.clauses(clauses), head.position)
 
-    def head_term(self, form: Form) -> ir.HeadTerm:
+    def head_term(self, form: EdnForm) -> ir.HeadTerm:
         """A variable, a constant or an aggregate."""
         if isinstance(form, Group) and form.kind == "list" and form.items and isinstance(form.items[0], Symbol):
             name, *terms = form.items
@@ -100,13 +100,13 @@ class PatternReader:
             return ir.HeadAggregate(kind, self._variable(terms[0]))
         return self.term(form)
 
-    def _variable(self, form: Form) -> ir.RuleVariable:
+    def _variable(self, form: EdnForm) -> ir.RuleVariable:
         term = self.term(form)
         if not isinstance(term, ir.RuleVariable) or term.anonymous:
             raise IncorrectError(f"{form.position}: expected a variable such as ?x, found {show(form)}")
         return term
 
-    def term(self, form: Form) -> ir.Term:
+    def term(self, form: EdnForm) -> ir.Term:
         """A variable, `_` or a value."""
         if isinstance(form, Symbol):
             if form.name == "_":
@@ -116,7 +116,7 @@ class PatternReader:
             raise IncorrectError(
                 f"{form.position}: expected a variable such as ?{form.name}, or a value; found {form.name}"
             )
-        if isinstance(form, Scalar):
+        if isinstance(form, EdnScalar):
             return ir.Constant(form.value)
         if isinstance(form, Keyword):
             return ir.Constant(f":{form.name}")
@@ -124,11 +124,11 @@ class PatternReader:
 
     # ------------------------------------------------------------------ clauses
 
-    def clauses(self, forms: list[Form]) -> tuple[ir.Literal, ...]:
+    def clauses(self, forms: list[EdnForm]) -> tuple[ir.Literal, ...]:
         """The literals of some clauses."""
         return tuple(self.clause(form) for form in forms)
 
-    def clause(self, form: Form) -> ir.Literal:
+    def clause(self, form: EdnForm) -> ir.Literal:
         """A pattern, a predicate, a rule, or a combination of them."""
         if not isinstance(form, Group) or not form.items or form.kind == "map":
             raise IncorrectError(f"{form.position}: expected a clause such as [?e :attribute ?v], found {show(form)}")
@@ -145,13 +145,13 @@ class PatternReader:
             return self._combined(name.name, form, rest)
         return ir.Atom(name.name, tuple(map(self.term, rest)) or (ir.HOLDS,), form.position)
 
-    def _combined(self, how: str, form: Group, rest: list[Form]) -> ir.Literal:
+    def _combined(self, how: str, form: Group, rest: list[EdnForm]) -> ir.Literal:
         """Clauses that are negated, alternatives, or taken together."""
         outer = None
         if how.endswith("-join"):
             outer, rest = self._outer(form, rest), rest[1:]
         if not rest:
-            raise IncorrectError(f"{form.position}: {show(form)} combines clauses, and there is none in it")
+            raise IncorrectError(f"{form.position}: {show(form)} needs at least one clause")
         if how.startswith("not"):
             return ir.Conjunction(self.clauses(rest), outer, form.position)
         branches = (self.clauses(rest),) if how == "and" else tuple(map(self._branch, rest))
@@ -159,12 +159,12 @@ class PatternReader:
             raise IncorrectError(f"{form.position}: {show(form)} has a branch without a clause")
         return ir.Disjunction(branches, outer, form.position)
 
-    def _outer(self, form: Group, rest: list[Form]) -> tuple[ir.RuleVariable, ...]:
+    def _outer(self, form: Group, rest: list[EdnForm]) -> tuple[ir.RuleVariable, ...]:
         if not rest or not isinstance(rest[0], Group) or rest[0].kind != "vector":
             raise IncorrectError(f"{form.position}: {show(form.items[0])} begins with the variables it shares, [?x]")
         return tuple(self._variable(item) for item in rest[0].items)
 
-    def _branch(self, form: Form) -> tuple[ir.Literal, ...]:
+    def _branch(self, form: EdnForm) -> tuple[ir.Literal, ...]:
         if isinstance(form, Group) and form.items and isinstance(form.items[0], Symbol) and form.items[0].name == "and":
             return self.clauses(list(form.items[1:]))
         return (self.clause(form),)
@@ -281,7 +281,7 @@ class PatternReader:
         ]
         return ir.Disjunction(tuple(branches), None, form.position)
 
-    def _computed(self, form: Form) -> ir.Term:
+    def _computed(self, form: EdnForm) -> ir.Term:
         if isinstance(form, Group) and form.kind == "list" and form.items and isinstance(form.items[0], Symbol):
             terms = tuple(self._computed(item) for item in form.items[1:])
             return self._function(form, form.items[0].name, terms)
@@ -300,7 +300,7 @@ class PatternReader:
         return ir.Compute(op, terms)
 
 
-def is_source(form: Form) -> bool:
+def is_source(form: EdnForm) -> bool:
     """Whether a form names a source: `$`, or `$relation`."""
     return isinstance(form, Symbol) and form.name.startswith("$")
 

@@ -183,6 +183,18 @@ def refuse(token: Token) -> Token:
     raise Refused(token)
 
 
+INSTEAD = {
+    ".limitsize": ": rounds= limits recursion, and LIMIT in SQL reads some of a predicate's facts",
+    ".lattice": ": min and max in a head keep the least or greatest value, and subsumption (<=) any other",
+}
+"""How to write what is not supported."""
+
+
+def instead_of(directive: str) -> str:
+    """Another way to what a directive is for, if there is one."""
+    return next((said for word, said in INSTEAD.items() if directive.startswith(word)), "")
+
+
 def parse(text: str, source: str, start: str, places: Sequence[tuple[str, int]] | None = None) -> Tree[Any]:
     """The tree of a text that is a `start` of the grammar. `places` has the file and line that each line comes from.
 
@@ -196,7 +208,7 @@ def parse(text: str, source: str, start: str, places: Sequence[tuple[str, int]] 
         shown = " ".join(token.split()).rstrip("{ ")
         source, line = place_of(token.line or 1, source, places)
         raise UnsupportedError(
-            f"{source}:{line}:{token.column}: {shown} is Soufflé that is not supported here"
+            f"{source}:{line}:{token.column}: {shown} is Soufflé that is not supported here{instead_of(shown)}"
         ) from None
     except UnexpectedInput as error:
         source, line = place_of(max(error.line, 1), source, places)

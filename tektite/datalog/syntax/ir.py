@@ -1,4 +1,4 @@
-"""Rules as both syntaxes give them: terms, literals and rules, each with the place it was written at.
+"""The common form of rules: terms, literals and rules, each with its place in the text.
 
 Positions are for messages; two rules that differ in nothing else are equal. A variable written `_` is
 anonymous: it stands once, matches anything, and is never looked at again.
@@ -18,7 +18,7 @@ COMPARISONS = ("=", "!=", "<", "<=", ">", ">=")
 
 
 @dataclass(frozen=True)
-class Position:
+class TextPosition:
     """A place in a text."""
 
     source: str
@@ -29,7 +29,7 @@ class Position:
         return f"{self.source}:{self.line}:{self.column}"
 
 
-NOWHERE = Position("program", 1, 1)
+NOWHERE = TextPosition("program", 1, 1)
 
 
 @dataclass(frozen=True)
@@ -128,7 +128,7 @@ class Atom:
 
     predicate: str
     terms: tuple[Term, ...]
-    position: Position = field(default=NOWHERE, compare=False)
+    position: TextPosition = field(default=NOWHERE, compare=False)
 
     def __str__(self) -> str:
         return f"{self.predicate}({', '.join(map(str, self.terms))})"
@@ -141,7 +141,7 @@ class Negation:
     atom: Atom
 
     @property
-    def position(self) -> Position:
+    def position(self) -> TextPosition:
         return self.atom.position
 
     def __str__(self) -> str:
@@ -155,7 +155,7 @@ class Comparison:
     op: str
     left: Term
     right: Term
-    position: Position = field(default=NOWHERE, compare=False)
+    position: TextPosition = field(default=NOWHERE, compare=False)
 
     def __str__(self) -> str:
         return f"{self.left} {self.op} {self.right}"
@@ -166,7 +166,7 @@ class Condition:
     """A function that is true or false, such as contains(a, b)."""
 
     test: Compute
-    position: Position = field(default=NOWHERE, compare=False)
+    position: TextPosition = field(default=NOWHERE, compare=False)
 
     def __str__(self) -> str:
         return str(self.test)
@@ -184,7 +184,7 @@ class Aggregation:
     kind: str
     of: Term | None
     body: tuple[Literal, ...]
-    position: Position = field(default=NOWHERE, compare=False)
+    position: TextPosition = field(default=NOWHERE, compare=False)
     outer: tuple[RuleVariable, ...] | None = None
     witnesses: tuple[RuleVariable, ...] = ()
 
@@ -199,7 +199,7 @@ class Conjunction:
 
     body: tuple[Literal, ...]
     outer: tuple[RuleVariable, ...] | None
-    position: Position = field(default=NOWHERE, compare=False)
+    position: TextPosition = field(default=NOWHERE, compare=False)
 
     def __str__(self) -> str:
         return f"!({', '.join(map(str, self.body))})"
@@ -211,7 +211,7 @@ class Disjunction:
 
     branches: tuple[tuple[Literal, ...], ...]
     outer: tuple[RuleVariable, ...] | None = None
-    position: Position = field(default=NOWHERE, compare=False)
+    position: TextPosition = field(default=NOWHERE, compare=False)
 
     def __str__(self) -> str:
         return "(" + "; ".join(", ".join(map(str, branch)) for branch in self.branches) + ")"
@@ -225,7 +225,7 @@ class Lookup:
     default: Constant
 
     @property
-    def position(self) -> Position:
+    def position(self) -> TextPosition:
         return self.atom.position
 
     def __str__(self) -> str:
@@ -241,7 +241,7 @@ class AttributePattern:
     entity: Term
     attribute: str | RuleVariable
     value: Term | None
-    position: Position = field(default=NOWHERE, compare=False)
+    position: TextPosition = field(default=NOWHERE, compare=False)
 
     def __str__(self) -> str:
         shown = f":{self.attribute}" if isinstance(self.attribute, str) else f"?{self.attribute}"
@@ -253,12 +253,12 @@ Literal = Atom | Negation | Comparison | Condition | Aggregation | Conjunction |
 
 @dataclass(frozen=True)
 class Rule:
-    """What is to the left holds where what is to the right does. Without a body it is a fact."""
+    """The head holds where the body does. A rule without a body is a fact."""
 
     predicate: str
     terms: tuple[HeadTerm, ...]
     body: tuple[Literal, ...]
-    position: Position = field(default=NOWHERE, compare=False)
+    position: TextPosition = field(default=NOWHERE, compare=False)
     written: str = field(default="", compare=False)
     """The rule as its author wrote it, for messages, where it is known."""
 

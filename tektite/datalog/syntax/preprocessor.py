@@ -24,7 +24,7 @@ COMMENT = re.compile(r'("(?:\\.|[^"\\\n])*")|//[^\n]*|/\*.*?\*/', re.DOTALL)
 DEEPEST = 200
 """Files within files, and macros within macros: more include or expand themselves."""
 
-Place = tuple[str, int]
+LinePlace = tuple[str, int]
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class PreprocessedText:
     """A program after the preprocessor, with the place that each line comes from."""
 
     text: str
-    places: Sequence[Place] | None = None
+    places: Sequence[LinePlace] | None = None
 
 
 def preprocessed(
@@ -66,7 +66,7 @@ class Preprocessor:
 
     folders: Sequence[Path] = ()
     macros: dict[str, Macro] = field(default_factory=dict)
-    lines: list[tuple[str, Place]] = field(default_factory=list)
+    lines: list[tuple[str, LinePlace]] = field(default_factory=list)
     once: set[Path] = field(default_factory=set)
 
     def run(self, text: str, source: str, depth: int) -> None:

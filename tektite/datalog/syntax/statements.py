@@ -1,10 +1,10 @@
-"""What a text says beside rules: declarations, directives, types and functors; and a text as a whole."""
+"""Declarations, directives, types and functors; a text as a whole."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from tektite.datalog.syntax.ir import NOWHERE, Atom, Literal, Position, Rule
+from tektite.datalog.syntax.ir import NOWHERE, Atom, Literal, Rule, TextPosition
 from tektite.values.types import Type
 
 
@@ -29,7 +29,7 @@ class Functor:
     name: str
     arguments: tuple[str, ...]
     result: str
-    position: Position = field(default=NOWHERE, compare=False)
+    position: TextPosition = field(default=NOWHERE, compare=False)
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Declaration:
 
     predicate: str
     columns: tuple[tuple[str, Type], ...]
-    position: Position = field(default=NOWHERE, compare=False)
+    position: TextPosition = field(default=NOWHERE, compare=False)
     unsigned: tuple[str, ...] = ()
     structures: tuple[str | None, ...] = ()
     equivalence: bool = False
@@ -57,7 +57,7 @@ class Directive:
     kind: str
     predicate: str
     options: tuple[tuple[str, str], ...] = ()
-    position: Position = field(default=NOWHERE, compare=False)
+    position: TextPosition = field(default=NOWHERE, compare=False)
 
     def option(self, name: str, default: str) -> str:
         return dict(self.options).get(name, default)
@@ -70,7 +70,7 @@ class Improvement:
     predicate: str
     column: int
     kind: str
-    position: Position = field(default=NOWHERE, compare=False)
+    position: TextPosition = field(default=NOWHERE, compare=False)
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ class Subsumption:
     worse: Atom
     better: Atom
     body: tuple[Literal, ...]
-    position: Position = field(default=NOWHERE, compare=False)
+    position: TextPosition = field(default=NOWHERE, compare=False)
 
     def __str__(self) -> str:
         return f"{self.worse} <= {self.better} :- {', '.join(map(str, self.body))}."

@@ -41,10 +41,10 @@ class TermReader:
         self._fresh = 0
         self._beside: list[ir.Literal] = []
 
-    def position(self, tree: Tree[Any] | Token) -> ir.Position:
+    def position(self, tree: Tree[Any] | Token) -> ir.TextPosition:
         meta: Any = tree if isinstance(tree, Token) else tree.meta
         source, line = place_of(getattr(meta, "line", 1) or 1, self.source, self.places)
-        return ir.Position(source, line, getattr(meta, "column", 1) or 1)
+        return ir.TextPosition(source, line, getattr(meta, "column", 1) or 1)
 
     def wrong(self, tree: Tree[Any] | Token, problem: str) -> IncorrectError:
         return IncorrectError(f"{self.position(tree)}: {problem}")

@@ -17,7 +17,7 @@ from tektite.datalog.syntax import ir, statements
 from tektite.datalog.syntax.components import expanded
 from tektite.datalog.syntax.declared_types import PLAIN, STATEMENTS, DeclaredTypes
 from tektite.datalog.syntax.grammar import parse
-from tektite.datalog.syntax.preprocessor import Place, preprocessed
+from tektite.datalog.syntax.preprocessor import LinePlace, preprocessed
 from tektite.datalog.syntax.terms import TermReader, unquoted
 from tektite.errors import IncorrectError, UnsupportedError
 from tektite.values.types import Bool, String
@@ -40,7 +40,7 @@ def parse_program(
     reach(x, z) :- reach(x, y), edge(y, z).
     """
     given = preprocessed(text, source, macros, folders)
-    reader = Reader(source, given.text, given.places, known)
+    reader = TextbookReader(source, given.text, given.places, known)
     statements = expanded(parse(given.text, source, "start", given.places).children, reader.wrong)
     for statement in statements:
         if statement.data in STATEMENTS:
@@ -65,10 +65,10 @@ def parse_goal(text: str, source: str = "goal") -> ir.Atom:
     return literal
 
 
-class Reader(TermReader):
+class TextbookReader(TermReader):
     """Turns the parser's trees into rules."""
 
-    def __init__(self, source: str, text: str, places: Sequence[Place] | None, known: Collection[str]) -> None:
+    def __init__(self, source: str, text: str, places: Sequence[LinePlace] | None, known: Collection[str]) -> None:
         super().__init__(source, text, places=places)
         self.types = DeclaredTypes(self.wrong, known)
         self.rules: list[ir.Rule] = []

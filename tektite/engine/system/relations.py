@@ -17,7 +17,7 @@ from tektite.engine.system.advice import advice
 from tektite.engine.system.observation import Observation
 from tektite.values.types import Bool, Float, Int, String, Type
 
-Row = tuple[Any, ...]
+SystemRow = tuple[Any, ...]
 
 
 @dataclass(frozen=True)
@@ -26,14 +26,14 @@ class SystemRelation:
 
     about: str
     columns: dict[str, Type]
-    rows: Callable[[Observation], Iterable[Row]]
+    rows: Callable[[Observation], Iterable[SystemRow]]
     counts_work: bool = False
     """Whether operators have to be watched for it."""
     notes_sweeps: bool = False
     """Whether sweeps have to be noted for it."""
 
 
-def views(seen: Observation) -> Iterable[Row]:
+def views(seen: Observation) -> Iterable[SystemRow]:
     for view in seen.views:
         failure, error = view.failure, view.error
         time = seen.until(view.low)
@@ -46,7 +46,7 @@ def views(seen: Observation) -> Iterable[Row]:
         )  # fmt: skip
 
 
-def tables(seen: Observation) -> Iterable[Row]:
+def tables(seen: Observation) -> Iterable[SystemRow]:
     for source in seen.inputs:
         mode = "stream" if source.is_stream else "append" if source.declared.append else source.semantics
         yield (
@@ -55,7 +55,7 @@ def tables(seen: Observation) -> Iterable[Row]:
         )  # fmt: skip
 
 
-def indexes(seen: Observation) -> Iterable[Row]:
+def indexes(seen: Observation) -> Iterable[SystemRow]:
     for entry in seen.entries:
         trace = entry.trace
         since = min((time[0] for time in trace.since()), default=entry.source.low)
@@ -66,27 +66,27 @@ def indexes(seen: Observation) -> Iterable[Row]:
         )  # fmt: skip
 
 
-def index_readers(seen: Observation) -> Iterable[Row]:
+def index_readers(seen: Observation) -> Iterable[SystemRow]:
     for entry in seen.entries:
         for reader in seen.readers(entry):
             yield entry.name, reader.name
 
 
-def dataflows(seen: Observation) -> Iterable[Row]:
+def dataflows(seen: Observation) -> Iterable[SystemRow]:
     for flow in seen.flows:
         failure = None if flow.failure is None else str(flow.failure)
         waiting = flow.queued()
         yield seen.numbers.of(flow), flow.name, seen.until(flow.low), flow.running, waiting, flow.bytes, failure
 
 
-def operators(seen: Observation) -> Iterable[Row]:
+def operators(seen: Observation) -> Iterable[SystemRow]:
     for flow, scope, node in seen.nodes():
         loops = "/".join(inner.name for inner in reversed(list(scope.enclosing())) if inner.name)
         held = 0 if node.mints is None else node.mints.rows
         yield seen.numbers.of(node), seen.numbers.of(flow), node.name, type(node).__name__, loops, held
 
 
-def channels(seen: Observation) -> Iterable[Row]:
+def channels(seen: Observation) -> Iterable[SystemRow]:
     for _, _, node in seen.nodes():
         for edge in node.port.edges:
             yield seen.numbers.of(node), seen.numbers.of(edge.target), _steps(edge)
@@ -96,7 +96,7 @@ def _steps(edge: Edge) -> str:
     return ", ".join(type(step).__name__ for step in edge.steps)
 
 
-def work(seen: Observation) -> Iterable[Row]:
+def work(seen: Observation) -> Iterable[SystemRow]:
     journal = seen.core.coordinator.journal
     if journal is None or journal.work is None:
         return
@@ -106,7 +106,7 @@ def work(seen: Observation) -> Iterable[Row]:
             yield seen.numbers.of(node), done.runs, done.seconds, done.received, done.sent
 
 
-def sweeps(seen: Observation) -> Iterable[Row]:
+def sweeps(seen: Observation) -> Iterable[SystemRow]:
     journal = seen.core.coordinator.journal
     if journal is None:
         return
@@ -117,14 +117,14 @@ def sweeps(seen: Observation) -> Iterable[Row]:
             yield number, sweep.name, sweep.low, sweep.high, sweep.rows, sweep.seconds, sweep.where, sweep.why
 
 
-def subscriptions(seen: Observation) -> Iterable[Row]:
+def subscriptions(seen: Observation) -> Iterable[SystemRow]:
     for kind, sources in (("table", seen.inputs), ("view", seen.views)):
         for source in sources:
             if source.feeds:
                 yield source.name, kind, len(source.feeds)
 
 
-def memory(seen: Observation) -> Iterable[Row]:
+def memory(seen: Observation) -> Iterable[SystemRow]:
     shared = {id(entry.trace): (entry.name, entry.trace) for entry in seen.entries}
     for name, trace in shared.values():
         yield "index", name, trace.bytes
@@ -138,7 +138,7 @@ def memory(seen: Observation) -> Iterable[Row]:
     yield "texts", "", seen.core.dictionary.nbytes
 
 
-def storage(seen: Observation) -> Iterable[Row]:
+def storage(seen: Observation) -> Iterable[SystemRow]:
     found = seen.core.storage
     if found is None:
         return
@@ -147,13 +147,13 @@ def storage(seen: Observation) -> Iterable[Row]:
     yield str(found.url), state.version, len(sizes), sum(sizes), min(found.writer.durable - 1, seen.clock), os.getpid()
 
 
-def positions(seen: Observation) -> Iterable[Row]:
+def positions(seen: Observation) -> Iterable[SystemRow]:
     found = seen.core.storage
     for source, position in ({} if found is None else found.positions).items():
         yield source, json.dumps(position, sort_keys=True, default=str)
 
 
-def errors(seen: Observation) -> Iterable[Row]:
+def errors(seen: Observation) -> Iterable[SystemRow]:
     for view in seen.views:
         if view.failure is not None:
             yield view.name, "failed", str(view.failure)

@@ -23,7 +23,7 @@ from tektite.dataflow.work_log import WorkLog
 from tektite.engine.catalog import Entry
 from tektite.engine.input_core import REFRESH, InputCore
 from tektite.engine.system.observation import Observation, StableNumbers, ViewPlans
-from tektite.engine.system.relations import SYSTEM, Row, SystemRelation
+from tektite.engine.system.relations import SYSTEM, SystemRelation, SystemRow
 from tektite.engine.write_set import WriteSet
 from tektite.errors import TektiteError
 from tektite.values.schema import Schema
@@ -46,15 +46,15 @@ PATIENCE = 5.0
 class _HeldRows:
     """A table of a system relation, and the rows that it holds."""
 
-    def __init__(self, source: InputCore, entry: Entry, rows: frozenset[Row]) -> None:
+    def __init__(self, source: InputCore, entry: Entry, rows: frozenset[SystemRow]) -> None:
         self.source = source
         self.entry = entry
         """What the catalog has of it, which knows its readers."""
         self._rows = rows
-        self._written: tuple[int, frozenset[Row]] | None = None
+        self._written: tuple[int, frozenset[SystemRow]] | None = None
         """What the table holds if the commit that it was written for has happened: once the source has counted more writes."""
 
-    def become(self, rows: frozenset[Row], into: WriteSet) -> bool:
+    def become(self, rows: frozenset[SystemRow], into: WriteSet) -> bool:
         """Write what turns the table's rows into others; whether that is anything."""
         if self._written is not None and self.source.writes > self._written[0]:
             self._rows = self._written[1]

@@ -36,7 +36,7 @@ OPERATORS: dict[str, Callable[..., tk.Expr]] = {
     "is_not_null": lambda found: found.is_not_null(),
     "like": lambda found, pattern: found.str.like(pattern),
 }
-Clause = tuple[tk.Collection, tuple[str | None, ...]]
+PatternClause = tuple[tk.Collection, tuple[str | None, ...]]
 
 
 class WayPlan:
@@ -135,7 +135,7 @@ class WayPlan:
             if step.again and self.way.nodes[step.left] == self.way.nodes[step.right]
         ]
 
-    def _node(self, variable: str, own: list[PropertyTerm]) -> Clause:
+    def _node(self, variable: str, own: list[PropertyTerm]) -> PatternClause:
         node = self.graph.node(self.way.nodes[variable])
         terms = {node.key: variable}
         terms |= {
@@ -143,7 +143,7 @@ class WayPlan:
         }
         return node.rows.select(list(terms)), tuple(terms.values())
 
-    def _step(self, step: PatternStep, own: list[PropertyTerm]) -> Clause:
+    def _step(self, step: PatternStep, own: list[PropertyTerm]) -> PatternClause:
         if step.edge.quantifier is not None:
             return self._quantified(step)
         label = self.graph.edge(step.labels[0])
@@ -156,7 +156,7 @@ class WayPlan:
         }
         return label.rows.select(list(terms)), tuple(terms.values())
 
-    def _quantified(self, step: PatternStep) -> Clause:
+    def _quantified(self, step: PatternStep) -> PatternClause:
         """The pairs that a quantified edge leads between, from the end of which the pattern says more."""
         parts = []
         for label in step.labels:

@@ -1,7 +1,7 @@
-"""From pipelines on paper to pipelines in a dataflow: arrangements to read, layouts of rows, actions and the steps between.
+"""Makes nodes of planned pipelines: arrangements to read, layouts of rows, actions and the steps between them.
 
-Rows that wait for an action begin with the columns it looks them up by; behind them are the variables that something later still
-needs. So each part is assembled from its end: what comes next says which columns are wanted.
+Rows that wait for an action begin with the columns of its key. After these come the variables that later actions need. So each
+part is assembled from its end: the next action says which columns it wants.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from tektite.dataflow.linear import NegateStep, ProgramStep, SelectStep
 from tektite.dataflow.pipelines import PipelinesNode, PipelineSource
 from tektite.expr import Expr, col
 from tektite.expr.predicates import conjunction
-from tektite.plan.algebra import Clause, Match
+from tektite.plan.algebra import Clause, ColumnNumbers, Match
 from tektite.plan.conjunctions.pipelines import Access, Extend, Fetch, Pipeline, PipelineStep, Subtract
 from tektite.plan.names import free_name
-from tektite.plan.stream import Columns, Stream
+from tektite.plan.stream import Stream
 from tektite.values.schema import Schema
 from tektite.values.types import Int, String, Type
 
@@ -32,19 +32,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ConstantWord:
-    """A column that is one word everywhere."""
+    """A column with the same word in every row."""
 
     word: int
 
 
-Term = str | ConstantWord
-Layout = tuple[Term, ...]
-Entry = tuple[pipeline_actions.Action | None, Layout]
-"""What comes next, and the columns it wants; at the end of a pipeline nothing, and the columns of the result."""
+LayoutTerm = str | ConstantWord
+Layout = tuple[LayoutTerm, ...]
+ChainEntry = tuple[pipeline_actions.Action | None, Layout]
+"""The next action and the columns that it wants. At the end of a pipeline: None, and the columns of the result."""
 
 
 def accesses(pipelines: Sequence[Pipeline]) -> list[Access]:
-    """Every arrangement that the pipelines read, each once; those by more columns first, because they serve others."""
+    """Every arrangement that the pipelines read, once. Those by more columns come first, because they can replace others."""
     found: dict[Access, None] = {}
     for step in (step for pipeline in pipelines for step in pipeline.steps):
         match step.action:
@@ -56,7 +56,7 @@ def accesses(pipelines: Sequence[Pipeline]) -> list[Access]:
 
 
 def begins(access: Access, other: Access) -> bool:
-    """Whether the columns of an access begin with those that another one looks its relation up by."""
+    """Whether the columns of an access begin with the key of another access."""
     return access.relation == other.relation and access.columns[: len(other.columns)] == other.columns
 
 
@@ -96,7 +96,7 @@ class Assembly:
             renderer.pass_in(self.arranged[access].scope, scope)
         negated = len(match.without)
         self.node = PipelinesNode(scope, renderer.shards, len(match.schema.names), len(relations), negated, "match")
-        self.results: set[Columns | None] = set()
+        self.results: set[ColumnNumbers | None] = set()
         for plan in plans:
             self._pipeline(plan)
 
@@ -111,7 +111,7 @@ class Assembly:
         self.source = plan.source
         self.keys: dict[pipeline_actions.Action, Layout] = {}
         self.lookups: list[pipeline_actions.KeyLookup] = []
-        entry: Entry = (None, self.result)
+        entry: ChainEntry = (None, self.result)
         for step in reversed(plan.steps):
             entry = self._step(step, entry)
         target = entry[0]
@@ -137,8 +137,8 @@ class Assembly:
         else:
             self.results.add(None)
 
-    def _first_steps(self, plan: Pipeline, arranged: Arranged, entry: Entry) -> list[GraphStep]:
-        """From the changes of a relation to the layout that comes first: only rows that fulfil their own conditions."""
+    def _first_steps(self, plan: Pipeline, arranged: Arranged, entry: ChainEntry) -> list[GraphStep]:
+        """The steps from a relation's changes to the first layout, without rows that fail the relation's own conditions."""
         clause = self.relations[plan.source]
         names = [f"#{column}" for column in arranged.columns]
         types = {f"#{column}": type for column, type in enumerate(clause.operator.schema.types)}
@@ -154,22 +154,22 @@ class Assembly:
             steps.append(NegateStep())
         return steps
 
-    def _choose_source(self, relation: int, entry: Entry) -> Arranged:
-        """The arrangement to take a relation's changes from: one in the order of the first look-up, if there is one."""
+    def _choose_source(self, relation: int, entry: ChainEntry) -> Arranged:
+        """The arrangement whose changes start the pipeline: one in the order of the first look-up, if there is one."""
         action, _ = entry
         found = [arranged for access, arranged in self.arranged.items() if access.relation == relation]
         key = self.keys[action] if action is not None else ()
         return next((a for a in found if self._order(relation, a, len(key)) == key), found[0])
 
     def _order(self, relation: int, arranged: Arranged, columns: int) -> Layout | None:
-        """What the leading columns of an arrangement are; None if one of them is nobody's."""
+        """The terms of the leading columns of an arrangement; None if one of them has none."""
         terms = [self.terms[relation][column] for column in arranged.columns[:columns]]
         known = tuple(term for term in terms if term is not None)
         return known if len(known) == len(terms) else None
 
     # ------------------------------------------------------------------ steps
 
-    def _step(self, step: PipelineStep, after: Entry) -> Entry:
+    def _step(self, step: PipelineStep, after: ChainEntry) -> ChainEntry:
         match step.action:
             case Fetch(access):
                 return self._fetch(access, step.where, after)
@@ -178,7 +178,7 @@ class Assembly:
             case Extend():
                 return self._extend(step.action, step.where, after)
 
-    def _lookup(self, access: Access, wanted: Sequence[Term]) -> tuple[pipeline_actions.KeyLookup, Layout]:
+    def _lookup(self, access: Access, wanted: Sequence[LayoutTerm]) -> tuple[pipeline_actions.KeyLookup, Layout]:
         """A look-up, and the layout of the rows it is for: its key, then the variables that are wanted."""
         terms = (self.terms[access.relation][column] for column in access.columns[: access.key])
         key = tuple(term for term in terms if term is not None)
@@ -188,19 +188,19 @@ class Assembly:
         self.lookups.append(lookup)
         return lookup, layout
 
-    def _entry(self, action: pipeline_actions.Action, layout: Layout) -> Entry:
+    def _entry(self, action: pipeline_actions.Action, layout: Layout) -> ChainEntry:
         self.keys[action] = layout[: action.lookup.key]
         return action, layout
 
     def _connect(
-        self, action: pipeline_actions.Action, produced: Sequence[Term], where: Sequence[Expr], after: Entry,
+        self, action: pipeline_actions.Action, produced: Sequence[LayoutTerm], where: Sequence[Expr], after: ChainEntry,
         types: dict[str, Type] | None = None,
     ) -> None:  # fmt: skip
-        """Lead what an action produces to what comes next. `types` are those of produced columns that are no variables."""
+        """Connect an action to the next one. `types` has the types of produced columns that are not variables."""
         steps = self._steps(produced, self.match.types | (types or {}), where, after[1])
         action.branch = pipeline_actions.Branch(steps, after[0])
 
-    def _fetch(self, access: Access, where: Sequence[Expr], after: Entry) -> Entry:
+    def _fetch(self, access: Access, where: Sequence[Expr], after: ChainEntry) -> ChainEntry:
         clause = self.relations[access.relation]
         new = {
             v: columns
@@ -228,15 +228,15 @@ class Assembly:
         self._connect(action, produced, [*equal, *where], after, types)
         return entry
 
-    def _subtract(self, access: Access, where: Sequence[Expr], after: Entry) -> Entry:
+    def _subtract(self, access: Access, where: Sequence[Expr], after: ChainEntry) -> ChainEntry:
         lookup, layout = self._lookup(access, variables_of(after[1], where))
         action = pipeline_actions.SubtractAction(lookup)
         entry = self._entry(action, layout)
         self._connect(action, layout, where, after)
         return entry
 
-    def _extend(self, extend: Extend, where: Sequence[Expr], after: Entry) -> Entry:
-        """All arrangements that talk about the variable at once."""
+    def _extend(self, extend: Extend, where: Sequence[Expr], after: ChainEntry) -> ChainEntry:
+        """Extend rows by a variable, with all arrangements that have it."""
         variable = extend.variable
         wanted = [v for v in variables_of(after[1], where) if v != variable]
         keys = [
@@ -265,7 +265,11 @@ class Assembly:
     # ------------------------------------------------------------------ linear steps
 
     def _steps(
-        self, produced: Sequence[Term], types: dict[str, Type], where: Sequence[Expr], wanted: Sequence[Term]
+        self,
+        produced: Sequence[LayoutTerm],
+        types: dict[str, Type],
+        where: Sequence[Expr],
+        wanted: Sequence[LayoutTerm],
     ) -> list[GraphStep]:
         """Filter rows with the columns `produced`, and bring them into the layout that is wanted."""
         steps: list[GraphStep] = []
@@ -301,7 +305,7 @@ class Assembly:
         return int(words[0, 0])
 
 
-def variables_of(layout: Sequence[Term], where: Sequence[Expr]) -> list[str]:
+def variables_of(layout: Sequence[LayoutTerm], where: Sequence[Expr]) -> list[str]:
     """The variables of a layout and of predicates, each once."""
     tested = [name for predicate in where for name in predicate.columns()]
     return list(dict.fromkeys([*(term for term in layout if isinstance(term, str)), *tested]))

@@ -1,7 +1,7 @@
-"""The binary strategy: join at a time. A conjunction as a plan of joins of two, whose intermediate results are arranged.
+"""The binary strategy: a conjunction as joins of two, whose intermediate results are arranged.
 
-Leaves are read through the arrangements that everybody shares; predicates run on the pairs that a join puts out, before these
-are arranged, so that `where` never copies an index. Constants and repeated variables select rows before the first join.
+Relations are read through shared arrangements. Predicates run on the output of a join before it is arranged, so that `where`
+never copies an index. Constants and repeated variables select rows before the first join.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What clauses say, as plans: their filters, the collections that negated ones look into, the predicates that are due."""
+"""Clauses as plans: their filters, the sets of negated clauses, and predicates whose variables are all bound."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tektite.values.types import Float
 
 
 def conditions(clause: Clause) -> list[Expr]:
-    """What a row must fulfil by itself to match: the clause's constants, and columns that share a variable."""
+    """The conditions on a clause's own rows: its constants, and columns that share a variable."""
     names = clause.operator.schema.names
     found = [col(names[column]) == constant for column, constant in clause.constants.items()]
     for first, *others in clause.variables.values():
@@ -34,12 +34,12 @@ def matching_rows(clause: Clause) -> Operator:
 
 
 def keys_of(clause: Clause) -> Operator:
-    """What a negated clause excludes: a set of rows with one column for each variable."""
+    """The set of rows that a negated clause excludes, with one column for each variable."""
     source, schema = clause.operator, clause.operator.schema
     names = [schema.names[columns[0]] for columns in clause.variables.values()]
     predicates = conditions(clause)
     if not predicates and unique_columns(source) is not None and sorted(names) == sorted(schema.names):
-        # A set already: it is read where it lies.
+        # It is a set already, and is read in place.
         selected = Schema(dict(zip(clause.variables, (schema.types[schema.index(n)] for n in names), strict=True)))
         return Project(selected, source, tuple(map(col, names)), None)
     keys = Schema({variable: schema.types[columns[0]] for variable, columns in clause.variables.items()})

@@ -1,4 +1,4 @@
-"""What was decided for a conjunction, as lines of text."""
+"""Prints the decisions for a conjunction."""
 
 from __future__ import annotations
 

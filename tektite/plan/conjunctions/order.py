@@ -1,10 +1,14 @@
-"""In which order the clauses of a conjunction are joined.
+"""Chooses the order in which the clauses of a conjunction are joined.
 
-The rule: begin with a clause that has constants, else with the first one written; then always take a clause that shares
-variables with what is bound: before others one that adds at most one row, because a key of its is bound or all its variables
-are; then one that more conditions (constants, predicates that it makes due) thin out; then the one with the fewest unbound
-variables; among equals, the one written first. A clause that shares nothing waits until nothing else is left, because it
-multiplies. An explicit order decides among all clauses that share something.
+The first clause is one with constants, or else the first one written. Each next clause shares variables with those before
+it. Among several such clauses, these criteria decide, in this order:
+
+1. It adds at most one row, because one of its keys or all of its variables are bound.
+2. It has more constants and makes more predicates testable.
+3. It has fewer unbound variables.
+4. It was written first.
+
+A clause that shares no variable comes last, because it multiplies rows. An explicit order replaces these criteria.
 """
 
 from __future__ import annotations
@@ -42,7 +46,7 @@ def connected(
 ) -> list[int]:
     """The clauses of `left` in an order in which each shares variables with those before it where it can.
 
-    With `exact` the given order decides among all that share something; else the rule does.
+    With `exact`, the given order decides among clauses that share variables; otherwise the criteria above do.
     """
     known, left, order = set(bound), list(left), []
     while left:
@@ -70,7 +74,7 @@ def _cost(clause: Clause, bound: set[str], where: Sequence[Expr]) -> tuple[int, 
 
 
 def ties(clause: Clause, bound: set[str], where: Sequence[Expr]) -> tuple[int, int]:
-    """What decides between clauses that are otherwise alike: how few conditions one fulfils, and how many variables it adds."""
+    """The last criteria: minus the number of conditions that a clause can test, and the number of variables that it adds."""
     new = set(clause.variables) - bound
     due = sum(any(v in new for v in p.columns()) and bound | new >= set(p.columns()) for p in where)
     return -(due + len(clause.constants)), len(new)

@@ -1,11 +1,12 @@
 """The delta and Hector strategies: for each clause one pipeline from its changes to the changes of the result.
 
 A pipeline begins with the changes of its *source* and goes through all other relations, each looked up in an arrangement
-by what is bound so far; nothing is kept on the way. Delta fetches clause by clause. Hector extends variable by variable: for
-each row the relation with the fewest candidates proposes values, the others that talk about the variable check them.
+by the variables bound so far. Intermediate rows are not kept. Delta fetches clause by clause. Hector extends variable by
+variable: for each row, the relation with the fewest candidates proposes values, and the others that have the variable check
+them.
 
-Relations are numbered, the negated ones first: a pipeline sees those before its source as they are, those behind it as
-they were. A negated relation N stands for 1 - N, whose change is the negative of N's.
+Relations are numbered, the negated ones first: a pipeline sees the relations before its source with their
+changes, and those after it without. A negated relation N stands for 1 - N, whose change is the negative of N's.
 """
 
 from __future__ import annotations
@@ -15,12 +16,11 @@ from dataclasses import dataclass
 from itertools import permutations
 
 from tektite.expr import Expr
-from tektite.plan.algebra import Clause, Match
+from tektite.plan.algebra import Clause, ColumnNumbers, Match
 from tektite.plan.conjunctions.clauses import keys_of, take_due
 from tektite.plan.conjunctions.order import adds_at_most_one, connected, preferred
 
-Columns = tuple[int, ...]
-Has = Callable[[int, Columns, int], bool]
+Has = Callable[[int, ColumnNumbers, int], bool]
 """Whether a relation has an arrangement by these leading columns already, of which so many are the key."""
 PERMUTED = 4
 """Columns up to which all their orders are tried to find one that an arrangement has already."""
@@ -31,7 +31,7 @@ class Access:
     """An arrangement of a relation by `columns`, the first `key` of which are bound before it is read."""
 
     relation: int
-    columns: Columns
+    columns: ColumnNumbers
     key: int
 
 
@@ -129,19 +129,19 @@ class _Planner:
         self.steps.append(PipelineStep(action, tuple(take_due(self.waiting, self.bound))))
 
     def _subtract(self) -> None:
-        """Whatever is excluded leaves as soon as its variables are bound."""
+        """Subtract negated relations as soon as their variables are bound."""
         for relation in list(self.barred):
             if all(v in self.bound for v in self.relations[relation].variables):
                 self.barred.remove(relation)
                 self._add(Subtract(self._access(relation)), ())
 
-    def _bound_columns(self, relation: int) -> Columns:
+    def _bound_columns(self, relation: int) -> ColumnNumbers:
         """The columns of a relation whose variables are bound."""
         return tuple(
             c for c, term in enumerate(self.relations[relation].terms) if isinstance(term, str) and term in self.bound
         )
 
-    def _access(self, relation: int, behind: Columns = ()) -> Access:
+    def _access(self, relation: int, behind: ColumnNumbers = ()) -> Access:
         """How to read a relation by what is bound. Constants are part of the key only where an arrangement has them, or where
         nothing else is bound: filtering what an arrangement holds for a bound variable is cheaper than another arrangement.
         """
@@ -153,7 +153,7 @@ class _Planner:
         found = self._order_of(relation, columns, behind)
         return Access(relation, (*columns, *behind) if found is None else found, len(columns))
 
-    def _order_of(self, relation: int, columns: Columns, behind: Columns) -> Columns | None:
+    def _order_of(self, relation: int, columns: ColumnNumbers, behind: ColumnNumbers) -> ColumnNumbers | None:
         """The leading columns of an arrangement that begins with `columns` in any order, if there is one."""
         orders = permutations(columns) if len(columns) <= PERMUTED else (columns,)
         return next(((*o, *behind) for o in orders if self.has(relation, (*o, *behind), len(columns))), None)

@@ -1,4 +1,4 @@
-"""Rendering conjunctions: the strategy chosen becomes nodes, and what was decided becomes text for `explain`."""
+"""Rendering conjunctions: makes nodes of the chosen strategy, and text for `explain`."""
 
 from __future__ import annotations
 

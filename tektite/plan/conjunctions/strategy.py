@@ -1,8 +1,11 @@
-"""Which strategy keeps a conjunction up to date.
+"""Chooses the strategy of a conjunction.
 
-The policy of `auto`: up to two relations are joined directly, which keeps nothing but their arrangements; a cyclic conjunction is
-extended variable by variable (hector), because there any order of joins may meet intermediate results far larger than inputs and
-output; everything else is kept up to date by delta pipelines, which hold nothing but the relations' own arrangements.
+The policy of `auto`:
+
+* Up to two relations are joined directly. That needs only their arrangements.
+* A cyclic conjunction is extended variable by variable (hector). Any order of joins may have intermediate results that are far
+  larger than inputs and output.
+* Everything else is maintained by delta pipelines, which need only the relations' own arrangements.
 """
 
 from __future__ import annotations
@@ -22,7 +25,7 @@ class Choice:
 
 
 def choose(match: Match) -> Choice:
-    """The strategy that was asked for, or the one that suits the conjunction."""
+    """The strategy that was asked for, or the one that the policy chooses."""
     relations = len(match.clauses) + len(match.without)
     if relations == 1:
         return Choice("binary", "there is nothing to join")

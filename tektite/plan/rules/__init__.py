@@ -1,22 +1,22 @@
-"""The rewrites of a plan, in the order in which they are made, whatever language it comes from. Each keeps the plan's meaning.
+"""Rewrites of plans of all languages, in the order in which they are applied. Each keeps the meaning of the plan.
 
-What the catalog shares is not looked into: arrangements are found by what they hold, not by how it is computed, and are rewritten
-when they are made.
+Rules do not look below shared arrangements. The catalog finds these by the plan that they hold, and rewrites that plan when it
+makes them.
 
 drop_distinct        drops DISTINCT, and the check of scalar subqueries, where rows are unique already
-factor_disjunctions  what every branch of an OR demands is demanded by itself
-filter_privately     a table that a conjunction needs a further index of, and few rows of, is filtered first and indexed apart
-flatten_joins        conjunctions in conjunctions become one, so that one order and one strategy serve all their relations
-fold_constants       what constants decide is decided: a filter by FALSE is empty, and so is what is joined with nothing
-guard_failures       conditions of a conjunction that may fail on a row are tested last
-local                rules for one operator at a time, and several of them in one pass
-match_joins          a join of two is a conjunction of two, whose variables are called after the columns that they stand for
-merge_projections    a projection of a projection becomes one, where nothing is computed twice by that
-order_joins          chooses the order of joins where the author leaves it open: along keys, the most selective relation first
+factor_disjunctions  takes conditions that all branches of an OR share out of the OR
+filter_privately     filters a table before indexing it, if a conjunction needs few of its rows and a new index
+flatten_joins        merges nested conjunctions, so that all their relations get one order and one strategy
+fold_constants       computes constant expressions, and removes parts that are always empty
+guard_failures       tests conditions that may fail on a row last
+local                rules for single operators; several of them share a pass
+match_joins          turns joins of two into conjunctions, with variables named after columns
+merge_projections    merges projections of projections, unless something would be computed twice
+order_joins          chooses the order of joins: along keys, the most selective relation first
 prune_columns        drops columns that nothing reads: they are not computed, not joined, not kept in state
-push_predicates      predicates move towards the rows that they test, as far as no index and no state is made twice by that
-range_filters        comparisons with a value that moves: when it moves, only the rows between its old and its new place change
-share_subplans       parts of a plan that say the same, whatever their columns are called, become one part that is read twice
+push_predicates      moves predicates towards their rows, unless that duplicates an index or state
+range_filters        compares rows with a changing bound, so that a change reads only the rows between old and new bound
+share_subplans       computes equal parts of a plan once, whatever their columns are called
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ from tektite.plan.rules.push_predicates import push_predicates
 from tektite.plan.rules.range_filters import range_filters
 from tektite.plan.rules.share_subplans import share_subplans
 
-Rule = Callable[[Sequence[Operator]], list[Operator]]
+PlanRule = Callable[[Sequence[Operator]], list[Operator]]
 
-RULES: tuple[Rule, ...] = (
+RULES: tuple[PlanRule, ...] = (
     OnePass(merge_projections, match_joins, factor_disjunctions, push_predicates),
     OnePass(fold_constants, drop_distinct),
     flatten_joins,
@@ -51,11 +51,11 @@ RULES: tuple[Rule, ...] = (
     OnePass(filter_privately, order_joins, merge_projections),
     share_subplans,
 )
-"""What shares a pass needs nothing of the whole plan that an earlier rule of the same pass changes."""
+"""Rules of one pass use no fact about the whole plan that an earlier rule of that pass changes."""
 
 
 def optimize(roots: Sequence[Operator]) -> list[Operator]:
-    """Some plans after all rewrites. They share what they have in common."""
+    """Some plans after all rewrites. They share their common parts."""
     found = list(roots)
     for rule in RULES:
         found = rule(found)

@@ -1,6 +1,6 @@
-"""Drops DISTINCT where each row is there once already, and the check of a scalar subquery that has one row for each key.
+"""Drops DISTINCT where rows are unique, and the check of a scalar subquery that has one row for each key.
 
-A semi join with a relation in which each key is there at most once becomes an inner join by that, over the index that is there.
+A semi join with a relation of unique keys thereby becomes an inner join over an existing index.
 
 >>> from tektite.plan.algebra import Concat, Rows
 >>> from tektite.plan.explain import explain
@@ -26,7 +26,7 @@ from tektite.plan.unique import unique_columns
 
 @rule_for(AtLeast, Reduce)
 def drop_distinct(operator: AtLeast | Reduce, context: PassContext) -> Operator:
-    """What an operator makes distinct, or checks, if its rows are unique as they are."""
+    """The input of a DISTINCT, or of a check, if its rows are unique; otherwise the operator."""
     if not (operator.only_checks if isinstance(operator, Reduce) else operator.times == 1):
         return operator
     unique = unique_columns(operator.input)

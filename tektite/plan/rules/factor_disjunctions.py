@@ -1,4 +1,4 @@
-"""What every branch of an OR demands is demanded by itself: (a AND b) OR (a AND c) becomes a AND (b OR c).
+"""Takes conditions that all branches of an OR share out of the OR: (a AND b) OR (a AND c) becomes a AND (b OR c).
 
 >>> from tektite.expr import col
 >>> from tektite.plan.algebra import Rows
@@ -56,7 +56,7 @@ def branches(predicate: Expr) -> list[Expr]:
 
 
 def factored(predicate: Expr) -> Expr:
-    """A conjunct with what all its branches have in common taken out."""
+    """The parts of a conjunct after taking out what all its branches have in common."""
     if predicate.op != "or":
         return predicate
     parts = [conjuncts(branch) for branch in branches(predicate)]
@@ -72,7 +72,7 @@ def factored(predicate: Expr) -> Expr:
 
 
 def implied(clauses: Sequence[Clause], where: Sequence[Expr]) -> list[Expr]:
-    """What disjunctions over several relations imply for single ones."""
+    """The conditions on single relations that disjunctions over several relations imply."""
     found: list[Expr] = []
     known: set[object] = set()
     for part in where:

@@ -1,8 +1,8 @@
-"""A table that a conjunction needs a further index of, and few rows of, is filtered first and indexed for the conjunction alone.
+"""Filters a table before indexing it, if a conjunction needs few of its rows and an index that does not exist yet.
 
-Tables stand whole in conjunctions so that queries share their indexes. Where no index that is there serves, and the filter leaves
-few rows, an index of these alone is cheaper to make and to keep than one of the whole table. It is done where the author leaves
-order and strategy to us.
+Conjunctions normally read whole tables, so that queries share indexes. If no existing index serves and the filter leaves few
+rows, a private index of these rows is cheaper to make and to keep than an index of the whole table. The rule applies only where
+the planner chooses order and strategy.
 
 >>> from types import SimpleNamespace
 >>> from tektite.plan.explain import explain
@@ -31,12 +31,12 @@ from tektite.plan.estimates import passing
 from tektite.plan.rules.local import PassContext, rule_for
 
 FEW = 0.2
-"""The share of a table's rows up to which an index of its own pays: it is then a fifth of the size, and narrower."""
+"""The share of a table's rows up to which a private index pays. It is then a fifth of the size, and narrower."""
 
 
 @rule_for(Match)
 def filter_privately(match: Match, context: PassContext) -> Match:
-    """A conjunction with those of its tables filtered that it needs few rows and a further index of."""
+    """A conjunction over filtered tables, where it needs few of their rows and another index."""
     if not match.where or not match.is_open:
         return match
     clauses, where = list(match.clauses), list(match.where)
@@ -70,6 +70,6 @@ def filtered_alone(clause: Clause, read: Container[str], own: Sequence[Expr]) ->
 
 
 def served(clause: Clause, columns: Sequence[int]) -> bool:
-    """Whether an index that begins with one of the columns is there: the table's own, or one that somebody keeps."""
+    """Whether an index begins with one of the columns: the table's own, or a shared one."""
     assert isinstance(clause.operator, Read)
     return any(order[:1] == (column,) for order in clause.operator.readable.orders for column in columns)

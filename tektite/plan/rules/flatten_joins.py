@@ -1,16 +1,16 @@
-"""Conjunctions in conjunctions become one, so that one order and one strategy serve all their relations.
+"""Merges nested conjunctions, so that all their relations get one order and one strategy.
 
 | in a clause | becomes |
 |---|---|
 | another conjunction | clauses and conditions of the outer one |
-| a filter on a table | a condition: the table stands whole, and reads the index that everybody shares |
+| a filter on a table | a condition; the whole table is read through its shared index |
 | a projection of a table, a conjunction or a group's results | terms of the clause, and values computed from the joined rows |
 | an equality of two variables | one variable |
 | an equality of two values, where nothing else connects their relations | a key that both relations compute |
 | a disjunction | also what it implies for each relation alone |
 
-What others read as well stays apart, and so does what changes less often than the conjunction: the loop around it. Where the
-author says in which order to join, relations stay as they are, and only variables become one.
+Parts with other readers stay apart, and so do parts of an outer loop, which change less often than the conjunction. If the
+user has given an order, relations stay as they are, and only equal variables are merged.
 
 >>> from tektite.plan.algebra import Rows
 >>> from tektite.plan.explain import explain
@@ -50,8 +50,8 @@ from tektite.values.schema import Schema
 from tektite.values.types import Type
 
 LARGEST = 24
-"""Relations of one conjunction: more than people join, but not too many to be put in order. What joins more, as a chain of common
-table expressions does in which each uses the one before twice, is a conjunction of conjunctions, and equal ones of these are one.
+"""The most relations of one conjunction: more than users join, but few enough to be put in order. Larger ones stay nested,
+such as a chain of common table expressions in which each uses the one before twice. Equal parts of them are computed once.
 """
 
 
@@ -118,7 +118,7 @@ def read_by(where: Iterable[Expr], without: Iterable[Clause]) -> set[str]:
 
 
 def without_idle(clauses: Sequence[Clause], read: set[str]) -> list[Clause]:
-    """Clauses without variables that are in one place and that nothing reads."""
+    """The clauses with None for variables that occur once and that nothing reads."""
     places = Counter(term for clause in clauses for term in clause.terms if isinstance(term, str))
 
     def kept(term: str | Expr | None) -> str | Expr | None:
@@ -148,7 +148,7 @@ class _Flat:
     # ------------------------------------------------------------------ clauses of what clauses hold
 
     def gather(self) -> None:
-        """Dissolve what clauses hold, as far as it can be."""
+        """Merge the operators of clauses into this conjunction, as far as possible."""
         waiting = list(reversed(self.clauses))
         self.clauses = []
         while waiting:
@@ -195,7 +195,7 @@ class _Flat:
         return [with_names(found, names) for found in inner.clauses]
 
     def _below(self, clause: Clause, project: Project, others: Sequence[Clause]) -> Clause | None:
-        """A clause over what a projection is made of, or None if the projection stays."""
+        """A clause over the input of a projection, or None if the projection stays."""
         if not self._alone(project) and not self._is_table(project):
             return None
         if not self._dissolves(project.input, project.predicate is None, len(others)):
@@ -205,7 +205,7 @@ class _Flat:
         terms: dict[str, str | Expr] = {}
         values: dict[str, Expr] = {}
         pairs = [(t, o) for t, o in zip(clause.terms, project.outputs, strict=True) if t is not None]
-        # of two names of one column, its own is the better one
+        # prefer a column's own name to its other name
         for term, output in sorted(
             pairs, key=lambda pair: not isinstance(pair[0], str) or pair[1].params[:1] != (pair[0],)
         ):

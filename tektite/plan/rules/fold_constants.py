@@ -1,6 +1,6 @@
-"""What constants decide is decided: a filter by FALSE is empty, and so is what is joined with nothing.
+"""Computes constant expressions, and removes parts that are always empty: filters by FALSE, joins with nothing.
 
-An outer join whose filter no row filled up with NULLs can pass becomes an inner one by that: its other part is empty.
+An outer join thereby becomes an inner join if its filter rejects all rows padded with NULLs: that part is empty.
 
 >>> from tektite.expr import col, lit
 >>> from tektite.plan.explain import explain
@@ -46,7 +46,7 @@ def fold_constants(operator: Operator, context: PassContext) -> Operator:
     """An operator with its constants computed, and no rows if it is empty."""
     found = with_folded(operator)
     made = without_nothing(found)
-    # an Inspect sees the changes of what it watches, even if nothing comes of them
+    # an Inspect must see changes, even if they have no effect
     return found if made is not found and context.watched else made
 
 

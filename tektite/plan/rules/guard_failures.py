@@ -1,7 +1,7 @@
-"""What may fail on a row of a conjunction is computed last, over the rows that pass everything else: conditions, and join keys.
+"""Computes conditions and join keys that may fail on a row last, over the rows that pass everything else.
 
-A conjunction is kept up to date by several ways of joining its relations. What fails on the way would be counted differently by
-each of them. Over the result, an error comes and goes with the row that it is of, and the other conditions guard it.
+A conjunction is maintained by several pipelines, and each would count a failure in between differently. Over the result, an
+error appears and disappears with its row, and the other conditions guard it.
 
 >>> from tektite.expr import col
 >>> from tektite.plan.algebra import Rows
@@ -39,13 +39,15 @@ from tektite.expr.fold import can_fail
 from tektite.expr.predicates import conjunction
 from tektite.plan.algebra import Clause, Match, Operator, Project
 from tektite.plan.names import take_name
-from tektite.plan.walk import transform, with_inputs
+from tektite.plan.walk import transform, walk, with_inputs
 from tektite.values.schema import Schema
 from tektite.values.types import Type
 
 
 def guard_failures(roots: Sequence[Operator]) -> list[Operator]:
     """Plans whose conjunctions have no condition that may fail."""
+    if not any([type(operator) is Match and _computes(operator) for operator in walk(roots)]):
+        return list(roots)
 
     def rewrite(operator: Operator, inputs: tuple[Operator, ...]) -> Operator:
         found = with_inputs(operator, inputs)
@@ -54,8 +56,13 @@ def guard_failures(roots: Sequence[Operator]) -> list[Operator]:
     return transform(roots, rewrite)
 
 
+def _computes(match: Match) -> bool:
+    """Whether a conjunction has conditions, or relations that compute something: nothing else can fail."""
+    return bool(match.where) or any([type(clause.operator) is Project for clause in match.clauses])
+
+
 def inlined(match: Match) -> Match:
-    """A conjunction whose relations compute nothing that may fail and that only its conditions read: the conditions do."""
+    """A conjunction in which conditions, not relations, compute values that may fail and that nothing else reads."""
     conditions = {name for part in match.where for name in part.columns()}
     if not conditions:
         return match

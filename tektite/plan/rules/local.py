@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cached_property
 from typing import Any
 
 from tektite.plan.algebra import Inspect, Operator, count_uses
 from tektite.plan.estimates import Estimates
 from tektite.plan.walk import Test, is_shared, transform, walk, with_inputs
+from tektite.values.computed_once import computed_once
 
 
 class PassContext:
-    """What rules may ask about the plans that they rewrite. Each answer is computed when it is first asked for."""
+    """Facts about the plans that rules rewrite. Each is computed when a rule first needs it."""
 
     def __init__(self, roots: Sequence[Operator], leaf: Test) -> None:
         self.leaf = leaf
@@ -20,7 +20,7 @@ class PassContext:
         self._instead: dict[Operator, Operator] = {}
 
     def shared(self, operator: Operator) -> bool:
-        """Whether more than one operator reads this one. One that no plan holds so far is made for a single reader."""
+        """Whether more than one operator reads this one. An operator that is not in a plan yet has one reader."""
         while operator in self._instead:
             operator = self._instead[operator]
         return self._readers.get(operator, 1) > 1
@@ -29,23 +29,23 @@ class PassContext:
         """Note that an operator stands for another one, with the same readers."""
         self._instead[new] = old
 
-    @cached_property
+    @computed_once
     def _readers(self) -> dict[Operator, int]:
         return count_uses(*self._roots)
 
-    @cached_property
+    @computed_once
     def estimates(self) -> Estimates:
         """How many rows the parts of the plans are likely to have."""
         return Estimates()
 
-    @cached_property
+    @computed_once
     def watched(self) -> bool:
         """Whether a Python function sees changes pass."""
         return any(isinstance(operator, Inspect) for operator in walk(self._roots))
 
 
 Become = Callable[[Any, PassContext], Operator]
-"""What becomes of an operator over inputs that are rewritten already."""
+"""Rewrites one operator, whose inputs are already rewritten."""
 
 
 class LocalRule:
@@ -61,7 +61,7 @@ class LocalRule:
     def __call__(self, roots: Sequence[Operator], leaf: Test = is_shared) -> list[Operator]:
         when, kinds = self.when, self.kinds
         if when is not None and not any([type(found) in kinds and when(found) for found in walk(roots, leaf)]):
-            return list(roots)  # a look at all operators costs less than a pass
+            return list(roots)  # looking at all operators costs less than a pass
         return OnePass(self)(roots, leaf)
 
 

@@ -1,7 +1,7 @@
-"""A join of two is a conjunction of two, whose variables are called after the columns that they stand for.
+"""Turns joins of two into conjunctions, with variables named after columns.
 
-So a query says the same whether it was written as a join, as a rule or in SQL. Projections that only rename are looked through:
-what lies below them has the indexes.
+So a query has the same plan whether it was written as a join, as a rule or in SQL. Projections that only rename are skipped,
+because the indexes belong to the operators below them.
 
 >>> from tektite.plan.algebra import Rows
 >>> from tektite.plan.explain import explain
@@ -35,8 +35,8 @@ from tektite.values.schema import Schema
 
 @rule_for(Join, Match)
 def match_joins(operator: Join | Match, context: PassContext) -> Operator:
-    """A join as a conjunction, except where NULL equals NULL: there it is a value like others. A conjunction over what lies below
-    new names. What joins nothing is a projection.
+    """A join as a conjunction, unless NULL equals NULL in it. A conjunction without projections that only rename. A
+    conjunction of one relation as a projection.
     """
     if isinstance(operator, Join):
         return matched(operator) if is_conjunction(operator) else operator
@@ -48,7 +48,7 @@ def match_joins(operator: Join | Match, context: PassContext) -> Operator:
 
 
 def is_conjunction(join: Join) -> bool:
-    """Whether a join says what a conjunction can: keys of one type, each column once, and NULL equals nothing."""
+    """Whether a join can be a conjunction: keys have the same types, each column is used once, and NULL equals nothing."""
     kinds = [
         [side.schema.types[c] for c in key] for side, key in ((join.left, join.left_key), (join.right, join.right_key))
     ]
@@ -74,7 +74,7 @@ def matched(join: Join) -> Operator:
 
 
 def below_names(clause: Clause) -> Clause:
-    """A clause over what lies below projections that only rename and reorder."""
+    """A clause without projections that only rename and reorder."""
     base, columns = below_renaming(clause.operator)
     if base is clause.operator:
         return clause

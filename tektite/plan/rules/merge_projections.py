@@ -1,7 +1,6 @@
-"""A projection of a projection becomes one, where nothing is computed twice by that; one that passes all on goes.
+"""Merges projections of projections, unless something would be computed twice, and drops those that change nothing.
 
-An aggregate needs no projection around it that only selects or renames: it takes columns by their place, and names its own. A
-conjunction needs none above it that only selects: it puts out the variables that are read. Neither does a join.
+Projections that only select or rename are also merged into aggregates, joins and conjunctions next to them.
 
 >>> from tektite.expr import col
 >>> from tektite.plan.algebra import Rows
@@ -38,7 +37,7 @@ MERGED = frozenset((Project, Aggregate, Join, Match))
 
 @rule_for(Project, Aggregate)
 def merge_projections(operator: Project | Aggregate, context: PassContext) -> Operator:
-    """A projection together with the one below it, or what it passes on; an aggregate of what a projection selects."""
+    """A projection merged with the one below it, or its input; an aggregate without the projection below it."""
     if isinstance(operator, Aggregate):
         return of_columns(operator)
     found: Operator = operator
@@ -103,7 +102,7 @@ def of_columns(operator: Aggregate) -> Aggregate:
 
 
 def without_effect(operator: Operator) -> Operator:
-    """What a projection passes on, if that is all it does."""
+    """The input of a projection that changes nothing; otherwise the projection."""
     if not isinstance(operator, Project):
         return operator
     passed = tuple([output.params[0] if output.op == "col" else None for output in operator.outputs])

@@ -1,6 +1,6 @@
 """Chooses the order in which the relations of an open conjunction are joined: along keys, the most selective relation first.
 
-1. Changes come from a table without history, or from where keys lead to most others, or from the largest relation.
+1. The first relation is a table without history, or the one from which keys lead to most others, or the largest.
 2. Each further relation shares variables with those before it. One whose key is then known comes first, since it adds no rows;
    among these the one that leaves the fewest; among equals the one that `conjunctions.order` takes.
 3. Where keys lead everywhere, delta pipelines keep the conjunction up to date, or joins of two, if filters leave so little of a

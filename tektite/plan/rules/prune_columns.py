@@ -1,6 +1,6 @@
-"""Columns that nothing reads are not carried along: not computed, not joined, not kept in state.
+"""Drops columns that nothing reads: they are not computed, not joined, not kept in state.
 
-What is joined through an arrangement that others share, or that it is kept as anyway, stays whole.
+A collection that is joined through a shared or existing arrangement keeps all its columns.
 
 >>> from tektite.expr import col
 >>> from tektite.plan.algebra import Rows
@@ -93,7 +93,7 @@ def some(columns: set[int], of: Operator) -> list[int]:
 
 
 def stands_whole(operator: Operator) -> bool:
-    """Whether a collection is best joined as it is: there is an arrangement of it to read, or it is kept as one."""
+    """Whether a collection is best joined with all its columns, because there is, or will be, an arrangement of it."""
     base, _ = below_renaming(operator)
     if isinstance(base, Project) and isinstance(base.input, Arrange):
         return permutation(base) is not None  # a filter that runs on what is joined
@@ -111,7 +111,7 @@ def joined(side: Operator, columns: Iterable[int]) -> set[int]:
 
 
 def wanted_of_inputs(operator: Operator, here: set[int]) -> list[set[int]]:
-    """What an operator of which some columns are read reads of each input."""
+    """The columns of each input that an operator reads, if some of its own columns are read."""
     match operator:
         case Project():
             outputs = [operator.outputs[at] for at in some(here, operator)]

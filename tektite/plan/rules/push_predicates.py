@@ -1,8 +1,8 @@
-"""Predicates move towards the rows that they test, as far as no index and no state is made twice by that.
+"""Moves predicates towards the rows that they test, unless that duplicates an index or state.
 
 A filter passes through projections, unions, distincts, groups (by their keys), and becomes a condition of the conjunction that it
-tests. It stops above what others read as well, and above what is joined through an index that others share. One that may fail
-on a row stops above everything that may keep the row away from it.
+tests. It stops above parts with other readers, and above relations that are joined through a shared index. A predicate that
+may fail on a row stops above everything that may remove the row first.
 
 >>> from tektite.expr import col
 >>> from tektite.plan.algebra import Rows

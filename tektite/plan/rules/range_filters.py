@@ -1,8 +1,8 @@
-"""Comparisons with a value that moves: when it moves, only the rows between its old and its new place are touched.
+"""Range filters instead of joins with changing bounds: a change reads only the rows between the old and the new bound.
 
 In a conjunction, a relation that is one aggregate for each key (or one for all), that is joined by these keys alone, of which one
-value is compared by <, <=, > or >=, and of which nothing else is read, becomes the bound of a range filter over the rest. It is
-done where the author leaves order and strategy to us.
+value is compared by <, <=, > or >=, and of which nothing else is read, becomes the bound of a range filter over the rest. The
+rule applies only where the planner chooses order and strategy.
 
 >>> from tektite.plan.algebra import Linear, Rows
 >>> from tektite.plan.explain import explain
@@ -74,13 +74,13 @@ def moves(operator: Operator) -> bool:
 
 
 def compares(match: Match) -> bool:
-    """Whether an open conjunction may compare with what moves."""
+    """Whether an open conjunction may compare with a bound."""
     return bool(match.where) and match.is_open and any([moves(clause.operator) for clause in match.clauses])
 
 
 @rule_for(Match, when=compares)
 def range_filters(match: Match, context: PassContext) -> Operator:
-    """An open conjunction with range filters instead of joins with what moves."""
+    """An open conjunction with range filters instead of joins with bounds."""
     return bounded(match) if compares(match) else match
 
 

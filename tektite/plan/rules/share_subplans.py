@@ -1,4 +1,4 @@
-"""Parts of a plan that say the same, whatever their columns are called, become one part that is read twice.
+"""Computes equal parts of a plan once, whatever their columns are called.
 
 >>> from tektite.plan.algebra import Rows
 >>> from tektite.plan.explain import explain
@@ -41,7 +41,7 @@ from tektite.plan.projections import renamed
 from tektite.plan.walk import transform, walk, with_inputs
 
 WORTHWHILE = (Aggregate, AtLeast, First, Join, Match, RangeFilter, Reduce)
-"""Operators that keep state: what lies between them is computed anew more cheaply than it is shared."""
+"""Operators that keep state. Sharing the operators between them would cost more than computing them again."""
 
 
 def share_subplans(roots: Sequence[Operator]) -> list[Operator]:
@@ -53,7 +53,7 @@ def share_subplans(roots: Sequence[Operator]) -> list[Operator]:
     first: dict[int, Operator] = {}
 
     def number_of(operator: Operator) -> int:
-        """The number of what an operator says; what is not looked into says what it is."""
+        """The number of an operator. Equal operators have the same number. One that is not analysed is equal only to itself."""
         if operator not in known:
             known[operator] = numbers.setdefault(("itself", operator), len(numbers))
         return known[operator]
@@ -77,7 +77,7 @@ def share_subplans(roots: Sequence[Operator]) -> list[Operator]:
 
 
 def describe(operator: Operator, inputs: Sequence[int]) -> tuple[Any, ...]:
-    """What an operator over inputs of these numbers says, in words that do not depend on what columns are called."""
+    """A description of an operator over inputs with these numbers that does not depend on column names."""
     places = [{name: col(str(at)) for at, name in enumerate(given.schema.names)} for given in operator.inputs]
 
     def scalar(expression: Expr | None) -> Any:
@@ -101,7 +101,7 @@ def describe(operator: Operator, inputs: Sequence[int]) -> tuple[Any, ...]:
 
 
 def conjunction(match: Match) -> tuple[Any, ...]:
-    """What a conjunction says of its relations."""
+    """The description of a conjunction."""
     numbers: dict[str, str] = {}
     for clause in match.clauses:
         for variable in clause.variables:

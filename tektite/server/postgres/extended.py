@@ -142,6 +142,8 @@ class ExtendedQueries:
             for piece in data_rows(result.table, [type for _, type in columns], ()):
                 self.connection.send(piece)
                 await self.connection.drain()
+        if result.notice:
+            self.commands.notice("00000", result.notice, "NOTICE")
         self.connection.send(messages.command_complete(tag_of(result)))
 
     # ------------------------------------------------------------------ the extended protocol

@@ -12,7 +12,7 @@ from tektite.errors import NotFoundError
 from tektite.server.postgres import types
 from tektite.server.postgres.commands import SessionCommand
 from tektite.server.postgres.messages import Fields, ProtocolError
-from tektite.server.postgres.rows import Columns, RowShape
+from tektite.server.postgres.rows import RowColumns, RowShape
 from tektite.server.sessions import KnownStatement
 from tektite.values.types import String, Type
 
@@ -28,7 +28,7 @@ class PreparedStatement:
     is_described: bool = False
     _shapes: dict[tuple[int, ...], RowShape] = field(default_factory=dict)
 
-    def shape(self, columns: Columns, formats: Sequence[int]) -> RowShape:
+    def shape(self, columns: RowColumns, formats: Sequence[int]) -> RowShape:
         """How its rows are written in some formats; made once, because it is run often."""
         asked = tuple(formats)
         found = self._shapes.get(asked)

@@ -19,7 +19,7 @@ from tektite.server.postgres.types import TEXT, catalog_type, modifier_of, oid_o
 from tektite.values.types import Type
 from tektite.values.words import type_from_arrow
 
-Columns = Sequence[tuple[str, Type]]
+RowColumns = Sequence[tuple[str, Type]]
 NULL = struct.pack("!i", -1)
 _HEAD = struct.Struct("!cih")
 PIECE_ROWS = 8192
@@ -45,7 +45,7 @@ def formats_of(asked: Sequence[int], columns: int) -> list[int]:
     return list(asked) * columns if len(asked) == 1 else list(asked)
 
 
-def described(columns: Columns, formats: Sequence[int]) -> bytes:
+def described(columns: RowColumns, formats: Sequence[int]) -> bytes:
     """The description of a result's columns."""
     return row_description(
         (name, oid_of(type), size_of(type), modifier_of(type), form)
@@ -71,7 +71,7 @@ def data_rows(table: pa.Table, types: Sequence[Type], formats: Sequence[int]) ->
 class RowShape:
     """How rows of some columns are written in some formats."""
 
-    def __init__(self, columns: Columns, formats: Sequence[int]) -> None:
+    def __init__(self, columns: RowColumns, formats: Sequence[int]) -> None:
         self.description = described(columns, formats)
         forms = formats_of(formats, len(columns))
         self._writers = [writer(type, form) for (_, type), form in zip(columns, forms, strict=True)]

@@ -126,7 +126,7 @@ class CommandRunner:
         return places[-1]
 
     async def _mode(self, command: SessionCommand, is_simple: bool) -> None:
-        self.done("SET")  # every transaction is repeatable read
+        self.done("SET")  # every transaction is serializable, which is all that can be asked for
 
     # ------------------------------------------------------------------ parameters
 

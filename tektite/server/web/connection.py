@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 HEAD_BYTES = 16_384
 """The longest head of a request."""
+LINGERING = 2.0
+"""Seconds in which a client can read why it was refused."""
 UPGRADE = re.compile(rb"\r\nupgrade:[ \t]*websocket[ \t]*\r\n", re.IGNORECASE)
 
 
@@ -30,6 +32,9 @@ class Speaker(Protocol):
 
     def lost(self) -> None:
         """The client has gone."""
+
+    def ended(self) -> bool:
+        """The client sends no more; whether something is still to be sent to it."""
 
 
 class WebConnection(asyncio.Protocol):
@@ -45,6 +50,7 @@ class WebConnection(asyncio.Protocol):
         self._can_write = asyncio.Event()
         self._can_write.set()
         self._is_reading = True
+        self._is_refused = False
         self._timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -59,6 +65,8 @@ class WebConnection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Bytes have arrived."""
+        if self._is_refused:
+            return
         if self._speaker is not None:
             self._speaker.received(data)
             return
@@ -72,8 +80,8 @@ class WebConnection(asyncio.Protocol):
         self._speaker.received(head)
 
     def eof_received(self) -> bool:
-        """The client sends no more: it is not answered any more either."""
-        return False
+        """The client sends no more. What it has asked for before may still be answered."""
+        return self._speaker is not None and self._speaker.ended()
 
     def connection_lost(self, error: Exception | None) -> None:
         """The client has gone."""
@@ -105,10 +113,10 @@ class WebConnection(asyncio.Protocol):
         self.server.log.warning("connection closed", peer=self.peer, reason=reason)
         self.abort()
 
-    def write(self, *parts: bytes) -> None:
+    def write(self, data: bytes) -> None:
         """Send bytes."""
         if not self.is_closed and self._transport is not None:
-            self._transport.write(b"".join(parts))
+            self._transport.write(data)
 
     @property
     def is_writable(self) -> bool:
@@ -132,6 +140,18 @@ class WebConnection(asyncio.Protocol):
         if self._transport is not None and not self.is_closed:
             self._transport.close()
             self.server.loop.call_later(5, self.abort)
+
+    def refuse(self) -> None:
+        """Close when everything is sent, and read for a moment what the client still sends, without looking at it: closing at
+        once would lose what it is told.
+        """
+        self._is_refused = True
+        self.read_on(True)
+        if self._transport is not None and not self.is_closed and self._transport.can_write_eof():
+            self._transport.write_eof()
+            self.server.loop.call_later(LINGERING, self.abort)
+        else:
+            self.close()
 
     def abort(self) -> None:
         """Close at once."""

@@ -7,7 +7,7 @@ takes too long to send a request is disconnected. Whatever fails is reported to 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any
 
 import h11
@@ -58,6 +58,11 @@ class HttpExchanges:
         if self._number is not None:
             self._server.connections.remove(self._number)
 
+    def ended(self) -> bool:
+        """The client sends no more; whether something is still to be sent to it."""
+        self._ending = True
+        return self._task is not None
+
     # ------------------------------------------------------------------ what the server asks for
 
     def cancel(self) -> None:
@@ -97,7 +102,7 @@ class HttpExchanges:
                 self._take(bytes(event.data))
             elif isinstance(event, h11.EndOfMessage) and self._request is not None:
                 self._connection.limit_time(0, "")
-                self._start(self._answer(self._request))
+                self._start(self._answer)
 
     def _begin(self, event: h11.Request) -> None:
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in event.headers}
@@ -106,7 +111,7 @@ class HttpExchanges:
         self._body, self._body_bytes, self._counted = [], 0, 0
         self._connection.limit_time(self._server.plan.limits.startup_seconds, "it took too long to send a request")
         if self._http.their_state is h11.SEND_BODY and "content-length" in headers or "transfer-encoding" in headers:
-            self._start(self._admit(self._request))
+            self._start(self._admit)
 
     async def _admit(self, request: HttpRequest) -> None:
         """Find out who sends a body, before it is read."""
@@ -133,14 +138,14 @@ class HttpExchanges:
         self._respond(request, await route(self._server, request))
         await self._connection.until_writable()
 
-    def _start(self, work: Coroutine[Any, Any, None]) -> None:
+    def _start(self, work: Callable[[HttpRequest], Coroutine[Any, Any, None]]) -> None:
         self._task = self._server.loop.create_task(self._run(work))
 
-    async def _run(self, work: Coroutine[Any, Any, None]) -> None:
+    async def _run(self, work: Callable[[HttpRequest], Coroutine[Any, Any, None]]) -> None:
         request = self._request
         assert request is not None
         try:
-            await work
+            await work(request)
         except asyncio.CancelledError:
             raise
         except Exception as error:
@@ -154,7 +159,7 @@ class HttpExchanges:
             self._request = None
             self._connection.limit_time(KEPT_SECONDS, "it asked for nothing")
         elif self._http.our_state in (h11.MUST_CLOSE, h11.CLOSED, h11.ERROR, h11.DONE) or self._ending:
-            self._connection.close()
+            (self._connection.close if self._http.their_state is h11.DONE else self._connection.refuse)()
             return
         self._pump()
 
@@ -184,7 +189,7 @@ class HttpExchanges:
             self._write(h11.Response(status_code=status, headers=list(headers.items())))
             self._write(h11.Data(data=response.body))
             self._write(h11.EndOfMessage())
-        self._connection.close()
+        self._connection.refuse()
 
     def _write(self, event: h11.Event) -> None:
         data = self._http.send(event)

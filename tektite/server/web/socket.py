@@ -10,6 +10,8 @@ from __future__ import annotations
 import asyncio
 import struct
 from collections import deque
+from collections.abc import Callable, Coroutine
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from websockets.exceptions import InvalidHandshake
@@ -67,6 +69,8 @@ class WebSocket:
         self._requests: ClientRequests | None = None
         self._user: str | None = None
         self._number: int | None = None
+        self._early = b""
+        """What has arrived before the request for a WebSocket was answered."""
         self._parts: list[bytes] = []
         self._is_text = False
         self._waiting: deque[tuple[str | bytes, int]] = deque()
@@ -81,12 +85,20 @@ class WebSocket:
     # ------------------------------------------------------------------ bytes
 
     def received(self, data: bytes) -> None:
-        """Take bytes."""
+        """Take bytes. What comes behind the request for a WebSocket waits until that is answered."""
         self._was_heard = True
+        if self._protocol.state is State.CONNECTING:
+            is_first = not self._early
+            self._early += data
+            self._connection.read_on(False)
+            if not is_first:
+                return
+            end = self._early.index(b"\r\n\r\n") + 4
+            data, self._early = self._early[:end], self._early[end:]
         self._protocol.receive_data(data)
         for event in self._protocol.events_received():
             if isinstance(event, Request):
-                self._start(self._open(event))
+                self._start(partial(self._open, event))
             elif isinstance(event, Frame):
                 self._frame(event)
         self._flush()
@@ -96,7 +108,7 @@ class WebSocket:
             if data:
                 self._connection.write(data)
         if self._protocol.close_expected():
-            self._connection.close()
+            (self._connection.close if self._protocol.parser_exc is None else self._connection.refuse)()
 
     def lost(self) -> None:
         """The client has gone. Its transaction goes with it; what it was interested in is held for a while."""
@@ -109,6 +121,10 @@ class WebSocket:
             self._requests.session.close()
         if self._number is not None:
             self._server.connections.remove(self._number)
+
+    def ended(self) -> bool:
+        """The client sends no more: it is not told anything either."""
+        return False
 
     def _frame(self, found: Frame) -> None:
         """Take a frame, which `websockets` has checked: order, masks, lengths, UTF-8 of text."""
@@ -134,7 +150,7 @@ class WebSocket:
         if self._waiting_bytes > READ_AHEAD or len(self._waiting) > 1000:
             self._connection.read_on(False)
         if self._task is None:
-            self._start(self._work())
+            self._start(self._work)
 
     def _is_cancel(self, said: str | bytes) -> bool:
         try:
@@ -155,12 +171,12 @@ class WebSocket:
 
     # ------------------------------------------------------------------ tasks
 
-    def _start(self, work: Any) -> None:
+    def _start(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
         self._task = self._server.loop.create_task(self._run(work))
 
-    async def _run(self, work: Any) -> None:
+    async def _run(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
         try:
-            await work
+            await work()
         except asyncio.CancelledError:
             raise
         except Exception as error:
@@ -171,7 +187,7 @@ class WebSocket:
         if self._ending:
             self._say_end()
         elif self._waiting and not self._connection.is_closed:
-            self._start(self._work())
+            self._start(self._work)
 
     def _log(self, error: BaseException) -> None:
         self._server.log.error("internal error", peer=self._connection.peer, error=repr(error), place=place_of(error))
@@ -201,6 +217,10 @@ class WebSocket:
             return
         if self._user is not None:
             self._known(self._user, "json")
+        self._connection.read_on(True)
+        early, self._early = self._early, b""
+        if early:
+            self._server.loop.call_soon(self.received, early)
 
     def _reject(self, status: int, reason: str) -> None:
         self._protocol.send_response(self._protocol.reject(status, reason + "\n"))
@@ -321,16 +341,16 @@ class WebSocket:
         """Wait until not too much waits to be sent."""
         await self._connection.until_writable()
 
-    def push(self, head: dict[str, Any], form: Form, table: bytes | None) -> None:
-        """Send a message with an encoded table."""
+    def push(self, head: bytes, form: Form, table: bytes | None) -> None:
+        """Send a message: its head as JSON, and an encoded table."""
         if self._protocol.state is not State.OPEN:
             return
         if table is None:
-            self._connection.write(frame(Opcode.TEXT, text_of(head)))
+            self._connection.write(frame(Opcode.TEXT, head))
         elif form == "arrow":
-            self._connection.write(frame(Opcode.BINARY, binary_head(head), table))
+            self._connection.write(frame(Opcode.BINARY, struct.pack("!I", len(head)), head, table))
         else:
-            self._connection.write(frame(Opcode.TEXT, text_of(head)[:-1], b',"table":', table, b"}"))
+            self._connection.write(frame(Opcode.TEXT, head[:-1], b',"table":', table, b"}"))
 
     def disconnect(self, error: TektiteError) -> None:
         """Say why, and close."""

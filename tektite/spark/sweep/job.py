@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import pickle
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Final
 
 import pyarrow as pa
@@ -23,13 +23,11 @@ from tektite.errors import FaultError
 from tektite.runtime.messages import REPORT, Message, StageReport
 from tektite.runtime.shipment import Shipment
 from tektite.runtime.stage_task import StageTask
+from tektite.spark.bulk import Task
 from tektite.spark.session import described
 from tektite.spark.sweep.rows import SCHEMA, from_arrow, to_arrow
 from tektite.storage.options import SWEEPS
 from tektite.storage.store import Store
-
-Task = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
-
 
 SHIPMENT: Final = "tektite.shipment"
 """The property of a job that says where its shipment lies, and its hash."""

@@ -275,6 +275,18 @@ class AccessControl:
         if records:
             self.change(gone=records)
 
+    def renamed(self, before: str, after: str) -> None:
+        """An object has another name: what was said of it is said of that."""
+        if not self.is_configured or before == after:
+            return
+        tables = self.tables
+        found: list[Any] = [o for o in tables.owners.values() if o.object == before]
+        found += [grant for grant in tables.grants.values() if grant.object == before]
+        found += [policy for policy in tables.policies.values() if policy.object == before]
+        found += [secured for secured in tables.secured.values() if secured.object == before]
+        if found:
+            self.change([record._replace(object=after) for record in found], found)
+
     def check_role_unused(self, name: str) -> None:
         """Refuse to drop a role that owns something or was granted something."""
         owned = [o.object for o in self.tables.owners.values() if o.owner == name]

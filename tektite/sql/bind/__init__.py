@@ -1,4 +1,4 @@
-"""Binding: every name resolved, every type checked, from sqlglot trees to logical plans.
+"""Binding: resolves names and checks types, from sqlglot trees to logical plans.
 
 bound               a query with known names and types
 clause              binds the expressions of one clause: columns, subqueries, aggregates, windows
@@ -9,15 +9,20 @@ intervals           intervals, which move dates and timestamps
 joins               binds joins: conditions, and the columns that USING and NATURAL merge
 long_sums           adds very long sums in groups, so that trees stay shallow
 named_relations     tables, views, definitions, and rows given to one statement
-numbers             TRY_CAST, and what DuckDB decides otherwise than expressions do
+numbers             TRY_CAST, and functions of numbers that differ in DuckDB
 ordered_aggregates  ordered aggregates: string_agg, quantiles, mode, first, last, arg_min, arg_max
 patterns            functions of a text and a constant regular expression
+pivots              PIVOT and UNPIVOT, read as queries
 query               binds a query: from sqlglot's tree to a logical plan
 recursion           WITH RECURSIVE: relations defined by themselves and each other
 relations           FROM: tables, subqueries and constant rows
 scalar              binds scalar expressions; errors point at their place
 scope               which columns a name may mean, in a query and the queries around it
 select              binds groups, windows, outputs, order and limit of a SELECT
-time_windows        TUMBLE and HOP: rows with the windows of time that they fall into
+stars               * and COLUMNS: the columns that an item of SELECT stands for
+table_functions     generate_series, range and other functions of FROM
+time_windows        TUMBLE, HOP and SESSION: rows with the windows of time that they fall into
+window_arguments    what window functions are computed of: arguments, constants, types
+window_frames       binds the frames of window functions
 windows             binds window functions
 """

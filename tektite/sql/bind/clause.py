@@ -1,4 +1,4 @@
-"""A clause of a query: what its expressions may refer to, and the subqueries, aggregates and windows found in them."""
+"""A clause of a query: the names that its expressions may use, and the subqueries, aggregates and windows in them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tektite.query.aggregate_calls import AggregateCall
 from tektite.query.expression_aggregates import spread
 from tektite.sql.bind import ordered_aggregates
 from tektite.sql.bind.scalar import Scalars
-from tektite.sql.bind.scope import NameScope, folded
+from tektite.sql.bind.scope import UNIQUE, NameScope, folded
 from tektite.sql.catalog import catalog_lookup
 from tektite.sql.catalog.contents import CatalogContents
 from tektite.sql.catalog.set_functions import SetFunctions
@@ -78,6 +78,8 @@ class ClauseContext:
             raise self.binder.source.error("* stands for columns only in SELECT and in count(*)", node)
         if node.args.get("catalog"):
             raise self.binder.source.error("names with more than three parts are not supported", node, UnsupportedError)
+        if UNIQUE in node.meta:
+            return col(str(node.meta[UNIQUE]))
         name = "" if node.args.get("table") else folded(node.this)
         if (
             name in ("user", "current_role")
@@ -153,7 +155,7 @@ class ClauseContext:
         return self.grouping.call(node)
 
     def _depth(self, node: exp.Expr) -> int:
-        """How many queries further out the nearest of the columns is found that an aggregate reads; 0 if it reads none."""
+        """The number of queries between an aggregate and the nearest query whose columns it reads; 0 if it reads none."""
         if self.scope.parent is None:
             return 0
         depths = []

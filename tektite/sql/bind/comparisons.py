@@ -48,7 +48,7 @@ def comparison(scalars: Scalars, node: exp.Expr, op: str) -> Expr:
 
 
 def length(scalars: Scalars, node: exp.Expr) -> Expr:
-    """What a tree means where it is compared: an interval is as long as it is."""
+    """The meaning of a tree in a comparison. An interval is compared by its length."""
     found = scalars.any(node)
     return found.length() if isinstance(found, Interval) else found
 
@@ -56,7 +56,7 @@ def length(scalars: Scalars, node: exp.Expr) -> Expr:
 def rows(scalars: Scalars, node: exp.Expr, op: str, left: exp.Expr, right: exp.Expr) -> Expr:
     """Comparison of rows of values."""
     if not (isinstance(left, exp.Tuple) and isinstance(right, exp.Tuple)):
-        raise scalars.unsupported("comparison of a row with what is none", node)
+        raise scalars.unsupported("comparison of a row with a single value", node)
     if len(left.expressions) != len(right.expressions):
         raise scalars.error(f"rows of {len(left.expressions)} and {len(right.expressions)} values", node)
     pairs = [(scalars.bind(a), scalars.bind(b)) for a, b in zip(left.expressions, right.expressions, strict=True)]
@@ -70,7 +70,7 @@ def rows(scalars: Scalars, node: exp.Expr, op: str, left: exp.Expr, right: exp.E
 
 
 def quantified(scalars: Scalars, node: exp.Expr, op: str, left: exp.Expr, right: exp.Any | exp.All) -> Expr:
-    """x = ANY (query), x < ALL (query): the latter is that no row fails to."""
+    """x = ANY (query) and x < ALL (query). ALL means that no row has the opposite comparison."""
     query = right.this
     while isinstance(query, exp.Paren):
         query = query.this
@@ -136,7 +136,7 @@ def member(scalars: Scalars, node: exp.In) -> Expr:
 
 
 def elements(scalars: Scalars, value: Expr, item: exp.Expr, node: exp.In) -> list[Expr]:
-    """What an item of IN stands for: itscalars, or the elements of a parameter that is a list."""
+    """What an item of IN stands for: itself, or the elements of a parameter that is a list."""
     bound = scalars.bind(item)
     if is_list(scalars, item, bound):
         found = catalog_lookup.in_array(scalars, value, bound, node)
@@ -197,12 +197,12 @@ def like(scalars: Scalars, node: exp.Expr) -> Expr:
 
 
 def similar(scalars: Scalars, node: exp.SimilarTo) -> Expr:
-    """SIMILAR TO: that a regular expression describes the whole text, as in DuckDB."""
+    """SIMILAR TO: whether a regular expression matches the whole text, as in DuckDB."""
     return scalars.checked(patterns.of_pattern(scalars, node), node)
 
 
 def disjunction_of(tests: list[Expr]) -> Expr:
-    """That one of some conditions is true."""
+    """The disjunction of some conditions."""
     result = FALSE
     for test in tests:
         result = result | test

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from sqlglot import exp
@@ -109,6 +110,26 @@ def bucket(scalars: Scalars, node: exp.DateBin) -> Expr:
     origin = lit("2000-01-03", types.Timestamp) if given is None else scalars.bind(given).cast(types.Timestamp)
     moment = value.cast(types.Timestamp)
     return (moment - (moment - origin) % length).cast(kind)
+
+
+READ = frozenset("YymdHIMSfpBbAajzuU W".replace(" ", "") + "%")
+"""The letters behind a % of a format that strptime takes."""
+
+
+def moment_of(scalars: Scalars, node: exp.Expr, op: str, value: exp.Expr, format: exp.Expr) -> Expr:
+    """STRPTIME and TRY_STRPTIME with a constant format; a - behind the % means that there may be fewer digits, as anywhere."""
+    if not isinstance(format, exp.Literal) or not format.is_string:
+        raise scalars.unsupported(f"{op} with a format that is not a constant text", node)
+    shape = format.this.replace("%-", "%")
+    letter = next((part[:1] for part in re.findall(r"%(.?)", shape, re.DOTALL) if part not in READ), None)
+    if letter is not None:
+        raise scalars.unsupported(f"%{letter} in {op}", node)
+    return Expr(op, (scalars.bind(value),), (shape,))
+
+
+def read_moment(scalars: Scalars, node: exp.StrToTime) -> Expr:
+    """STRPTIME."""
+    return moment_of(scalars, node, "strptime", node.this, node.args["format"])
 
 
 def text_of(scalars: Scalars, node: exp.Expr) -> Expr:

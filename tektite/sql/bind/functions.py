@@ -39,7 +39,7 @@ def column_type(source: StatementText, node: exp.DataType) -> Type:
     if node.this == DType.DECIMAL:
         sizes = [int(param.name) if param.name.isdigit() else -1 for param in node.expressions]
         if len(sizes) > 2 or min(sizes, default=0) < 0:
-            raise source.error("type decimal takes how many digits there are, and how many behind the point", node)
+            raise source.error("type decimal takes the number of digits and the number of decimal places", node)
         precision, scale = (sizes + [0])[:2] if sizes else (18, 3)
         if scale > precision:
             raise source.error(f"type decimal({precision}, {scale}): more places than digits", node)
@@ -262,6 +262,8 @@ def named(scalars: Scalars, node: exp.Anonymous) -> Expr | None:
         return scalars.context.now(node)
     if name == "date_part" and len(node.expressions) == 2 and node.expressions[0].is_string:
         return dates.extract(scalars, node, node.expressions[0].name, node.expressions[1])
+    if name == "try_strptime" and len(node.expressions) == 2:
+        return dates.moment_of(scalars, node, name, *node.expressions)
     if name in ANONYMOUS_PARTS and len(node.expressions) == 1:
         return dates.extract(scalars, node, name, node.expressions[0])
     if name in catalog_lookup.FUNCTIONS:
@@ -283,6 +285,7 @@ SPECIAL: dict[type[exp.Expr], Callable[[Scalars, Any], Expr | None]] = {
     exp.DateDiff: dates.difference,
     exp.DateBin: dates.bucket,
     exp.TimeToStr: dates.text_of,
+    exp.StrToTime: dates.read_moment,
     exp.Round: numbers.round_of,
     exp.Sign: numbers.sign_of,
     exp.Typeof: type_name,

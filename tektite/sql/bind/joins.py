@@ -1,4 +1,4 @@
-"""Binding joins: two members of FROM and what pairs their rows; the columns that USING and NATURAL make of two."""
+"""Binds joins: conditions, and the columns that USING and NATURAL merge."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def both(binder: Binder, left: NameScope, right: NameScope, node: exp.Expr) -> N
 def joined(
     binder: Binder, before: tuple[Node, NameScope], node: exp.Join, earlier: NameScope
 ) -> tuple[Node, NameScope]:
-    """One more relation joined to those before it. `earlier` is what stands before the commas on the left."""
+    """Joins one more relation. `earlier` is the scope of the members of FROM before the last comma."""
     plan, left = before
     right_plan, right = relations.member(binder, node.this, both(binder, earlier, left, node))
     lateral = isinstance(node.this, exp.Lateral) or bool(free_columns(right_plan) & plan.columns.keys())
@@ -148,7 +148,7 @@ def on_one_side(left: Node, right: Node, clause: ClauseContext) -> tuple[Node, N
 def halved_by_subqueries(
     binder: Binder, left: Node, right: Node, kind: str, clause: ClauseContext, condition: Expr
 ) -> Node:
-    """A SEMI or ANTI JOIN on a condition with subqueries in it: rows are kept that are in a pair, or in none."""
+    """A SEMI or ANTI JOIN whose condition has subqueries: the rows that are in some pair, or in none."""
     left, right = on_one_side(left, right, clause)
     if not clause.pending:
         return Join(left, right, kind, condition)
@@ -168,8 +168,8 @@ def tested_by_subqueries(
 ) -> Node:
     """An outer join on a condition with subqueries in it.
 
-    A subquery that reads one side is a column of that side. One that reads both is computed for the pairs; then the rows
-    without a match are those that are in no pair which the condition lets through.
+    A subquery that reads one side is a column of that side. One that reads both sides is computed for the pairs. Then rows
+    without a match are those that are in no pair for which the condition is true.
     """
     left, right = on_one_side(left, right, clause)
     if not clause.pending:
@@ -219,7 +219,7 @@ def same_columns(binder: Binder, using: list[str], left: NameScope, right: NameS
 def merge(
     binder: Binder, plan: Node, scope: NameScope, using: list[str], left: NameScope, right: NameScope, side: str
 ) -> Node:
-    """Make one visible column of each two that USING names."""
+    """Merge each two columns that USING names into one visible column."""
     more = []
     for name in using:
         pair = [left.find(name, "")[0], right.find(name, "")[0]]

@@ -1,7 +1,7 @@
-"""Sums of very many terms, as programs write them: added in groups, so that they are no deep trees.
+"""Adds very long sums in groups, so that trees stay shallow.
 
-The sum is the one from left to right but for the order in which floats are rounded, and for where an overflow is met. Sums that
-people write are left as they are.
+The result equals that from left to right, except for the rounding of floats and the place of an overflow. Shorter sums are added
+from left to right.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tektite.sql.bind.scalar import Scalars
 
 TERMS = 200
-"""Terms up to which a sum goes from left to right: a tree of that depth is no trouble to anyone."""
+"""The most terms that are added from left to right. A tree of that depth is harmless."""
 GROUP = 50
 """Terms that are added from left to right in each group: the depth of 5,000 terms is then 150."""
 
@@ -33,7 +33,7 @@ def long_sum(node: exp.Expr) -> list[exp.Expr]:
 
 
 def sum_in_groups(scalars: Scalars, node: exp.Expr, links: list[exp.Expr]) -> Expr:
-    """What a long chain of additions and subtractions comes to."""
+    """The sum of a long chain of additions and subtractions."""
     terms = [scalars.any(links[0].this), *(scalars.any(link.expression) for link in links)]
     numbers = [term for term in terms if isinstance(term, Expr)]
     kinds = {scalars.type(number, node).kind for number in numbers}

@@ -1,4 +1,4 @@
-"""What queries read by name: tables, views, definitions, and rows that are given to one statement alone."""
+"""Relations by name: tables, views, definitions, and rows given to one statement."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ Given: TypeAlias = Mapping[str, "pa.Table | Table | View | TargetTable"]
 PROTECTED = "#protected "
 """What a name in FROM begins with that means a table with all its rows, inside the condition of its policies."""
 HIDDEN = HIDDEN_PREFIX
-"""What the names of inputs and views begin with that are not the user's."""
+"""The prefix of internal inputs and views."""
 
 
 @dataclass
 class Definition:
-    """A view that is only a definition: its query and what its columns are called."""
+    """A view that is only a definition: its query and the names of its columns."""
 
     name: str
     tree: exp.Expr
@@ -103,7 +103,7 @@ class Reads:
 
     @property
     def reads_system(self) -> bool:
-        """Whether the statement depends on what there is in the engine, and so has to be planned anew each time."""
+        """Whether the statement reads the system catalogs, so that it must be planned again each time."""
         return self._contents is not None
 
     def contents(self) -> CatalogContents:

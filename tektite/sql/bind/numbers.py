@@ -1,4 +1,4 @@
-"""Numbers in SQL: TRY_CAST, and what DuckDB decides otherwise than expressions do."""
+"""Numbers in SQL: TRY_CAST, and functions whose results differ in DuckDB."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def where_it_fits(value: Expr, kind: Type, target: Type) -> Expr:
-    """TRY_CAST of what is no text: NULL where a number does not fit the target."""
+    """TRY_CAST of a number: NULL if it does not fit the target type."""
     cast = value.cast(target)
     if kind == types.Float and target == types.Int:
         fits = (value > -(2.0**63)) & (value < 2.0**63)

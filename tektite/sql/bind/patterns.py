@@ -25,7 +25,7 @@ def of_pattern(scalars: Scalars, node: exp.Expr) -> Expr:
     )
     if isinstance(node, exp.RegexpReplace):
         replacement = constant_text(scalars, node, "replacement")
-        readable(scalars, node, lambda: pc.replace_substring_regex(pa.array([""]), pattern, replacement))
+        check_pattern(scalars, node, lambda: pc.replace_substring_regex(pa.array([""]), pattern, replacement))
         return value.regexp_replace(pattern, replacement, "g" in flags)
     if isinstance(node, exp.RegexpExtract):
         group = scalars.bind(node.args["group"])
@@ -42,11 +42,11 @@ def regular_expression(scalars: Scalars, node: exp.Expr, flags: str = "") -> str
     pattern = constant_text(scalars, node, "expression")
     chosen = "".join(sorted(set(flags) - {"c"}))
     found = f"(?{chosen}){pattern}" if chosen else pattern
-    readable(scalars, node, lambda: pc.match_substring_regex(pa.array([""]), found))
+    check_pattern(scalars, node, lambda: pc.match_substring_regex(pa.array([""]), found))
     return found
 
 
-def readable(scalars: Scalars, node: exp.Expr, trial: Callable[[], object]) -> None:
+def check_pattern(scalars: Scalars, node: exp.Expr, trial: Callable[[], object]) -> None:
     """Refuse a pattern or a replacement that a trial finds wrong."""
     try:
         trial()

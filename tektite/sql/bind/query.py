@@ -15,11 +15,12 @@ from tektite.expr import Expr, coalesce, col, lit
 from tektite.expr import type_of as expression_type
 from tektite.expr.fold import folded as folded_constant
 from tektite.query.window_calls import Ordering, WindowCall
-from tektite.sql.bind import recursion, relations, windows
+from tektite.sql.bind import pivots, recursion, relations, windows
 from tektite.sql.bind.bound import Bound, nothing
 from tektite.sql.bind.clause import ClauseContext
 from tektite.sql.bind.scope import NameScope, folded
 from tektite.sql.bind.select import SelectList, output_place, refuse_ambiguous
+from tektite.sql.bind.window_frames import WHOLE
 from tektite.sql.catalog.array_text import array_text
 from tektite.sql.catalog.contents import CatalogContents
 from tektite.sql.logical import (
@@ -136,8 +137,9 @@ class Binder:
             return self._declared_literals.get(id(expression), (expression, ""))[1]
         return self._declared.get(expression.fingerprint, "")
 
-    def unsupported(self, what: str, node: exp.Expr) -> TektiteError:
-        return self.source.error(f"{what} is not supported", node, UnsupportedError)
+    def unsupported(self, what: str, node: exp.Expr, instead: str = "") -> TektiteError:
+        """What is raised for a construct that is refused; `instead` says how to write it, behind a colon."""
+        return self.source.error(f"{what} is not supported{instead}", node, UnsupportedError)
 
     def parameter(self, node: exp.Expr) -> Expr:
         """The value of a parameter, or the column that stands for it."""
@@ -194,6 +196,8 @@ class Binder:
             return self._modified(node, self._set_operation(node, scope))
         if isinstance(node, exp.Values):
             return self._values(node, scope)
+        if isinstance(node, exp.Pivot):
+            return self.query(pivots.statement_query(self, node), scope)
         if isinstance(node, exp.Subquery):
             return self._modified(node, self.query(node.this, scope))
         raise self.unsupported(f"{node.key.upper()} as a query", node)
@@ -404,7 +408,7 @@ class Binder:
         if isinstance(limit, Expr) or isinstance(offset, Expr):
             # of a prepared statement, each binding has its own: rows are numbered, and those kept that it asks for
             number = self.name("row_number", types.Int)
-            call = WindowCall("row_number", (), (), order, windows.WHOLE, types.Int)
+            call = WindowCall("row_number", (), (), order, WHOLE, types.Int)
             before = coalesce(offset, 0) if isinstance(offset, Expr) else lit(offset)
             kept = col(number) > before
             if limit is not None:
@@ -449,7 +453,7 @@ class Binder:
 
     def window(self, node: exp.Window, clause: ClauseContext) -> Expr:
         """A window function: a column of the window operator over the clause's relation."""
-        return col(windows.declare(self, node, clause))
+        return windows.declare(self, node, clause)
 
 
 def modifiers(node: exp.Expr) -> bool:

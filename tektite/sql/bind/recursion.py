@@ -1,9 +1,8 @@
 """WITH RECURSIVE: relations defined by themselves and each other, as least solutions.
 
-A recursive query is a union of parts. Those that mention none of the names being defined say what is there to begin
-with; the others say what follows. A name may have none of the former: what it begins with comes from the others, which say its
-types. With UNION, and without any, rows count once; with UNION ALL each derivation counts, as in SQL, which is why
-a part may then mention only one of the names, once.
+A recursive query is a union of parts. Base parts mention none of the names being defined; recursive parts mention some. A
+name may have no base part: then its types and first rows come from other names. With UNION, or with a single part, each row
+counts once. With UNION ALL each derivation counts, as in SQL, so a part may mention only one of the names, and only once.
 """
 
 from __future__ import annotations
@@ -126,7 +125,7 @@ def solve(binder: Binder, ctes: dict[str, exp.CTE], scope: NameScope | None) -> 
 
 
 def split(binder: Binder, name: str, cte: exp.CTE, group: dict[str, exp.CTE]) -> Member:
-    """The parts of a definition: those to begin with, and those that recur."""
+    """The base parts and the recursive parts of a definition."""
     member = Member(name, cte)
     tree = cte.this
     kinds = set()
@@ -147,12 +146,12 @@ def split(binder: Binder, name: str, cte: exp.CTE, group: dict[str, exp.CTE]) ->
 
 
 def begin(binder: Binder, member: Member, scope: NameScope | None) -> Reference:
-    """Bind the parts to begin with; they say the columns and types."""
+    """Bind the base parts, which determine the columns and types."""
     return reference_to(binder, member, [binder.query(part, scope) for part in member.base])
 
 
 def reference_to(binder: Binder, member: Member, bounds: list[Bound]) -> Reference:
-    """A name with the columns and types of some of its parts; those to begin with are bound by that."""
+    """A name with the columns and types of some of its parts. Binds the base parts."""
     parts = binder.unify([bound.visible() for bound in bounds], member.cte)
     aliases = [folded(c) for c in member.cte.args["alias"].columns]
     titles = binder.aliased(bounds[0].titles, aliases, member.cte)
@@ -161,7 +160,7 @@ def reference_to(binder: Binder, member: Member, bounds: list[Bound]) -> Referen
 
 
 def define(binder: Binder, member: Member, references: dict[str, Reference], scope: NameScope | None) -> Node:
-    """The whole definition: what there is to begin with, and what follows from what is there."""
+    """The whole definition: the union of the base parts and the recursive parts."""
     variable = references[member.name].variable
     parts = list(member.bound)
     for step in member.steps:
@@ -184,7 +183,7 @@ def define(binder: Binder, member: Member, references: dict[str, Reference], sco
 
 
 def check_linear(binder: Binder, member: Member, plan: Node, tree: exp.Expr) -> None:
-    """Refuse recursion through what is not monotone, and rows that would be counted otherwise than SQL counts them."""
+    """Refuse recursion through operators that are not monotone, and recursion that would count rows differently from SQL."""
 
     def recalls(node: Node) -> int:
         return sum(isinstance(found, Recall) for found in walk(node))

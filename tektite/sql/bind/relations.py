@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from tektite.errors import NotFoundError, TektiteError
-from tektite.expr import Expr, coalesce, col, lit
+from tektite.errors import TektiteError
+from tektite.expr import Expr, coalesce, col
 from tektite.expr.fold import folded as constant
 from tektite.expr.literals import literal_value
-from tektite.sql.bind import joins, recursion, time_windows
+from tektite.sql.bind import joins, pivots, recursion, stars
 from tektite.sql.bind.clause import ClauseContext
-from tektite.sql.bind.scope import NameScope, Relation, folded
+from tektite.sql.bind.scope import NameScope, folded
+from tektite.sql.bind.table_functions import function, named
 from tektite.sql.catalog.schemas import schema_said
 from tektite.sql.catalog.set_functions import element_rows
-from tektite.sql.logical import Node, Project, Series, Union, Values
-from tektite.sql.parse.dialect import Dialect
-from tektite.sql.parse.places import nearest
-from tektite.sql.parse.read_arguments import written
+from tektite.sql.logical import Node, Project, Union, Values
 from tektite.values import types
 
 if TYPE_CHECKING:
@@ -27,12 +24,8 @@ if TYPE_CHECKING:
     from tektite.sql.bind.query import Binder
 
 
-MOST_NUMBERS = 10_000_000
-"""Rows that generate_series and range may have: they are in memory."""
-
-
 def bind_from(binder: Binder, node: exp.Select, parent: NameScope | None) -> tuple[Node, NameScope]:
-    """The relations of FROM, joined, and the scope that they make."""
+    """The joined relations of FROM, and their scope."""
     source = node.args.get("from_")
     if source is None:
         return Values((binder.name("unit", types.Int),), (types.Int,), ((0,),)), NameScope(parent)
@@ -59,14 +52,17 @@ def around(binder: Binder, groups: list[tuple[Node, NameScope]], parent: NameSco
 
 
 def member(binder: Binder, node: exp.Expr, left: NameScope) -> tuple[Node, NameScope]:
-    """One member of FROM and its scope. LATERAL reads what is on the left of it; the parent of that is around the query."""
+    """One member of FROM and its scope. LATERAL reads the members on its left, whose parent scope is that around the query."""
     inner = node.this
-    if isinstance(node, exp.Table):
+    if node.args.get("pivots"):
+        bound = pivots.pivoted(binder, node, left)
+        plan, scope = bound.visible(), named(binder, pivots.alias_of(node), left, bound.names, bound.titles)
+    elif isinstance(node, exp.Table):
         plan, scope = table(binder, node, left)
     elif isinstance(node, exp.Paren) or isinstance(node, exp.Subquery) and is_member(inner):
         plan, scope = member(binder, inner, left)
         if node.args.get("alias") is not None:
-            columns = expand(binder, scope, exp.Star(), "", node)
+            columns = stars.expand(binder, scope, exp.Star(), "", node)
             scope = named(binder, node, left, [unique for _, unique in columns], [title for title, _ in columns])
     elif isinstance(node, exp.Subquery):
         bound = binder.query(inner, left.parent)
@@ -92,30 +88,10 @@ def member(binder: Binder, node: exp.Expr, left: NameScope) -> tuple[Node, NameS
 
 
 def is_member(node: exp.Expr) -> bool:
-    """Whether what stands in parentheses is a member of FROM, such as a join, and not a query."""
+    """Whether parentheses hold a member of FROM, such as a join, and not a query."""
     if isinstance(node, exp.Subquery):
         return bool(node.args.get("alias") or node.args.get("joins")) or is_member(node.this)
     return isinstance(node, exp.Table)
-
-
-def named(
-    binder: Binder,
-    node: exp.Expr,
-    left: NameScope,
-    names: Iterable[str],
-    titles: list[str],
-    default: str = "",
-    schema: str = "",
-) -> NameScope:
-    """The scope of one relation under its alias, or under its name in a schema."""
-    alias = node.args.get("alias")
-    said = None if alias is None else alias.this
-    name = default if said is None else folded(said)
-    columns = [folded(c) for c in alias.columns] if alias is not None else []
-    shown = binder.aliased(titles, columns, node)
-    return NameScope(
-        left.parent, [Relation(name, list(zip(shown, names, strict=True)), schema if said is None else "")]
-    )
 
 
 def table(binder: Binder, node: exp.Table, left: NameScope) -> tuple[Node, NameScope]:
@@ -156,57 +132,6 @@ def elements(binder: Binder, node: exp.Unnest, left: NameScope) -> tuple[Node, N
     return plan, named(binder, node, left, names, titles, own)
 
 
-def function(binder: Binder, node: exp.Expr, left: NameScope) -> tuple[Node, NameScope]:
-    """A table function: generate_series and range, whose bounds may be columns of what is on the left; pg_get_keywords."""
-    call = node.this
-    if isinstance(call, exp.Anonymous) and call.name.lower() == "pg_get_keywords" and not call.expressions:
-        names = [binder.name(title, types.String) for title in ("word", "catcode")]
-        words = sorted(word.lower() for word in Dialect.Tokenizer.KEYWORDS if word.isalpha())
-        plan: Node = Values(tuple(names), (types.String,) * 2, tuple((word, "U") for word in words))
-        return plan, named(binder, node, left, names, ["word", "catcode"], "pg_get_keywords")
-    if isinstance(call, exp.Anonymous) and call.name.lower() in time_windows.USES:
-        query = time_windows.windowed_query(binder, ClauseContext(binder, left, call.name.lower()), node, call)
-        bound = binder.query(query, None)
-        return bound.visible(), named(binder, node, left, bound.names, bound.titles, call.name.lower())
-    if not isinstance(call, exp.GenerateSeries):
-        raise binder.unsupported(f"table function {written(call)[:40]}", node)
-    exclusive = bool(call.args.get("is_end_exclusive"))
-    title = "range" if exclusive else "generate_series"
-    clause = ClauseContext(binder, left, title)
-    values: list[Expr] = []
-    for argument, default in (("start", 0), ("end", 0), ("step", 1)):
-        given = call.args.get(argument)
-        value = lit(default) if given is None else constant(clause.bind(given))
-        if clause.scalars.type(value, given or node) != types.Int:
-            raise binder.unsupported(f"{title} of anything but whole numbers", node)
-        values.append(value)
-    if values[2].op == "lit" and values[2].params[1] == 0:
-        raise binder.source.error(f"{title}: the step cannot be 0", node)
-    if not all(value.op == "lit" for value in values):
-        name = binder.name(title, types.Int)
-        unit = clause.attach(Values((binder.name("unit", types.Int),), (types.Int,), ((0,),)))
-        series = Series(unit, name, values[0], values[1], values[2], exclusive)
-        return Project(series, ((name, col(name)),)), of_function(named(binder, node, left, [name], [title], title))
-    start, end, step = (value.params[1] for value in values)
-    numbers = range(start, end if exclusive else end + (1 if step > 0 else -1), step)
-    if binder.first_rows is not None:  # of a query that needs no more of them
-        numbers = numbers[: binder.first_rows]
-    many = (numbers[-1] - start) // step + 1 if numbers else 0
-    if many > MOST_NUMBERS:
-        raise binder.unsupported(f"{title} of {many} numbers (at most {MOST_NUMBERS})", node)
-    rows = tuple((value,) for value in numbers)
-    name = binder.name(title, types.Int)
-    plan = Values((name,), (types.Int,), rows)
-    return plan, of_function(named(binder, node, left, [name], [title], title))
-
-
-def of_function(scope: NameScope) -> NameScope:
-    """The scope of a function's rows."""
-    for relation in scope.relations:
-        relation.is_function = True
-    return scope
-
-
 def constant_rows(binder: Binder, tuples: list[exp.Expr], scope: NameScope | None, node: exp.Expr) -> Bound:
     """VALUES: constants as one relation; rows with other expressions as the union of their queries."""
     from tektite.sql.bind.bound import Bound
@@ -223,7 +148,7 @@ def constant_rows(binder: Binder, tuples: list[exp.Expr], scope: NameScope | Non
         clauses.append(clause)
     wanted = []
     for at in range(width):
-        # constants of one type say the same of a column's type, however many there are
+        # one constant of each type suffices to find the type of a column
         kinds = {
             value.params[0] if value.op == "lit" else value.fingerprint: value for value in (row[at] for row in parts)
         }
@@ -244,38 +169,3 @@ def constant_rows(binder: Binder, tuples: list[exp.Expr], scope: NameScope | Non
     except TektiteError as error:
         raise binder.source.error(str(error), node) from None
     return Bound(Values(names, tuple(wanted), constants), list(names), titles)
-
-
-def expand(
-    binder: Binder, scope: NameScope, star: exp.Star, table: str, node: exp.Expr, schema: str = ""
-) -> list[tuple[str, str]]:
-    """The columns that * stands for, as (visible, unique)."""
-    if star.args.get("replace") or star.args.get("rename"):
-        raise binder.unsupported("* REPLACE or RENAME", node)
-    if not scope.relations:
-        raise binder.source.error("* needs a FROM", node)
-    found: list[tuple[str, str]] = []
-    if table:
-        relations = [r for r in scope.relations if r.is_called(table, schema)]
-        if not relations:
-            hint = nearest(table, [r.alias for r in scope.relations])
-            raise binder.source.error(f"there is no table {table!r} in FROM: {hint}", node, NotFoundError)
-        found = [pair for r in relations for pair in r.columns]
-    else:
-        seen: set[str] = set()
-        for relation in scope.relations:
-            for visible, unique in relation.columns:
-                merged = relation.hidden.get(visible.lower())
-                if merged is None:
-                    found.append((visible, unique))
-                elif merged not in seen:
-                    found.append((visible, merged))
-                    seen.add(merged)
-    left_out = {folded(c.this if isinstance(c, exp.Column) else c) for c in star.args.get("except_") or ()}
-    unknown = left_out - {visible for visible, _ in found}
-    if unknown:
-        name = sorted(unknown)[0]
-        raise binder.source.error(f"EXCLUDE: there is no column {name!r}: {nearest(name, [v for v, _ in found])}", node)
-    if len(left_out) and all(visible in left_out for visible, _ in found):
-        raise binder.source.error("EXCLUDE leaves no column of *", node)
-    return [pair for pair in found if pair[0] not in left_out]

@@ -27,7 +27,7 @@ COMPARISONS = {exp.EQ: "eq", exp.NEQ: "ne", exp.LT: "lt", exp.LTE: "le", exp.GT:
 
 
 class Context(Protocol):
-    """What surrounds an expression: it knows columns, and what to do with subqueries, aggregates and windows."""
+    """The context of an expression: resolves columns, subqueries, aggregates and windows."""
 
     def column(self, node: exp.Column) -> Expr:
         """The column that a name means."""
@@ -104,7 +104,7 @@ class Scalars:
         return conjunction(parts)
 
     def type(self, expression: Expr, node: exp.Expr) -> Type:
-        """The type of an expression; what is wrong with it is told with its place."""
+        """The type of an expression. An error points at its place."""
         if expression.op == "col" and expression.params[0] in self.columns:
             return self.columns[expression.params[0]][1]
         try:
@@ -230,7 +230,7 @@ class Scalars:
         return truncdiv(left, right)
 
     def with_interval(self, node: exp.Binary, left: Expr | Interval, right: Expr | Interval) -> Expr | Interval:
-        """Arithmetic in which intervals take part."""
+        """Arithmetic with intervals."""
         if isinstance(left, Interval) and isinstance(right, Interval):
             if isinstance(node, exp.Add | exp.Sub):
                 return left.plus(right if isinstance(node, exp.Add) else right.negated())

@@ -31,6 +31,10 @@ def folded(node: exp.Expr | None) -> str:
     return name if node.args.get("quoted") else name.lower()
 
 
+UNIQUE = "unique column"
+"""Under which a column that COLUMNS stands for notes which one it is, whatever others have its name."""
+
+
 @dataclass
 class Relation:
     """One member of FROM: its alias, and its columns as (visible name, unique name)."""

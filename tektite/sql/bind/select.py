@@ -1,4 +1,4 @@
-"""Binding what a SELECT makes of the rows that FROM and WHERE gave: groups, windows, outputs, order and limit."""
+"""Binds the groups, windows, outputs, order and limit of a SELECT."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from tektite.expr import Expr, col
-from tektite.sql.bind import relations, windows
+from tektite.sql.bind import stars, windows
 from tektite.sql.bind.bound import Bound
 from tektite.sql.bind.clause import ClauseContext, Grouping
 from tektite.sql.bind.scope import NameScope, folded
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class SelectList:
-    """What a SELECT makes of the rows that FROM and WHERE gave."""
+    """The parts of a SELECT that come after FROM and WHERE."""
 
     def __init__(self, binder: Binder, node: exp.Select, scope: NameScope, plan: Node) -> None:
         self.binder = binder
@@ -94,21 +94,14 @@ class SelectList:
     # ------------------------------------------------------------------ clauses
 
     def _item(self, item: exp.Expr) -> None:
-        star = item if isinstance(item, exp.Star) else item.this if isinstance(item, exp.Column) else None
-        if isinstance(star, exp.Star):
-            table = folded(item.args.get("table")) if isinstance(item, exp.Column) else ""
-            schema = folded(item.args.get("db")) if isinstance(item, exp.Column) else ""
-            for title, unique in relations.expand(self.binder, self.scope, star, table, item, schema):
-                self.titles.append(title)
-                self.outputs.append(col(unique))
-                self.trees.append(item)
-                self.binder.places.setdefault(unique, item)
-            return
-        self.outputs.append(self.clause.bind(item))
-        self.titles.append(title_of(item))
-        self.trees.append(item)
-        if isinstance(item, exp.Alias):
-            self.clause.aliases.setdefault(self.titles[-1], self.outputs[-1])
+        for title, found in stars.items(self.binder, self.scope, item):
+            if isinstance(found, str):
+                self.binder.places.setdefault(found, item)
+            self.outputs.append(col(found) if isinstance(found, str) else self.clause.bind(found))
+            self.titles.append(title_of(item) if title is None else title)
+            self.trees.append(item)
+            if isinstance(item, exp.Alias):
+                self.clause.aliases.setdefault(self.titles[-1], self.outputs[-1])
 
     def _group(self, group: exp.Group) -> None:
         for kind in ("rollup", "cube", "grouping_sets", "totals"):
@@ -171,7 +164,7 @@ class SelectList:
         return found
 
     def _order(self) -> list[tuple[Expr, exp.Ordered]]:
-        """What ORDER BY orders by: outputs by number or name first, then expressions."""
+        """The members of ORDER BY: outputs by number or name first, then expressions."""
         found = []
         terms = self.node.args["order"].expressions if self.node.args.get("order") else []
         if len(terms) == 1 and isinstance(terms[0].this, exp.Var) and terms[0].name.upper() == "ALL":
@@ -288,7 +281,7 @@ def title_of(item: exp.Expr) -> str:
         return item.sql_name().lower()
     try:
         return written(item).lower()[:60]
-    except RecursionError:  # a chain of thousands, which the parser's printer goes down: nobody would read it all
+    except RecursionError:  # a chain of thousands of operators, too deep for the parser's printer
         return item.key
 
 

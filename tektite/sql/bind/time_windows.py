@@ -1,6 +1,8 @@
-"""TUMBLE and HOP: the rows of a table with the windows of time that they fall into, as columns window_start and window_end.
+"""TUMBLE, HOP and SESSION: the rows of a table with the windows of time that they fall into, as columns window_start and
+window_end.
 
-Both are read as queries: a row of TUMBLE is in the one window that its moment is in, one of HOP in as many as overlap there.
+They are read as queries: a row of TUMBLE is in the one window that its moment is in, one of HOP in as many as overlap there. A
+SESSION goes on as long as the next row is at most a gap behind, and ends a gap behind its last row.
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
 USES = {
     "tumble": "tumble(table, column, INTERVAL 'size')",
     "hop": "hop(table, column, INTERVAL 'every', INTERVAL 'size')",
+    "session": "session(table, column, INTERVAL 'gap'), with columns behind it to tell sessions of different things apart",
 }
 MOST_WINDOWS = 10_000
 """Windows of HOP that a row may be in."""
@@ -31,12 +34,16 @@ def windowed_query(binder: Binder, clause: ClauseContext, node: exp.Expr, call: 
     """The query that a call of TUMBLE or HOP means."""
     name, given = call.name.lower(), call.expressions
     simple = len(given) > 1 and isinstance(given[0], exp.Column) and isinstance(given[1], exp.Column)
-    if len(given) != (3 if name == "tumble" else 4) or not simple:
+    fits = len(given) >= 3 and all(isinstance(key, exp.Column) for key in given[3:]) if name == "session" else (
+        len(given) == (3 if name == "tumble" else 4))  # fmt: skip
+    if not fits or not simple:
         raise binder.source.error(f"{name} is written {USES[name]}", node)
-    lengths = [length_of(binder, clause, tree, name) for tree in given[2:]]
+    lengths = [length_of(binder, clause, tree, name) for tree in (given[2:3] if name == "session" else given[2:])]
     table = written(exp.Table(this=given[0].this.copy(), db=given[0].args.get("table")))
     moment, every, size = (written(tree) for tree in (given[1], given[2], given[-1]))
     not_needed(call)  # what it says is in the query
+    if name == "session":
+        return parsed(sessions(table, moment, every, [written(key) for key in given[3:]]))
     begins = f"time_bucket({every}, {moment})"
     if name == "tumble":
         return parsed(f"SELECT *, {begins} AS window_start, {begins} + {size} AS window_end FROM {table}")
@@ -47,6 +54,22 @@ def windowed_query(binder: Binder, clause: ClauseContext, node: exp.Expr, call: 
     return parsed(
         f"SELECT rows.*, {begins} AS window_start, {begins} + {size} AS window_end "
         f"FROM {table} AS rows, generate_series(0, {many - 1}) AS hops(number) WHERE {moment} < {begins} + {size}"
+    )
+
+
+def sessions(table: str, moment: str, gap: str, keys: list[str]) -> str:
+    """The query of SESSION: a row that is more than a gap behind the one before it begins a session, and sessions are counted.
+    The columns that this needs have names that a table is not likely to have.
+    """
+    by = f"PARTITION BY {', '.join(keys)}" if keys else ""
+    number = f"PARTITION BY {', '.join([*keys, '__session'])}"
+    before = f"lag({moment}) OVER ({by} ORDER BY {moment})"
+    begins = f"SELECT *, CASE WHEN {before} + {gap} >= {moment} THEN 0 ELSE 1 END AS __begins FROM {table}"
+    count = f"sum(__begins) OVER ({by} ORDER BY {moment} ROWS UNBOUNDED PRECEDING)"
+    numbered = f"SELECT *, {count} AS __session FROM ({begins}) AS counted"
+    return (
+        f"SELECT * EXCLUDE (__begins, __session), min({moment}) OVER ({number}) AS window_start, "
+        f"max({moment}) OVER ({number}) + {gap} AS window_end FROM ({numbered}) AS sessions"
     )
 
 

@@ -1,9 +1,8 @@
-"""What there is in an engine, as the system catalogs show it: schemas, relations with their columns, keys and indexes."""
+"""The contents of an engine for the system catalogs: schemas, relations with their columns, keys and indexes."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from tektite.engine.core import core_of
@@ -16,6 +15,8 @@ from tektite.sql.catalog.schemas import SYSTEM, name_parts, stored_name
 from tektite.sql.catalog.settings import SessionSettings
 from tektite.sql.catalog.system_columns import SYSTEM_COLUMNS
 from tektite.sql.parse.read_arguments import written
+from tektite.storage.description import UniqueConstraint
+from tektite.values.computed_once import computed_once
 from tektite.values.types import Type
 
 if TYPE_CHECKING:
@@ -88,7 +89,7 @@ class CatalogContents:
         """Roles and rights."""
         return self.runner.access
 
-    @cached_property
+    @computed_once
     def roles(self) -> list[Role]:
         """The roles; without any, the user of the session, who may do everything."""
         known = list(self.access.tables.roles.values())
@@ -116,12 +117,12 @@ class CatalogContents:
         names = {self.role_oid(role.name): role.name for role in self.roles}
         return names.get(oid) or (self.settings.login if self.settings.is_trusted else "tektite")
 
-    @cached_property
+    @computed_once
     def schemas(self) -> dict[str, int]:
         """The oids of the schemas, by name."""
         return {name: self.oids.of("schema", name) for name in self.runner.schema_names()}
 
-    @cached_property
+    @computed_once
     def system(self) -> list[RelationEntry]:
         """The system relations."""
         found = []
@@ -133,7 +134,7 @@ class CatalogContents:
             found.append(RelationEntry(self.oids.of("relation", f"{schema}.{name}"), schema, name, kind, parts))
         return found
 
-    @cached_property
+    @computed_once
     def relations(self) -> list[RelationEntry]:
         """Tables, views and indexes that users made."""
         core = core_of(self.runner.engine)
@@ -166,7 +167,7 @@ class CatalogContents:
         return RelationEntry(self.oids.of("relation", f"{schema}.{name}"), schema, name, kind, columns, text, rows=rows)
 
     def _table(self, table: InputCore) -> list[RelationEntry]:
-        """A table, and the index of its primary key."""
+        """A table, and the indexes of its keys."""
         schema, name = name_parts(table.name)
         declared = table.describe()
         keyed = declared.key if declared.unique or declared.semantics == "upsert" else ()
@@ -187,6 +188,15 @@ class CatalogContents:
             indexes.append(self._index(made, title, numbers, is_primary=True))
             number = self.oids.of("constraint", f"{schema}.{name}.{title}")
             constraints.append(ConstraintEntry(number, title, "p", numbers, f"PRIMARY KEY ({listed})", indexes[0].oid))
+        for said in declared.constraints:
+            numbers = tuple(table.schema.names.index(column) + 1 for column in said.columns)
+            number, index = self.oids.of("constraint", f"{schema}.{name}.{said.name}"), 0
+            if isinstance(said, UniqueConstraint):
+                made = RelationEntry(oid, schema, name, "r", columns)
+                indexes.append(self._index(made, said.name, numbers, is_unique=True))
+                index = indexes[-1].oid
+            kind = "u" if isinstance(said, UniqueConstraint) else "c"
+            constraints.append(ConstraintEntry(number, said.name, kind, numbers, str(said), index))
         entry = RelationEntry(
             oid,
             schema,
@@ -198,13 +208,15 @@ class CatalogContents:
         )
         return [entry, *indexes]
 
-    def _index(self, of: RelationEntry, name: str, numbers: tuple[int, ...], is_primary: bool = False) -> RelationEntry:
+    def _index(
+        self, of: RelationEntry, name: str, numbers: tuple[int, ...], is_primary: bool = False, is_unique: bool = False
+    ) -> RelationEntry:
         columns = tuple(
             ColumnEntry(of.columns[number - 1].name, of.columns[number - 1].type, at)
             for at, number in enumerate(numbers, 1)
         )
         listed = ", ".join(quoted_name(column.name) for column in columns)
-        unique = "UNIQUE " if is_primary else ""
+        unique = "UNIQUE " if is_primary or is_unique else ""
         text = f"CREATE {unique}INDEX {quoted_name(name)} ON {qualified(of)} USING btree ({listed})"
         oid = self.oids.of("relation", f"{of.schema}.{name}")
         return RelationEntry(
@@ -217,7 +229,7 @@ class CatalogContents:
             of=of.oid,
             keys=numbers,
             is_primary=is_primary,
-            is_unique=is_primary,
+            is_unique=is_primary or is_unique,
         )
 
     # ------------------------------------------------------------------ what functions ask
@@ -229,7 +241,7 @@ class CatalogContents:
                 return schema == relation.schema
         return False
 
-    @cached_property
+    @computed_once
     def visible_names(self) -> dict[int, str]:
         """What each relation is written as: with its schema where that is needed."""
         first: dict[str, str] = {}
@@ -239,7 +251,7 @@ class CatalogContents:
             first |= {r.name: r.schema for r in every if r.schema == schema}
         return {r.oid: quoted_name(r.name) if first.get(r.name) == r.schema else qualified(r) for r in every}
 
-    @cached_property
+    @computed_once
     def hidden(self) -> list[int]:
         """The oids of relations that are not found by their names alone."""
         return [oid for oid, name in self.visible_names.items() if "." in name]

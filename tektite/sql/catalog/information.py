@@ -8,7 +8,7 @@ from typing import Any
 from tektite.sql.access.access_control import schema_object, table_object
 from tektite.sql.access.access_tables import PUBLIC
 from tektite.sql.catalog.contents import CatalogContents, ColumnEntry, RelationEntry
-from tektite.sql.catalog.pg_relations import Row, Rows, every
+from tektite.sql.catalog.pg_relations import CatalogRows, Row, every
 from tektite.sql.catalog.pg_types import PG_TYPES, pg_type
 from tektite.sql.catalog.schemas import stored_name
 from tektite.values.types import DecimalType
@@ -172,7 +172,7 @@ def table_privileges(contents: CatalogContents) -> Iterator[Row]:
                 }  # fmt: skip
 
 
-INFORMATION_ROWS: dict[str, Rows] = {
+INFORMATION_ROWS: dict[str, CatalogRows] = {
     "check_constraints": check_constraints, "columns": columns, "constraint_column_usage": constraint_column_usage,
     "constraint_table_usage": constraint_table_usage, "enabled_roles": enabled_roles, "applicable_roles": applicable_roles,
     "information_schema_catalog_name": information_schema_catalog_name, "key_column_usage": key_column_usage,

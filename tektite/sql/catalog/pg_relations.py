@@ -14,7 +14,7 @@ from tektite.sql.catalog.schemas import stored_name
 from tektite.sql.catalog.settings import SETTINGS
 
 Row = dict[str, Any]
-Rows = Callable[[CatalogContents], Iterator[Row]]
+CatalogRows = Callable[[CatalogContents], Iterator[Row]]
 
 HEAP, BTREE = 2, 403
 DEFAULT_COLLATION = 100
@@ -254,7 +254,7 @@ def pg_prepared_statements(contents: CatalogContents) -> Iterator[Row]:
         yield {"name": made.name, "statement": made.source.text[made.source.start :], "from_sql": True}
 
 
-PG_ROWS: dict[str, Rows] = {
+PG_ROWS: dict[str, CatalogRows] = {
     "pg_am": pg_am, "pg_attrdef": pg_attrdef, "pg_attribute": pg_attribute, "pg_authid": pg_roles,
     "pg_auth_members": pg_auth_members, "pg_class": pg_class,
     "pg_collation": pg_collation, "pg_constraint": pg_constraint, "pg_database": pg_database, "pg_index": pg_index,

@@ -1,6 +1,6 @@
 """Settings of a session: SET, SHOW and RESET.
 
-A setting is free, or it says what is so anyway and can be set to nothing else: a value that would be ignored is refused.
+A setting is free or fixed. A fixed one describes a fact and cannot be changed: a value that would be ignored is refused.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ SERVER_VERSION = "15.0"
 
 @dataclass(frozen=True)
 class Setting:
-    """A setting: its value to begin with, what it is, and which other values it takes; any, if none are said.
+    """A setting: its initial value, what it means, and which other values it takes (None: any).
 
-    `spelled` is its name as PostgreSQL writes it, where that has capitals. Clients are told of the `reported` ones. `served` ones
-    have an effect on a server alone: a program without one cannot change them.
+    `spelled` is PostgreSQL's spelling, if it has capitals. Clients are told the values of `reported` settings. `served` ones
+    have an effect only on a server, so without a server they are fixed.
     """
 
     value: str
@@ -47,7 +47,7 @@ def _served(setting: Setting) -> Setting:
 
 
 ISOLATION = ("read committed", "read uncommitted")
-"""Levels that transactions give more than; they are not serializable."""
+"""Weaker levels, which may be asked for. Transactions are not serializable."""
 SETTINGS: dict[str, Setting] = {
     "application_name": _reported(Setting("", "The name of the program that is connected.")),
     "bytea_output": _fixed("hex", "How bytes are written."),
@@ -134,7 +134,7 @@ class SessionSettings:
     _initial: Mapping[str, str] = field(default_factory=dict)
 
     def begin(self, given: Mapping[str, str], **facts: str) -> None:
-        """Begin a session on a server: with what the client gives of settings that there are, and what the server says is so."""
+        """Begin a session on a server, with the settings that the client gives, and with facts that the server knows."""
         self.served = True
         for name, value in given.items():
             if name.lower() in SETTINGS or "." in name:
@@ -150,7 +150,7 @@ class SessionSettings:
         return self.changed[known] if known in self.changed else SETTINGS[known].value
 
     def set(self, name: str, values: Sequence[str] | None) -> str:
-        """Give a setting a value, or, with None, the one that it began with; its name in the table."""
+        """Give a setting a value, or its initial value (None). Returns its name in the table."""
         known = name.lower() if "." in name else self.known(name)
         if values is None:
             if known in self._initial:
@@ -187,7 +187,7 @@ class SessionSettings:
         )
 
     def reset(self) -> None:
-        """Let every setting be as it began."""
+        """Give every setting its initial value."""
         for name in list(self.changed):
             self.set(name, None)
 
@@ -236,7 +236,7 @@ def seconds_of(text: str) -> float:
     """
     found = DURATION.fullmatch(text.strip())
     if found is None:
-        raise _with_state(IncorrectError(f"{text!r} is no length of time, such as 500ms or 2s"), "22023")
+        raise _with_state(IncorrectError(f"{text!r} is not a duration such as 500ms or 2s"), "22023")
     return float(found[1]) * SECONDS[found[2]]
 
 

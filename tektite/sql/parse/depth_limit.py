@@ -1,4 +1,4 @@
-"""How deep a statement may nest. What parses, binds and rewrites it calls itself once or more for each level.
+"""Limits how deep a statement may nest. The parser, the binder and rewrites recurse for each level.
 
 Chains of one operator are no nesting: they are read in a loop. For the rest Python is allowed more calls than usual while a
 statement is run, as many as fit the smallest stack that a thread has here; deeper ones are refused.

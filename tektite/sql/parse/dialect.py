@@ -1,4 +1,4 @@
-"""DuckDB's dialect as sqlglot reads it, with what sqlglot reads otherwise than DuckDB read as DuckDB does.
+"""DuckDB's dialect, with corrections where sqlglot differs from DuckDB.
 
 * `~` binds less than arithmetic: ~1 + 1 is ~(1 + 1).
 * DATE '2024-01-01'::timestamp is a cast of the date, not a date of the cast.

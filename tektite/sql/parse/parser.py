@@ -33,7 +33,7 @@ from tektite.sql.parse.statements import (
     Statement,
     Subscribe,
 )
-from tektite.sql.parse.tokens import checked, tokenized, unclosed
+from tektite.sql.parse.tokens import as_query, checked, tokenized, unclosed
 
 __all__ = [
     "Deallocate", "Execute", "Explain", "Named", "Nothing", "Plain", "Prepare", "Refresh", "SHOWN", "Savepoint", "SetSetting",
@@ -101,7 +101,7 @@ class StatementParser:
         if not tokens:
             raise self.source.error("syntax error: the statement ends here", len(self.source.text))
         try:
-            written = spelt(checked(self.source, tokens, self.dialect), self.source.text)
+            written = spelt(checked(self.source, as_query(tokens), self.dialect), self.source.text)
             trees = self.dialect.parser().parse(written, self.source.text)
         except ParseError as error:
             raise self._syntax_error(error) from None
@@ -113,7 +113,9 @@ class StatementParser:
         (found,) = trees
         if found is None or isinstance(found, exp.Command):
             words = [token.text.upper() for token in tokens[:2] if token.text.isidentifier()]
-            raise self.source.error(f"{' '.join(words)} is not supported", tokens[0].start, UnsupportedError)
+            instead = ": write one ALTER TABLE for each action" if words == ["ALTER", "TABLE"] else ""
+            said = "this form of ALTER TABLE" if instead else " ".join(words)
+            raise self.source.error(f"{said} is not supported{instead}", tokens[0].start, UnsupportedError)
         return noting(arrays_spelt(found))
 
     def _syntax_error(self, error: ParseError) -> Exception:

@@ -1,4 +1,4 @@
-"""Where in a statement something stands, and errors that show it: the line and a caret under the place."""
+"""Places in a text, and errors that show the line with a caret under the place."""
 
 from __future__ import annotations
 

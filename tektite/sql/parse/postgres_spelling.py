@@ -1,4 +1,4 @@
-"""What PostgreSQL's tools write and sqlglot's DuckDB dialect does not: spelt as it reads it, before and after parsing.
+"""Translates PostgreSQL's spellings to those of sqlglot's DuckDB dialect, before and after parsing.
 
 * `pg_catalog.` before a function, a type or in `OPERATOR(pg_catalog.~)` says what is meant anyway.
 * `COLLATE pg_catalog.default` is the order that texts have.

@@ -1,4 +1,4 @@
-"""What of sqlglot's trees is understood: an argument of a node that no code has read is refused, never ignored.
+"""Refuses arguments of sqlglot's nodes that no code has read, so that nothing is silently ignored.
 
 The nodes of a parsed statement note which of their arguments are read. Before a statement has an effect, `refuse_unread` looks
 for arguments that say something and that nobody asked for. So what sqlglot knows and we do not is refused without a list of it.
@@ -92,6 +92,13 @@ def written(tree: exp.Expr) -> str:
 def not_needed(tree: exp.Expr) -> None:
     """Let nothing of a tree count as unread: the statement does nothing, such as CREATE ... IF NOT EXISTS of what exists."""
     tree.meta[ALL_READ] = True
+
+
+def read_whole(tree: exp.Expr) -> None:
+    """Note that all of a tree is read, also in what it is a copy of: it says again what was read elsewhere."""
+    for node in tree.walk():
+        if isinstance(node.args, NotedArguments):
+            node.args.read |= set(node.args)
 
 
 def refuse_unread(source: StatementText, tree: exp.Expr) -> None:

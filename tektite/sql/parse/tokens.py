@@ -1,5 +1,4 @@
-"""What a statement's tokens say before sqlglot reads them: mistakes that it would let pass are found here, and what it would
-not tell apart is written out.
+"""Checks and rewrites tokens before sqlglot parses them: finds mistakes that it would accept, and removes ambiguities.
 
 A JOIN without a kind is an INNER one, so that it is not taken for a comma; the question marks of a statement are $1, $2, ...
 In `$1,$2` and `$a,$b` sqlglot would see the head of a text in dollar quotes: the tag of such a text is a name.
@@ -62,6 +61,15 @@ def checked(source: StatementText, tokens: list[Token], dialect: Dialect) -> lis
             raise source.error("syntax error: something is missing between two commas", token.start)
         if token.token_type == TokenType.PIPE_GT:
             raise source.error("|> is not supported: write a SELECT", token.start, UnsupportedError)
+        if token.token_type in (TokenType.HEREDOC_STRING, TokenType.RAW_STRING):
+            token = like(token, TokenType.STRING, token.text)
+        if token.token_type == TokenType.L_PAREN and before is not None and before.token_type == TokenType.SESSION:
+            found[-1] = like(
+                before, TokenType.VAR, before.text
+            )  # a function here, which sqlglot knows as a scope of settings
+        if token.text.upper() == "CHECK" and before is not None and before.text.upper() == "ADD":
+            # sqlglot reads ADD CONSTRAINT name CHECK alone
+            found += [like(token, TokenType.CONSTRAINT, "CONSTRAINT"), like(token, TokenType.IDENTIFIER, "__unnamed")]
         if token.token_type == TokenType.JOIN and before is not None and before.token_type not in JOINING:
             found.append(like(token, TokenType.INNER, "INNER"))
         if token.token_type == TokenType.PLACEHOLDER and token.text == "?":
@@ -73,6 +81,21 @@ def checked(source: StatementText, tokens: list[Token], dialect: Dialect) -> lis
     if last.token_type == TokenType.VAR and last.text.upper() in UNFINISHED and len(found) > 1:
         raise source.error(f"syntax error: {last.text.upper()} needs BY", last.start)
     return found
+
+
+def as_query(tokens: list[Token]) -> list[Token]:
+    """The tokens of a statement; one that begins with PIVOT or UNPIVOT is a query in FROM, which may be ordered and limited."""
+    if tokens[0].token_type not in (TokenType.PIVOT, TokenType.UNPIVOT):
+        return tokens
+    depth, cut = 0, len(tokens)
+    for at, token in enumerate(tokens):
+        depth += (token.token_type == TokenType.L_PAREN) - (token.token_type == TokenType.R_PAREN)
+        if not depth and token.token_type in (TokenType.ORDER_BY, TokenType.LIMIT, TokenType.OFFSET):
+            cut = at
+            break
+    head = [(TokenType.SELECT, "SELECT"), (TokenType.STAR, "*"), (TokenType.FROM, "FROM"), (TokenType.L_PAREN, "(")]
+    end = like(tokens[cut - 1], TokenType.R_PAREN, ")")
+    return [*(like(tokens[0], kind, text) for kind, text in head), *tokens[:cut], end, *tokens[cut:]]
 
 
 def whole_numbers(source: StatementText, tokens: list[Token], dialect: Dialect) -> Iterator[Token]:

@@ -1,9 +1,9 @@
-"""Subqueries become joins, whatever columns they take from the queries around them.
+"""Turns subqueries into joins, whatever columns of the queries around them they read.
 
-A subquery is computed for all its outer rows at once. In the general case it is joined with its *domain*, the different
-values of the outer columns that it reads, which then travel through its operators as further columns, and the result is
-joined with the outer rows by them (Neumann and Kemper's unnesting). Where the outer columns only occur in equalities
-with the subquery's own columns, these say the same and there is no domain.
+A subquery is computed for all its outer rows at once. In general it is joined with its *domain*: the distinct values of the outer
+columns that it reads. These become further columns of its operators, and the result is joined with the outer rows by them
+(Neumann and Kemper's unnesting). If outer columns occur only in equalities with the subquery's own columns, no domain is
+needed.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ def tested(node: Filter, names: Names) -> Node:
 
 
 def truth_of(part: Expr, name: str) -> bool | None:
-    """Which truth of a column a conjunct asks for, if that is all it does."""
+    """The truth value that a conjunct demands of a column, if it does nothing else."""
     if part.op == "col":
         return True
     return False if part.op == "not" and part.args[0].op == "col" else None
@@ -230,7 +230,7 @@ def scalar(plan: Node, inner: Node, name: str, names: Names) -> Node:
         joined = Join(plan, found, "left", domain.condition())
     result = col(value)
     if default is not None:
-        # an aggregate of no rows is not the absence of a value
+        # an aggregate of no rows may have a value: count(*) is 0
         there = names.new("there")
         joined = Join(
             joined.left, Project(joined.right, (*columns_of(joined.right), (there, TRUE))), "left", joined.condition

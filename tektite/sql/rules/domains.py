@@ -1,4 +1,4 @@
-"""How a correlated subquery is freed of its outer columns: by pulling equalities up, or by pushing a domain down."""
+"""Removes outer columns from a correlated subquery: pulls equalities up, or pushes a domain down."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Pulled:
     keys: tuple[str, ...]
     """The columns of the plan that the conditions equate with outer ones."""
     grouped: bool = False
-    """Whether groups without rows are missing that the subquery has a row for: only projections may follow."""
+    """Whether groups without rows are missing, for which the subquery has a row. Then only projections may follow."""
 
 
 def pulled_up(inner: Node, outer: set[str], names: Names, through_groups: bool) -> Pulled | None:
@@ -204,7 +204,7 @@ def pushed_down(node: Node, domain: Domain, names: Names) -> Node:
 
 
 def of_every_row(groups: Aggregate, domain: Domain, names: Names) -> Node:
-    """An aggregate without keys of its own has a row for every row of its domain, be it of nothing."""
+    """An aggregate without keys has a row for every row of its domain, even for an empty group."""
     other, same = domain.again(names)
     keys = [(new, col(old)) for new, old in zip(other.names, domain.names, strict=True)]
     renamed = Project(groups, (*keys, *((name, col(name)) for name, _ in groups.calls)))

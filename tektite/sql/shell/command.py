@@ -1,4 +1,4 @@
-"""What `tektite sql` does with its options: run the texts given, or read from standard input, or talk."""
+"""The command `tektite sql`: runs the given texts, or standard input, or an interactive prompt."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """Running statements: sessions, tables, changes, transactions, prepared statements.
 
-alter             ALTER TABLE: defaults of columns
+alter             ALTER TABLE: columns, names, defaults and constraints
+constraints       PRIMARY KEY, NOT NULL, UNIQUE, CHECK and DEFAULT of tables
 copy              COPY: files to tables, and results to files; CSV and Parquet
 create            CREATE: tables, views and indexes
 describe          the parameters and columns of a statement, before it is run

@@ -4,31 +4,28 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
 from sqlglot import exp
 
 from tektite.engine.core import core_of
-from tektite.engine.declarations import MODES, Mode, set_defaults
+from tektite.engine.declarations import MODES, Mode, set_defaults, table_description
+from tektite.engine.declarations import create_table as declare_table
 from tektite.engine.table import Table
 from tektite.engine.view import View
 from tektite.errors import ConflictError, NotFoundError, UnsupportedError
-from tektite.expr.fold import folded as folded_constant
 from tektite.query.match import STRATEGIES
 from tektite.sql.access.access_control import DATABASE_OBJECT, schema_object, table_object
 from tektite.sql.bind.bound import Bound
-from tektite.sql.bind.clause import ClauseContext
 from tektite.sql.bind.functions import column_type
 from tektite.sql.bind.named_relations import Definition
-from tektite.sql.bind.query import Binder
-from tektite.sql.bind.scope import NameScope, folded
+from tektite.sql.bind.scope import folded
 from tektite.sql.catalog.schemas import DEFAULT, SYSTEM, same_schema, schema_said, stored_name, written_name
-from tektite.sql.parse.parser import Refresh
 from tektite.sql.parse.places import StatementText, nearest
 from tektite.sql.parse.read_arguments import not_needed, refuse_unread, written
+from tektite.sql.statements.constraints import TableConstraints
 from tektite.sql.statements.result import Result
-from tektite.values.types import Type
 
 if TYPE_CHECKING:
     from tektite.sql.statements.runner import StatementRunner
@@ -37,13 +34,6 @@ MODIFIED = re.compile(
     r"\bCREATE\s+(?:OR\s+REPLACE\s+)?((?:\w+\s+)*\w+)\s+(?:TABLE|VIEW)\s+(?:IF\s+NOT\s+EXISTS\s+)?\Z", re.IGNORECASE
 )
 """The head of a statement that says more than CREATE TABLE or CREATE VIEW, up to the name."""
-
-INSTEAD: dict[type[exp.Expr], str] = {
-    exp.UniqueColumnConstraint: ": PRIMARY KEY is enforced; a view with HAVING count(*) > 1 lists what comes twice",
-    exp.CheckColumnConstraint: ": a materialized view of the rows that break it shows them as they come",
-    exp.Reference: ": an ANTI JOIN as a materialized view lists rows that refer to nothing",
-}
-"""Another way to what a constraint is for."""
 
 
 @dataclass
@@ -168,11 +158,8 @@ def create_table(
         return Result("CREATE TABLE")
     if not tree.this.expressions:
         raise source.error(f"table {name!r} needs at least one column", tree)
+    mode = mode_of(source, tree)
     columns: dict[str, Any] = {}
-    key: list[str] = []
-    required: list[str] = []
-    defaults: dict[str, Any] = {}
-    parts: dict[str, exp.Expr] = {}
     for item in tree.this.expressions:
         if isinstance(item, exp.ColumnDef):
             column = folded(item.this)
@@ -181,33 +168,24 @@ def create_table(
             if item.kind is None:
                 raise source.error(f"column {column!r} needs a type", item)
             columns[column] = column_type(source, item.kind)
-            constraints(source, item, column, key, required)
-            default = default_of(runner, source, item, columns[column])
-            if default is not None:
-                defaults[column] = default
-        elif (declared := primary_key(item)) is not None:
-            if key:
-                raise source.error(f"table {name!r} has two PRIMARY KEYs: name all columns of one, as in "
-                                   "PRIMARY KEY (a, b)", item)  # fmt: skip
-            for part in declared.expressions:
-                column = folded(part.this if isinstance(part, exp.Ordered | exp.Column) else part)
-                if column in key:
-                    raise source.error(f"PRIMARY KEY names column {column!r} twice", part)
-                key.append(column)
-                parts[column] = part
+    said = TableConstraints(runner, source, name, columns, mode == "stream")
+    checks: list[tuple[exp.Expr, str]] = []
+    for item in tree.this.expressions:
+        if isinstance(item, exp.ColumnDef):
+            checks += said.of_column(item, folded(item.this))
         else:
-            raise source.error(f"{written(item)[:40]} is not supported in CREATE TABLE", item, UnsupportedError)
-    for column in key:
-        if column not in columns:
-            message = f"PRIMARY KEY: there is no column {column!r}: {nearest(column, columns)}"
-            raise source.error(message, parts[column], NotFoundError)
-    mode = mode_of(source, tree)
+            said.of_table(item)
+    for check, wish in checks:
+        said.add_check(check, wish)
+    key = said.key
     if mode == "upsert" and not key:
         raise source.error("mode upsert needs a PRIMARY KEY", source.where("upsert"))
     refuse_unread(source, tree)
     take_away(runner, replaced)
-    made = runner.engine.create_table(name, columns, mode=mode, primary_key=key, required=required)
-    set_defaults(core_of(made), defaults)
+    declared = table_description(name, columns, mode, key, (), said.required, (), True)
+    declared = replace(declared, checks=tuple(said.checks), uniques=tuple(said.uniques))
+    made = declare_table(core_of(runner.engine), name, declared, "error")
+    set_defaults(core_of(made), said.defaults)
     runner.access.created(table_object(name))
     return Result("CREATE TABLE")
 
@@ -243,58 +221,6 @@ def create_table_as(
     runner.access.created(table_object(name))
     runner.write(made, rows, None)
     return Result(f"CREATE TABLE {rows.num_rows}")
-
-
-def primary_key(item: exp.Expr) -> exp.PrimaryKey | None:
-    """The primary key that a member of CREATE TABLE declares, with a name of its own or without."""
-    if isinstance(item, exp.Constraint) and len(item.expressions) == 1:
-        item = item.expressions[0]
-    return item if isinstance(item, exp.PrimaryKey) else None
-
-
-def constraints(source: StatementText, item: exp.ColumnDef, column: str, key: list[str], required: list[str]) -> None:
-    """What is said of a column beside its type."""
-    for constraint in item.args.get("constraints") or ():
-        kind = constraint.kind
-        if isinstance(kind, exp.PrimaryKeyColumnConstraint):
-            if key:
-                message = (
-                    f"columns {key[0]!r} and {column!r} are both PRIMARY KEY: write PRIMARY KEY ({key[0]}, {column})"
-                )
-                raise source.error(message, item)
-            key.append(column)
-        elif isinstance(kind, exp.DefaultColumnConstraint):
-            continue  # see default_of
-        elif isinstance(kind, exp.NotNullColumnConstraint):
-            if not kind.args.get("allow_null"):
-                required.append(column)
-        else:
-            what = written(kind) if kind is not None else str(constraint)
-            instead = INSTEAD.get(type(kind), "")
-            message = f"constraint {what} of column {column!r} is not supported{instead}"
-            raise source.error(message, constraint, UnsupportedError)
-
-
-def default_of(runner: StatementRunner, source: StatementText, item: exp.ColumnDef, kind: Type) -> Any:
-    """The constant that DEFAULT says of a column; None if it says none."""
-    found = None
-    for constraint in item.args.get("constraints") or ():
-        if isinstance(constraint.kind, exp.DefaultColumnConstraint):
-            found = default_value(runner, source, constraint.kind.this, kind)
-    return found
-
-
-def default_value(runner: StatementRunner, source: StatementText, tree: exp.Expr, kind: Type) -> Any:
-    """The constant of a column's type that a DEFAULT says."""
-    clause = ClauseContext(Binder(source, runner.reader()), NameScope(), "DEFAULT")
-    value = clause.bind(tree)
-    if clause.scalars.type(value, tree) != kind:
-        value = value.cast(kind)
-        clause.scalars.type(value, tree)
-    value = folded_constant(value)
-    if value.op != "lit":
-        raise source.error("DEFAULT takes a constant of the column's type", tree, UnsupportedError)
-    return value.params[1]
 
 
 def mode_of(source: StatementText, tree: exp.Create) -> Mode:
@@ -358,16 +284,6 @@ def create_view(
     runner.access.created(table_object(name))
     runner.view_texts[core_of(view)] = written(query)
     return Result(what, view=view)
-
-
-def refresh_view(runner: StatementRunner, statement: Refresh) -> Result:
-    """REFRESH MATERIALIZED VIEW: there is nothing to do, because a view is kept up to date."""
-    found = runner.relation_named(statement.name)
-    if not isinstance(found, View) or found.name.startswith("__"):
-        message = f"there is no materialized view {statement.name!r}: {nearest(statement.name, runner.engine.views)}"
-        raise statement.source.error(message, statement.place, NotFoundError)
-    runner.access.check_owner(runner.access.who(), table_object(found.name))
-    return Result("REFRESH MATERIALIZED VIEW")
 
 
 def refuse_lost_order(source: StatementText, query: exp.Expr, bound: Bound) -> None:
@@ -445,7 +361,8 @@ def create_index(runner: StatementRunner, source: StatementText, tree: exp.Creat
     """CREATE INDEX name ON table (columns): an arrangement that is held until the index is dropped."""
     index = tree.this
     if tree.args.get("unique"):
-        raise source.error("CREATE UNIQUE INDEX is not supported", source.where("UNIQUE"), UnsupportedError)
+        message = "CREATE UNIQUE INDEX is not supported: ALTER TABLE ... ADD UNIQUE (...) says it, and keeps an index"
+        raise source.error(message, source.where("UNIQUE"), UnsupportedError)
     if index.args["params"] is not None and index.args["params"].args.get("where"):
         raise source.error("an index of some rows (WHERE) is not supported", index.args["params"], UnsupportedError)
     table_name = written_name(source, index.args["table"])

@@ -1,7 +1,7 @@
-"""What a statement takes and gives, before it is run: the types of its parameters, and the columns of its result.
+"""Describes a statement before it runs: the types of its parameters, and the columns of its result.
 
-A parameter has the type of what it meets: the column that it is compared with or written to, the type that it is cast to. It is a
-text where nothing says more, because a constant text is read as whatever it meets. The statement is bound twice: with NULLs in
+A parameter has the type of the column that it is compared with or written to, or the type that it is cast to. Otherwise it is a
+text, because a constant text is converted to the type that is needed. The statement is bound twice: with NULLs in
 place of the parameters, which fit anywhere, to see what each one meets; then with NULLs of the types found. Nothing is run.
 """
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from tektite.engine.table import Table
     from tektite.sql.statements.runner import StatementRunner
 
-Columns = list[tuple[str, Type]]
+NamedTypes = list[tuple[str, Type]]
 """Titles and types, in order; a title may come twice."""
 TEXTUAL = (exp.Like, exp.ILike, exp.SimilarTo, exp.RegexpLike, exp.DPipe)
 COUNTED = (exp.Limit, exp.Offset)
@@ -46,7 +46,7 @@ class Description:
     """The parameters of a statement by label, in order, and the columns of its result; None if it gives no rows."""
 
     parameters: dict[str, Type]
-    columns: Columns | None
+    columns: NamedTypes | None
     declared: tuple[str, ...] = ()
     """What PostgreSQL calls the types of columns of system relations; empty for others."""
 
@@ -92,7 +92,7 @@ class StatementDescriber:
                 columns = None
         return Description(self.types, columns, self.declared)
 
-    def plain(self, tree: exp.Expr) -> Columns | None:
+    def plain(self, tree: exp.Expr) -> NamedTypes | None:
         if isinstance(tree, exp.Query | exp.Values):
             return self.query(tree)
         if isinstance(tree, exp.Insert):
@@ -103,7 +103,7 @@ class StatementDescriber:
 
     # ------------------------------------------------------------------ queries
 
-    def query(self, tree: exp.Expr, wanted: Sequence[Type] = ()) -> Columns:
+    def query(self, tree: exp.Expr, wanted: Sequence[Type] = ()) -> NamedTypes:
         """The columns of a query, whose outputs are to be of the types wanted."""
         if self.unknown & {label_of(node) for node in placeholders(tree)}:
             self.infer(tree, wanted)
@@ -162,7 +162,7 @@ class StatementDescriber:
         except TektiteError:
             return None
 
-    def bound_columns(self, tree: exp.Expr) -> Columns:
+    def bound_columns(self, tree: exp.Expr) -> NamedTypes:
         """The columns of a query whose parameters have the types that are known."""
         try:
             bound = self.bound(tree, {label: lit(None, type) for label, type in self.types.items()})
@@ -196,7 +196,7 @@ class StatementDescriber:
 
     # ------------------------------------------------------------------ changes
 
-    def insert(self, tree: exp.Insert) -> Columns | None:
+    def insert(self, tree: exp.Insert) -> NamedTypes | None:
         schema = tree.this if isinstance(tree.this, exp.Schema) else None
         table = target(self.runner, self.source, tree.this if schema is None else schema.this)
         names = list(table.schema.names) if schema is None else [folded(c) for c in schema.expressions]
@@ -209,7 +209,7 @@ class StatementDescriber:
                 self.found(label_of(part.expression), known[part.this.name])
         return self.returned(tree, table, None)
 
-    def changed_rows(self, tree: exp.Update | exp.Delete) -> Columns | None:
+    def changed_rows(self, tree: exp.Update | exp.Delete) -> NamedTypes | None:
         table = target(self.runner, self.source, tree.this)
         # SET x = $1 is written like a comparison, and its parameter is of the column's type as in one.
         sets = [copied(part) for part in tree.expressions] if isinstance(tree, exp.Update) else []
@@ -225,7 +225,7 @@ class StatementDescriber:
         self.infer(query)
         return self.returned(tree, table, tree.this.args.get("alias"))
 
-    def returned(self, tree: exp.Expr, table: Table, alias: exp.Expr | None) -> Columns | None:
+    def returned(self, tree: exp.Expr, table: Table, alias: exp.Expr | None) -> NamedTypes | None:
         """The columns of RETURNING."""
         returning = tree.args.get("returning")
         if returning is None:

@@ -1,8 +1,8 @@
 """Statements that need no plan: INSERT of given rows, and SELECT of the rows under a key.
 
-What a client runs a thousand times a second with other values is one of these two. They are recognised once, when the statement
-is prepared, and answer as the planned statement would. Whoever runs one asks first whether it `stands`: whether the table or view
-that it was made for is still the one of that name.
+Statements that clients run thousands of times a second are mostly of these two kinds. They are recognised once, when the
+statement is prepared, and answer as the planned statement would. Before running one, check that it still `stands`: that its
+table or view still has that name.
 """
 
 from __future__ import annotations
@@ -103,14 +103,14 @@ class LookupByKey:
     def rows(self, values: Mapping[str, Any]) -> list[tuple[Any, ...]]:
         """The rows with these values."""
         dictionary = core_of(self.found).engine.dictionary
-        with dictionary.reading():
+        with dictionary.text_use():
             words = self._words(values)
             return [] if words is None else self.shape.decode_rows(words, dictionary)
 
     def table(self, values: Mapping[str, Any]) -> pa.Table:
         """The rows with these values, as a table."""
         dictionary = core_of(self.found).engine.dictionary
-        with dictionary.reading():
+        with dictionary.text_use():
             words = self._words(values)
             return self.shape.arrow.empty_table() if words is None else self.shape.decode(words, dictionary)
 

@@ -18,7 +18,7 @@ from tektite.engine.write_set import WriteSet
 from tektite.errors import ConflictError, NotFoundError, TektiteError, UnsupportedError
 from tektite.expr import col, lit
 from tektite.plan.equal_columns import common_type
-from tektite.query.row_order import ordered
+from tektite.query.row_order import sorted_rows
 from tektite.sql.access.access_control import PermissionDenied
 from tektite.sql.bind.clause import ClauseContext
 from tektite.sql.bind.named_relations import HIDDEN
@@ -168,7 +168,7 @@ def execute(runner: StatementRunner, statement: Execute, parameters: Mapping[str
     found.types = wanted
     shared, number = bound(runner, found, row)
     mine = core_of(shared.view).lookup(number)
-    return Result("EXECUTE", ordered(mine, shared.order).select(shared.titles), view=shared.view)
+    return Result("EXECUTE", sorted_rows(mine, shared.order).select(shared.titles), view=shared.view)
 
 
 def bound(runner: StatementRunner, found: Prepared, row: tuple[Any, ...]) -> tuple[SharedQuery, int]:

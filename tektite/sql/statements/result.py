@@ -45,6 +45,8 @@ class Result(ArrowReadable):
     table: pa.Table | None = None
     view: View | None = None
     subscription: Subscription | None = None
+    notice: str = ""
+    """What there is to say beside that, for whoever reads it."""
 
     def __iter__(self) -> Iterator[Any]:
         if self.subscription is not None:
@@ -83,7 +85,7 @@ class Result(ArrowReadable):
 
     def __str__(self) -> str:
         if self.table is None:
-            return self.message
+            return f"{self.message}: {self.notice}" if self.notice else self.message
         if self.message == "EXPLAIN":
             return "\n".join(row[0] for row in self.rows())
         return show_table(self.table)

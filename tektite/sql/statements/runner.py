@@ -1,4 +1,4 @@
-"""StatementRunner: what SQL knows of an engine beside its inputs and views, and how each statement is run.
+"""StatementRunner: SQL's state of an engine. It runs each statement.
 
 Statements that change tables close an epoch each, unless they stand between BEGIN and COMMIT; queries answer as of the
 last closed epoch, and see what their transaction has changed.
@@ -27,7 +27,7 @@ from tektite.expr.fold import folded as folded_constant
 from tektite.query.builders import project
 from tektite.query.collection import Collection
 from tektite.query.limits import Sorted
-from tektite.query.row_order import ordered
+from tektite.query.row_order import sorted_rows
 from tektite.sql.access.access_control import AccessControl
 from tektite.sql.access.allowances import Allowance
 from tektite.sql.bind.bound import nothing
@@ -217,10 +217,10 @@ class StatementRunner:
                 return show.show(self, statement)
             case parser.Savepoint():
                 return transactions.savepoint(self, statement)
-            case parser.Refresh():
-                return create.refresh_view(self, statement)
             case parser.Nothing():
                 return Result(statement.what)
+            case parser.Refresh():
+                return show.refresh(self, statement)
             case parser.SetSetting():
                 return session_settings.change(self, statement)
             case parser.Prepare():
@@ -385,7 +385,9 @@ class StatementRunner:
         table = self.once(found)
         titles = unique_titles(planned.bound.titles)
         shown = dict(zip(planned.bound.names, titles, strict=True))
-        found_rows = ordered(table, [(shown.get(o.column, o.column), o) for o in planned.bound.order]).select(titles)
+        found_rows = sorted_rows(table, [(shown.get(o.column, o.column), o) for o in planned.bound.order]).select(
+            titles
+        )
         return self.described_rows(found_rows, planned.declared)
 
     def described_rows(self, rows: pa.Table, declared: tuple[str, ...]) -> pa.Table:

@@ -12,7 +12,7 @@ from tektite.engine.table import Table
 from tektite.engine.versions import read_version
 from tektite.engine.view import View
 from tektite.errors import NotFoundError, UnsupportedError
-from tektite.sql.parse.parser import SHOWN, Show
+from tektite.sql.parse.parser import SHOWN, Refresh, Show
 from tektite.sql.parse.places import nearest
 from tektite.sql.statements.result import Result
 
@@ -36,6 +36,17 @@ def show(runner: StatementRunner, statement: Show) -> Result:
         "tables": tables, "views": views, "indexes": indexes, "arrangements": arrangements, "schemas": schemas,
     }  # fmt: skip
     return Result("SHOW", shown[statement.what](runner))
+
+
+def refresh(runner: StatementRunner, statement: Refresh) -> Result:
+    """REFRESH MATERIALIZED VIEW: a view follows every epoch, so that there is nothing to do but to find it."""
+    found = runner.relation_named(statement.name)
+    if not isinstance(found, View):
+        hint = nearest(statement.name, list(runner.engine.views))
+        message = f"there is no materialized view {statement.name!r}: {hint}"
+        raise statement.source.error(message, statement.place, NotFoundError)
+    notice = f"{found.name!r} is kept up to date with every change, there is nothing to refresh"
+    return Result("REFRESH MATERIALIZED VIEW", notice=notice)
 
 
 def setting(runner: StatementRunner, statement: Show) -> pa.Table:

@@ -1,9 +1,9 @@
-"""Statements that were seen before: parsed once, and planned again only where what their plans stand on has changed.
+"""Caches parsed and planned statements.
 
-Dashboards and analysts send the same texts again and again. A remembered plan is used as long as every name in the query means
-the same table, view or definition; so it answers as a plan made afresh would. It is also made afresh when another would be
-better: when a table can be looked up by other columns than before, or is of another size beside the others of the query, by the
-order of magnitude. Of what was dropped, nothing is remembered.
+Dashboards and analysts send the same texts again and again. A cached plan is used while every name in the query means the same
+table, view or definition, so it gives the same answer as a new plan. The query is planned again when a better plan may exist:
+when a table has other indexes, or when its size relative to the other tables has changed by an order of magnitude. Plans that
+read something that was dropped are removed.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ SMALL = 2
 
 @dataclass
 class Planned:
-    """A query on its way to the engine: its plan, what it reads, its visible columns and its order.
+    """A planned query: its plan, what it reads, its visible columns and its order.
 
     `asked` are the names in its text; `collections` what it was lowered to, by the names of the columns; `joins` a join
     strategy that the statement forces.
@@ -80,8 +80,8 @@ class Planned:
 
 @dataclass(frozen=True)
 class Ground:
-    """What a plan stands on: what each name in the query means, how large it is beside the others, and by what it can be looked
-    up. The indexes were looked at when the catalog was of this generation.
+    """The facts that a plan depends on: the meaning of each name, relative sizes, and indexes. `generation` is that of the
+    catalog when the indexes were read.
     """
 
     meanings: Meanings
@@ -96,7 +96,7 @@ class Ground:
 
 @dataclass(frozen=True)
 class Known:
-    """A plan, the tree it was made for, and what it stands on."""
+    """A plan, its tree, and the facts that it depends on."""
 
     tree: exp.Expr
     planned: Planned
@@ -118,7 +118,7 @@ def carries_data(statement: parser.Statement) -> bool:
 
 
 class Remembered:
-    """What is remembered of statements, those used longest ago forgotten first."""
+    """The cache of statements. The least recently used are removed first."""
 
     def __init__(self, runner: StatementRunner) -> None:
         self._runner = runner
@@ -168,10 +168,10 @@ class Remembered:
         self._running = statement
 
     def plan(self, tree: exp.Expr, make: Callable[[], Planned]) -> Planned:
-        """The plan of a query's tree: one that was made for it and stands still, or a new one."""
+        """The plan of a query's tree: a cached one if its facts still hold, or a new one."""
         running = self._running
         if running is None or carries_data(running) or tree.root() is not getattr(running, "tree", None):
-            return make()  # of rows to be written, or made up on the way: it will not come again
+            return make()  # not worth caching: it holds rows to write, or is made by us
         known = self._plans.get(id(tree))
         if known is not None and self._stands(known.ground):
             self._plans.move_to_end(id(tree))
@@ -203,7 +203,7 @@ class Remembered:
         return (access.who(), access.version) if access.is_configured else (None, 0)
 
     def _stands(self, ground: Ground) -> bool:
-        """Whether a plan would be made as it was. A table or view that was made anew is another one."""
+        """Whether the facts of a plan still hold. A table or view that was dropped and made again is a different one."""
         runner, meanings = self._runner, ground.meanings
         if ground.rights != self._rights() or ground.user not in (None, runner.settings.user):
             return False

@@ -1,7 +1,7 @@
-"""What statements that change tables have in common: the table, the rows they found, and what RETURNING gives of them.
+"""The common parts of INSERT, UPDATE and DELETE: the table, its rows, and RETURNING.
 
-A statement first finds the rows that go and those that come, by queries that see its transaction; then it writes both at
-once, or fails and has changed nothing.
+A statement first finds the old and the new rows, by queries that see its transaction. Then it writes both at once, or fails
+without changing anything.
 """
 
 from __future__ import annotations

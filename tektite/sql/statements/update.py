@@ -1,4 +1,4 @@
-"""UPDATE: rows that go, each with the one that comes for it."""
+"""UPDATE: pairs of old and new rows."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def changed_by_match(
 
 
 def refuse_several(writing: Writing, old: pa.Table) -> None:
-    """Refuse an update that would give one row several values: which one it takes would be chance."""
+    """Refuse an update that would give one row several values."""
     words = writing.words(old.rename_columns(writing.names))
     _, first = np.unique(words, axis=1, return_index=True)
     if len(first) < old.num_rows:

@@ -27,6 +27,18 @@ def a_key_is_there_once() -> None:
             engine.sql("INSERT INTO t VALUES (1, 2)")
 
 
+def a_unique_value_is_there_once() -> None:
+    with tk.Engine() as engine:
+        engine.sql("CREATE TABLE t (x int, y int UNIQUE); INSERT INTO t VALUES (1, 1)")
+        with pytest.raises(tk.ConflictError):
+            engine.sql("INSERT INTO t VALUES (2, 1)")
+
+
+def a_check_is_never_false() -> None:
+    with tk.Engine() as engine, pytest.raises(tk.ConflictError):
+        engine.sql("CREATE TABLE t (x int CHECK (x > 0)); INSERT INTO t VALUES (0)")
+
+
 def what_is_not_there_cannot_be_removed() -> None:
     with tk.Engine(autocommit=False) as engine:
         a = engine.create_table("a", {"x": tk.Int})
@@ -227,6 +239,9 @@ FAULTS = [
     Fault("rows may lack what they need", f"{ENGINE}.constraints Rules.check_rows", nothing, a_required_column_holds_no_null),
     Fault("batches are not looked at", f"{ENGINE}.constraints Rules.check_batch", nothing, a_key_is_there_once),
     Fault("batches are not looked at", f"{ENGINE}.constraints Rules.check_batch", nothing, what_is_not_there_cannot_be_removed),
+    Fault("unique columns are compared with nothing", f"{ENGINE}.unique_keys held_batches", returning([]),
+          a_unique_value_is_there_once),
+    Fault("conditions are not looked at", f"{ENGINE}.constraints RowChecks.check_rows", nothing, a_check_is_never_false),
     Fault("operations do not see what is held", f"{ENGINE}.pending_updates net_changes",
           misled(lambda operations, keys, values, held, memory: (operations, keys, values, Version(()), memory)),
           an_upsert_replaces),

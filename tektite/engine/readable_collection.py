@@ -147,7 +147,7 @@ class ReadableCollection(Collection):
         return self._head(n)
 
     def _head(self, n: int, wait: bool = True) -> pa.Table:
-        with self._core.engine.dictionary.reading():
+        with self._core.engine.dictionary.text_use():
             return self._table(self._read(wait, rows=n), n)
 
     def lookup(self, *key: Any) -> list[tuple[Any, ...]]:
@@ -185,7 +185,7 @@ class ReadableCollection(Collection):
         leads = [encoded[0]]
         if self._is_float(wanted[0]) and key[0] == 0:
             leads = list(self.schema.select(wanted[0]).encode([(0.0,), (-0.0,)])[0])  # these are equal
-        with self._core.engine.dictionary.reading():
+        with self._core.engine.dictionary.text_use():
             words = np.concatenate([self._read(lead=int(lead)) for lead in leads], axis=1)
             for column, name, word in zip(self._core.columns[1 : len(key)], wanted[1:], encoded[1:], strict=True):
                 found, looked_for = words[column], np.array([word])

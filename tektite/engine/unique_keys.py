@@ -1,0 +1,89 @@
+"""UNIQUE: columns beside the primary key that no two rows of an input share.
+
+An index by the columns, which queries share like any other, tells what is there; it is installed when rows are first written. It
+follows the closed epochs, and an epoch that is about to close is compared with it.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tektite.dataflow.arrange import consolidate
+from tektite.engine.constraints import columns_text
+from tektite.errors import ConflictError
+from tektite.kernels.operators.upsert import first_repeated
+from tektite.storage.description import UniqueConstraint
+from tektite.trace.batch import Batch
+from tektite.trace.chunk import Chunk
+from tektite.trace.spine import Version
+from tektite.trace.trace import split_at
+from tektite.values.words import NULL, Words
+
+if TYPE_CHECKING:
+    from tektite.engine.epochs import Batches
+    from tektite.engine.input_core import InputCore
+    from tektite.engine.view_core import ViewCore
+
+
+def check_unique_keys(source: InputCore, batches: Batches, at: int | None = None) -> None:
+    """Refuse batches that, with what the input holds or held at a time, give two rows the same values of unique columns."""
+    found = [batch.to_array() for batch in batches if batch is not None and batch.n]
+    if not found or not source.rules.checked:
+        return
+    width = len(source.columns)
+    words = np.concatenate(found, axis=1)
+    rows = np.empty_like(words)
+    rows[list(source.columns)] = words[:width]
+    rows[width:] = words[width:]
+    for unique in source.declared.uniques:
+        check_unique(source, unique, rows, at)
+
+
+def check_unique(source: InputCore, unique: UniqueConstraint, rows: Words, at: int | None) -> None:
+    """Compare rows (columns in the schema's order, time, multiplicity) with what the input holds."""
+    key = [source.schema.index(column) for column in unique.columns]
+    width = len(source.schema.names)
+    rows = rows[:, np.all(rows[key] != NULL, axis=0)]
+    if not rows.shape[1] or not np.any(rows[width + 1] > 0):
+        return
+    order = [*key, *(column for column in range(width) if column not in key), width, width + 1]
+    batch = consolidate([Chunk.of_array(np.ascontiguousarray(rows[order]))], (width, 1, 1), 0)
+    held = Version(tuple(held_batches(source, unique, at)))
+    row = first_repeated(batch.at, len(key), width, held.table)
+    if row < 0:
+        return
+    words = batch.slice(row, row + 1).to_array()[:, 0]
+    shown = np.empty_like(words)
+    shown[order] = words
+    values = columns_text(source.schema, key, shown, source.engine.dictionary)
+    raise ConflictError(
+        f"table {source.name!r}: there would be two rows with {values} at time {shown[width]}, which {unique} "
+        f"forbids (constraint {unique.name!r}). Nothing was written"
+    )
+
+
+def held_batches(source: InputCore, unique: UniqueConstraint, at: int | None) -> list[Batch]:
+    """What the index by unique columns holds, or has held at a time: all shards, one after the other."""
+    core = source.engine
+    if core.inputs.get(source.name) is not source or not source.low:
+        return []  # it is new, and what it begins with is all that there is
+    view = source.unique_indexes.get(unique.columns)
+    if view is None or view.failure is not None or view.dropped:
+        view = source.unique_indexes[unique.columns] = index_of(source, unique)
+    core.coordinator.finish(view.flow, math.inf)
+    trace = view.trace
+    found = [batch for shard in range(trace.shards) for batch in trace.version(shard).batches]
+    if at is None or at >= source.changed:
+        return found
+    return [split_at(batch, trace.data, at + 1)[0] for batch in found]
+
+
+def index_of(source: InputCore, unique: UniqueConstraint) -> ViewCore:
+    """Install the index by some columns."""
+    core = source.engine
+    name = core.hidden_name(f"unique_{source.name}_{'_'.join(unique.columns)}")
+    (view,) = core.install_together({name: source.facade.index_by(unique.columns)}, {name: unique.columns})
+    return core.views[view.name]
