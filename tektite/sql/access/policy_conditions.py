@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 RIGHTS = "#rights "
 """What a name in FROM begins with that means one of the views of rights."""
-Columns = Callable[[str], "tuple[str, ...] | None"]
+RelationColumns = Callable[[str], "tuple[str, ...] | None"]
 """The columns of a relation by its name; None if there is no such relation."""
 
 
@@ -42,7 +42,9 @@ def parsed_condition(text: str) -> exp.Expr:
 class PolicyConditions:
     """Conditions for one reader of one table."""
 
-    def __init__(self, access: AccessControl, table: str, who: str, is_standing: bool, columns: Columns) -> None:
+    def __init__(
+        self, access: AccessControl, table: str, who: str, is_standing: bool, columns: RelationColumns
+    ) -> None:
         self._access = access
         self._table = table
         self._who = who
