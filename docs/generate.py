@@ -120,7 +120,8 @@ def class_section(name: str, kind: type) -> Iterator[str]:
     """A class, then its methods and properties: its own, and those of bases that have no page."""
     documented = {*tk.__all__, "ReadableCollection"}
     bases = [base.__name__ for base in kind.__mro__[1:] if base.__name__ in documented]
-    parts = [kind, *(base for base in kind.__mro__[1:] if _is_part(base, documented))]
+    elsewhere = {part for base in kind.__mro__[1:] if base.__name__ in documented for part in base.__mro__}
+    parts = [kind, *(base for base in kind.__mro__[1:] if _is_part(base, documented) and base not in elsewhere)]
     own = dict.fromkeys(each for part in parts for each in vars(part) if is_public(name, each))
     yield entry(
         f"## `tk.{name}", kind, f"Also has what {' and '.join(f'`{base}`' for base in bases)} has." if bases else ""

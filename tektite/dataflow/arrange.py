@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from tektite.dataflow.graph import Moment, Outbox, Scope
+from tektite.dataflow.graph import Moment, Outbox, Scope, common_guard
 from tektite.dataflow.node import Node
 from tektite.errors import IncorrectError
 from tektite.kernels.seek.route import route
@@ -23,6 +23,7 @@ from tektite.trace.batch import Batch
 from tektite.trace.batch_memory import FEW_ROWS, BatchMemory
 from tektite.trace.chunk import Chunk, Consolidated
 from tektite.trace.merge import DiffOverflow, merge_all
+from tektite.trace.routes import Intervals
 from tektite.trace.spine import Version
 from tektite.trace.trace import Handle, Trace
 from tektite.values.words import Words
@@ -36,20 +37,24 @@ CONSOLIDATE_AT = 1 << 17
 class Buffer:
     """Updates of one shape that wait at a node, by moment and shard."""
 
+    # There is one for each of ten thousand small views.
+    __slots__ = ("_full", "_most", "_raw", "_waiting", "flow", "shape", "shards")
+
     def __init__(self, node: Node, data: int, diffs: int = 1, shards: int | None = None) -> None:
         self.flow = node.flow
         self.shards = node.shards if shards is None else shards
         self.shape = (data, node.times, diffs)
         self._waiting: dict[Moment, list[list[Chunk]]] = {}
         self._raw: dict[tuple[Moment, int], tuple[int, int]] = {}
-        self._full: set[tuple[Moment, int]] = set()
+        self._full: list[tuple[Moment, int]] = []
         memory = self.flow.memory
         self._most = 1 << 62 if memory is None else memory.piece_rows(sum(self.shape))
         """Rows that may wait unsorted, however many are sorted."""
         node.buffers.append(self)
 
-    def __getstate__(self) -> dict[str, Any]:
-        return self.__dict__ | {"_waiting": {}, "_raw": {}, "_full": set()}
+    def __getstate__(self) -> tuple[None, dict[str, Any]]:
+        kept = {name: getattr(self, name) for name in ("_most", "flow", "shape", "shards")}
+        return None, kept | {"_waiting": {}, "_raw": {}, "_full": []}
 
     def add(self, shard: int, chunk: Chunk, moment: Moment) -> None:
         """Add a chunk. Once the rows added since the last consolidation outnumber those left by it, mark the buffer as full."""
@@ -65,7 +70,8 @@ class Buffer:
             if len(chunks) > 1 and raw > max(min(kept, self._most), CONSOLIDATE_AT):
                 if not self._full:
                     self.flow.full_buffers.append(self)
-                self._full.add((moment, shard))
+                if (moment, shard) not in self._full:
+                    self._full.append((moment, shard))
 
     def consolidate(self) -> None:
         """Consolidate all full places in parallel."""
@@ -213,6 +219,7 @@ class ArrangementReader:
         self.imported = arranged.imported
         self.lift = node.scope.depth - arranged.scope.depth
         self._scope = arranged.scope if reads_versions else None
+        self._guard: tuple[int, Intervals] | None = None
         self.begin()
         node.reads.append(self)
         if self.imported:
@@ -226,6 +233,13 @@ class ArrangementReader:
         frontier = None if self._scope is None else self._scope.frontier
         self.handle = Handle(self.trace, frontier, flow.wake if self.imported else None)
         flow.handles.append(self.handle)
+        if self._guard is not None:
+            self.handle.guard(*self._guard)
+
+    def guard(self, column: int, intervals: Intervals) -> None:
+        """Leave batches alone that have no word of some intervals in a column: the node would drop all of their rows."""
+        self._guard = column, intervals
+        self.handle.guard(column, intervals)
 
     def wake(self, moment: Moment = ()) -> None:
         """Schedule the node if batches wait in the handle's queue."""
@@ -380,6 +394,10 @@ class ChangesNode(Node):
     def clear(self) -> None:
         super().clear()
         self.left = [[] for _ in self.left]
+
+    def choose_rows(self) -> None:
+        if self.reader.imported and (found := common_guard([edge.steps for edge in self.port.edges])) is not None:
+            self.reader.guard(*found)
 
     def run(self, moment: Moment) -> None:
         memory = self.flow.memory

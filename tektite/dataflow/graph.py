@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from tektite.dataflow.interrupts import is_interrupted
 from tektite.errors import FaultError
+from tektite.expr.guards import Guard, either
 from tektite.trace.chunk import Chunk, column_spec
 from tektite.trace.times import Frontier, passed_frontier, running_frontier
 from tektite.values.words import Words
@@ -36,6 +37,13 @@ class LinearStep(Protocol):
     errors: ErrorOrigin | None
     """Where its errors go. None if it does not fail on rows; then an exception ends the dataflow."""
 
+    @property
+    def guard(self) -> Guard | None:
+        """A condition that every row meets which it does not drop, if it has one."""
+
+    def origin(self, column: int) -> int | None:
+        """The data column that it passes on as a column of its result; None if that is computed."""
+
     def __call__(self, chunk: Chunk, times: int) -> Chunk:
         """The transformed chunk. `times` is the number of its time columns."""
 
@@ -45,6 +53,27 @@ class FallibleStep(LinearStep, Protocol):
 
     def attempt(self, chunk: Chunk, times: int) -> tuple[Chunk, Words | None]:
         """The transformed chunk without the rows that fail, and those as data, times and diff columns, if there are any."""
+
+
+def common_guard(ways: Sequence[Sequence[LinearStep]]) -> Guard | None:
+    """A condition on one column that every row meets which gets through one of some ways; None if there is none to be found."""
+    return either([_guard_of_way(steps) for steps in ways])
+
+
+def _guard_of_way(steps: Sequence[LinearStep]) -> Guard | None:
+    """The condition of the first step that has one, on the rows that come in. Steps before it must not fail on rows: an error
+    counts, whatever a later step drops.
+    """
+    for at, step in enumerate(steps):
+        guard = step.guard
+        if guard is not None:
+            column: int | None = guard[0]
+            for before in reversed(steps[:at]):
+                column = None if column is None else before.origin(column)
+            return None if column is None else (column, guard[1])
+        if step.errors is not None:
+            return None
+    return None
 
 
 def run_step(step: LinearStep, shard: int, chunk: Chunk, times: int, outbox: Outbox) -> Chunk:

@@ -1,8 +1,11 @@
-"""Interrupts that other threads send to a call wait while a dataflow that has answered works.
+"""Interrupts that other threads send to a call wait while a dataflow that has answered works, and while an epoch closes.
 
 A node that is interrupted may have done half of its work, and its dataflow fails forever. The dataflow belongs to everybody who
 reads it, and the call to one user. So an interrupt that comes meanwhile stops the sweep between two nodes, and is raised when the
 dataflow can be continued by whoever calls next.
+
+An epoch that has been decided has happened. An interrupt that comes afterwards ends the sweeps early, and the call succeeds:
+otherwise its user would be told that nothing was written.
 """
 
 from __future__ import annotations
@@ -25,6 +28,9 @@ class InterruptibleCall(Protocol):
 
     def release(self) -> None:
         """Let interrupts come again; raise the one that has waited."""
+
+    def release_done(self) -> None:
+        """Let interrupts come again; forget the one that has waited, because what it was to end has happened."""
 
 
 class _ThreadState(threading.local):
@@ -57,3 +63,19 @@ def held_interrupts() -> Iterator[None]:
         yield
     finally:
         call.release()
+
+
+@contextmanager
+def decided_change() -> Iterator[None]:
+    """A block that begins by deciding a change and goes on with what follows from it. Interrupts in it end that early, and are
+    not raised.
+    """
+    call = _thread.call
+    if call is None:
+        yield
+        return
+    call.hold()
+    try:
+        yield
+    finally:
+        call.release_done()

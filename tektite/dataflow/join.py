@@ -12,7 +12,7 @@ from collections import deque
 import numpy as np
 
 from tektite.dataflow.arrange import Arranged, ArrangementReader
-from tektite.dataflow.graph import Moment, Outbox, Port, Scope
+from tektite.dataflow.graph import Moment, Outbox, Port, Scope, common_guard
 from tektite.dataflow.node import Node
 from tektite.errors import IncorrectError
 from tektite.kernels.operators.join import JOIN_STATE
@@ -66,6 +66,7 @@ class JoinNode(Node):
         widths = (left.trace.data, right.trace.data)
         self.specs = [np.array([c if s == side else widths[side] + c for s, c in output], np.int64) for side in (0, 1)]
         self.data = len(output)
+        self.output = output
         self.tasks: list[deque[JoinTask]] = [deque() for _ in range(shards)]
 
     @property
@@ -75,6 +76,14 @@ class JoinNode(Node):
     def clear(self) -> None:
         for tasks in self.tasks:
             tasks.clear()
+
+    def choose_rows(self) -> None:
+        found = common_guard([edge.steps for edge in self.port.edges])
+        if found is not None:
+            side, column = self.output[found[0]]
+            for number, reader in enumerate(self.readers):
+                if reader.imported and (number == side or column < self.key):
+                    reader.guard(column, found[1])
 
     def run(self, moment: Moment) -> None:
         left, right = self.readers

@@ -24,6 +24,7 @@ from tektite.values.words import Words
 if TYPE_CHECKING:
     from tektite.dataflow.errors import ErrorOrigin
     from tektite.expr import RowProgram
+    from tektite.expr.guards import Guard
     from tektite.values.dictionary import Dictionary
     from tektite.values.schema import Schema
 
@@ -41,11 +42,17 @@ class SelectStep:
     """Chooses and reorders data columns; column -1-i is the i-th constant word. Copies nothing."""
 
     errors: ErrorOrigin | None = None
+    guard: Guard | None = None
 
     def __init__(self, columns: Sequence[int], constants: Sequence[int] = ()) -> None:
         self.columns = list(columns)
         self.constants = tuple(constants)
         self._specs: dict[int, Words] = {}
+
+    def origin(self, column: int) -> int | None:
+        """The data column that is a column of its result."""
+        found = self.columns[column]
+        return None if found < 0 else found
 
     def __call__(self, chunk: Chunk, times: int) -> Chunk:
         width = int(chunk.head[2])
@@ -59,6 +66,11 @@ class NegateStep:
     """Negates every diff."""
 
     errors: ErrorOrigin | None = None
+    guard: Guard | None = None
+
+    def origin(self, column: int) -> int | None:
+        """The same column."""
+        return column
 
     def __call__(self, chunk: Chunk, times: int) -> Chunk:
         buf, head = scale(chunk.at, int(chunk.head[2]) - 1, -1)
@@ -78,6 +90,15 @@ class ProgramStep:
         self.program = program
         self.data = data
         self.shown = shown or {}
+
+    @property
+    def guard(self) -> Guard | None:
+        """What the filter says of one column."""
+        return self.program.guard
+
+    def origin(self, column: int) -> int | None:
+        """None: what comes after a program is not looked through it."""
+        return None
 
     def __call__(self, chunk: Chunk, times: int) -> Chunk:
         memory, head = self.program.run(chunk.at, self.data, times, 1, 0, chunk.memory)
@@ -112,6 +133,11 @@ class FunctionStep:
 
     errors: ErrorOrigin | None = None
     error: type[TektiteError] = FunctionError
+    guard: Guard | None = None
+
+    def origin(self, column: int) -> int | None:
+        """None: the function computes all columns."""
+        return None
 
     def __init__(
         self,

@@ -105,6 +105,11 @@ class Node:
         """The number of time columns in this node's scope."""
         return self.scope.depth + 1
 
+    def choose_rows(self) -> None:
+        """Ask the arrangements of other dataflows only for rows that are not filtered out at once. Called when the whole graph is
+        connected.
+        """
+
     # ------------------------------------------------------------------ work
 
     def exchange(self, shard: int, chunk: Chunk, moment: Moment, outbox: Outbox) -> None:

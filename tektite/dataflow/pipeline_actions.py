@@ -86,6 +86,7 @@ class KeyLookup:
     ) -> None:
         self.reader = reader
         self.trace = arranged.trace
+        self.columns = arranged.columns
         self.source = source
         self.relation = relation
         self.key = key

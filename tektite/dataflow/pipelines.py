@@ -16,11 +16,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from tektite.dataflow.arrange import Arranged, ArrangementReader, Buffer, consolidate
-from tektite.dataflow.graph import LinearStep, Moment, Outbox, Scope, enter
+from tektite.dataflow.graph import LinearStep, Moment, Outbox, Scope, common_guard, enter
 from tektite.dataflow.join import PIECE, PIECES_PER_RUN, emit_by_moment
 from tektite.dataflow.linear import SelectStep
 from tektite.dataflow.node import Node
 from tektite.dataflow.pipeline_actions import Action, Branch, Item, KeyLookup, Taken, Versions
+from tektite.expr.guards import Guard, either
 from tektite.kernels.seek.route import route
 from tektite.trace.addresses import addresses
 from tektite.trace.batch import Batch
@@ -42,6 +43,7 @@ class PipelineSource:
     ) -> None:  # fmt: skip
         self.reader = node.reader_of(arranged)
         self.trace = arranged.trace
+        self.columns = arranged.columns
         self.lift = node.scope.depth - arranged.scope.depth
         self.relation = relation
         self.steps = tuple(steps)
@@ -109,6 +111,30 @@ class PipelinesNode(Node):
     def lookup(self, arranged: Arranged, source: int, relation: int, key: int, data: int) -> KeyLookup:
         """A lookup in an arrangement (see `KeyLookup`)."""
         return KeyLookup(self.reader_of(arranged), arranged, self.shards, source, relation, key, data)
+
+    def choose_rows(self) -> None:
+        """A relation's own conditions apply in every pipeline, so rows that do not meet them never matter, whether they change or
+        are looked up.
+        """
+        guards: dict[int, Guard] = {}
+        for source in self.sources:
+            guard = common_guard([source.steps])
+            if guard is not None:
+                guards[source.relation] = source.columns[guard[0]], guard[1]
+        uses: list[PipelineSource | KeyLookup] = [*self.sources]
+        for source in self.sources:
+            uses += source.needed
+        for number, reader in enumerate(self.readers):
+            found = [
+                None
+                if use.relation not in guards
+                else (use.columns.index(guards[use.relation][0]), guards[use.relation][1])
+                for use in uses
+                if use.reader == number
+            ]
+            wanted = either(found)
+            if wanted is not None and reader.imported:
+                reader.guard(*wanted)
 
     @property
     def engine_only(self) -> bool:  # type: ignore[override]

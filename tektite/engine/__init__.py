@@ -14,12 +14,14 @@ declarations         creates tables and views, and decides what an existing one 
 engine               Engine as users hold it
 engine_core          inputs, views, the catalog of what they share, and the clock that moves them
 epoch_batches        from pending updates to the sorted, checked batches of an epoch
+epoch_methods        the methods of Engine for epochs, transactions, sweeps and durability
 epochs               the protocol by which epochs close: prepare everything that can fail, decide, apply
 flame_graph          flame graphs as SVG
 former_tables        former options of tables, and what they are called today
 graph_cache          the graph of a dataflow that was dropped, for the next one of the same plan
 holds                holds on history, indexes that stay, and `IndexInfo`
 hooks                what a language has an engine call
+index_methods        the methods of Engine for holds on history and shared indexes
 input_core           an input's declaration, its trace, and its part in closing epochs
 installation         installs views, and drops views and inputs
 languages            the methods of Engine for SQL and Datalog

@@ -53,10 +53,10 @@ class Entry:
     readers: dict[Dataflow, None] = field(default_factory=dict)
     together: Sequence[Entry] = ()
     """What was made with it for readers, itself included, and is dropped with it; nothing for an input or a view."""
-    graphs: WeakKeyDictionary[CachedGraph, tuple[ref[plan.Operator], ColumnNumbers]] = field(
-        default_factory=WeakKeyDictionary
-    )
-    """Graphs that read it and are kept for the next dataflow of their plan: of which plan, and by which columns."""
+    graphs: WeakKeyDictionary[CachedGraph, tuple[ref[plan.Operator], ColumnNumbers]] | None = None
+    """Graphs that read it and are kept for the next dataflow of their plan: of which plan, and by which columns. Most views have
+    no reader, and none of these.
+    """
 
     @property
     def usable(self) -> bool:

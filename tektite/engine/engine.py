@@ -1,4 +1,4 @@
-"""Engine as users hold it: inputs, views, the arrangements they share, time and storage. `languages` has its SQL and Datalog.
+"""Engine as users hold it: tables and views. Its other methods are in `epoch_methods`, `index_methods` and `languages`.
 
 Spark is imported by the methods that need it, so that `import tektite` does not load it.
 """
@@ -6,43 +6,34 @@ Spark is imported by the methods that need it, so that `import tektite` does not
 from __future__ import annotations
 
 import datetime
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self, get_args
 
 import pyarrow as pa
 
-from tektite.dataflow.journal import Sweep
-from tektite.engine.catalog import RecordingCatalog
 from tektite.engine.constants import given_values
-from tektite.engine.constraints import check_time
-from tektite.engine.core import core_of
 from tektite.engine.declarations import IfExists, Mode, create_table, create_view, table_description
 from tektite.engine.engine_core import EngineCore, by_name
+from tektite.engine.epoch_methods import EpochMethods
 from tektite.engine.former_tables import keyword_schema, table_options
-from tektite.engine.holds import Held, Index, IndexInfo
+from tektite.engine.index_methods import IndexMethods
 from tektite.engine.input_core import InputCore
 from tektite.engine.languages import LanguageMethods
 from tektite.engine.lock import guarded_by_core
-from tektite.engine.profile import Profile, profiled
-from tektite.engine.session import Session, Transaction
 from tektite.engine.table import Table
 from tektite.engine.ticker import Ticker, seconds_from
 from tektite.engine.view import View
 from tektite.engine.view_core import ViewCore
-from tektite.errors import ConflictError, IncorrectError, TektiteError
+from tektite.errors import IncorrectError, TektiteError
 from tektite.expr import Expr
 from tektite.expr.other_names import advice
 from tektite.kernels.ready import ensure_compiled
 from tektite.query.collection import Collection
-from tektite.query.columns import column_numbers
 from tektite.query.former_names import former_name, former_options, without_former
 from tektite.runtime.memory_limit import bytes_from
-from tektite.storage.open_storage import Position
 from tektite.storage.options import Storage
 from tektite.storage.partition import Move, move_here
-from tektite.trace.trace import Hold
 from tektite.values.html import html_table, html_text
 from tektite.values.schema import Schema
 from tektite.values.types import Type
@@ -73,7 +64,7 @@ OTHER_NAMES = {
 """What other libraries call the methods of an engine."""
 
 
-class Engine(LanguageMethods):
+class Engine(EpochMethods, IndexMethods, LanguageMethods):
     """Keeps standing queries up to date in this process, and lets them share the indexes they need.
 
     `workers` is the number of shards, each maintained by a thread (one, or as many as are stored, where left out); answers do
@@ -165,7 +156,7 @@ class Engine(LanguageMethods):
         """
         return self._spark
 
-    # ------------------------------------------------------------------ inputs and time
+    # ------------------------------------------------------------------ tables
 
     @guarded_by_core
     def create_table(
@@ -242,233 +233,6 @@ class Engine(LanguageMethods):
         }  # fmt: skip
         found = keyword_schema(name, schema, columns, tuple(former.values()))
         return self.create_table(name, found, **table_options(name, former))
-
-    @property
-    @guarded_by_core
-    def next_epoch(self) -> int:
-        """The epoch that the next commit closes. All before it can be read.
-
-        >>> import tektite as tk
-        >>> engine = tk.Engine()
-        >>> sales = engine.create_table("sales", {"shop": str, "amount": int})
-        >>> engine.next_epoch
-        0
-        >>> _ = sales.insert([("north", 3), ("south", 5)])
-        >>> engine.next_epoch
-        1
-        """
-        return self._core.epoch
-
-    @property
-    @former_name("engine.next_epoch")
-    def epoch(self) -> int:
-        """`next_epoch`, by its former name."""
-        return self.next_epoch
-
-    def advance(self, to: int | None = None, *, positions: Mapping[str, Position | None] | None = None) -> int:
-        """Close the open epoch of every input (or all epochs before `to`) and bring the views up to date. In an engine that does
-        not commit by itself (`autocommit=False`), it holds what was written since the last one; otherwise it lets time pass.
-
-        A view that needs more than its turn goes on in the next one; the others do not wait for it. Reading a view
-        completes it. Returns the epoch that was closed, the last one of them: the time at which what was written can be read.
-        `positions` says, by the name of a source, how far these epochs cover it
-        (any dict that JSON can hold): they become durable together with the epochs, and are found in `positions` at the
-        next start.
-
-        >>> import tektite as tk
-        >>> engine = tk.Engine(autocommit=False)
-        >>> sales = engine.create_table("sales", {"shop": str, "amount": int})
-        >>> sales.insert([("north", 3)])
-        >>> time = engine.advance()
-        >>> time, sales.rows(time)
-        (0, [('north', 3)])
-        """
-        self._core.check_no_transaction()
-        return self._core.commit(self._core.writes, to, positions)
-
-    def session(self) -> Session:
-        """A session of its own, for a thread, a task or a connection: with it, transactions do not meet those of others.
-
-        >>> import tektite as tk
-        >>> engine = tk.Engine()
-        >>> sales = engine.create_table("sales", {"shop": str, "amount": int})
-        >>> with engine.session() as one:
-        ...     with one.transaction():
-        ...         _ = sales.insert([("north", 3)])
-        >>> sales.rows()
-        [('north', 3)]
-        """
-        self._core.check_running()
-        return Session(self._core)
-
-    @contextmanager
-    def transaction(self) -> Iterator[Transaction]:
-        """A transaction around a block of Python, SQL and Datalog. Its end commits everything in one epoch, and an exception
-        rolls everything back. Inside, SQL reads what the tables held when it began, with the transaction's own writes.
-
-        >>> import tektite as tk
-        >>> engine = tk.Engine()
-        >>> accounts = engine.create_table("accounts", {"name": tk.String, "balance": tk.Int}, mode="upsert", primary_key="name")
-        >>> total = engine.sql("CREATE MATERIALIZED VIEW total AS SELECT sum(balance) AS total FROM accounts").view
-        >>> with engine.transaction() as opening:
-        ...     accounts.insert([("ann", 5), ("bob", 0)])
-        >>> with engine.transaction() as transfer:
-        ...     accounts.insert([("ann", 2)])
-        ...     engine.sql("UPDATE accounts SET balance = balance + 3 WHERE name = 'bob'").message
-        'UPDATE 1'
-        >>> total.rows(at=transfer.time)
-        [(5,)]
-        """
-        with self._core.sessions.current().transaction() as begun:
-            yield begun
-
-    def run(self) -> bool:
-        """Give every view one more turn; whether all of them are up to date.
-
-        >>> import tektite as tk
-        >>> engine = tk.Engine()
-        >>> sales = engine.create_table("sales", {"shop": str, "amount": int})
-        >>> totals = engine.create_view("totals", sales.group_by("shop").agg(tk.sum("amount")))
-        >>> _ = sales.insert([("north", 3), ("south", 5)])
-        >>> while not engine.run():
-        ...     pass
-        >>> totals.current
-        True
-        """
-        return self._core.run()
-
-    def settle(self) -> None:
-        """Bring every view up to date, whatever time that takes.
-
-        >>> import tektite as tk
-        >>> engine = tk.Engine()
-        >>> sales = engine.create_table("sales", {"shop": str, "amount": int})
-        >>> totals = engine.create_view("totals", sales.group_by("shop").agg(tk.sum("amount")))
-        >>> _ = sales.insert([("north", 3), ("south", 5)])
-        >>> engine.settle()
-        >>> totals.current
-        True
-        """
-        while not self.run():
-            pass
-
-    def finish(self, view: View) -> None:
-        """Bring one view up to date with the epochs that are closed.
-
-        >>> import tektite as tk
-        >>> engine = tk.Engine()
-        >>> sales = engine.create_table("sales", {"shop": str, "amount": int})
-        >>> totals = engine.create_view("totals", sales.group_by("shop").agg(tk.sum("amount")))
-        >>> _ = sales.insert([("north", 3), ("south", 5)])
-        >>> engine.finish(totals)
-        >>> totals.time
-        0
-        """
-        self._core.finish(core_of(view))
-
-    @property
-    def progress(self) -> list[Sweep]:
-        """The last sweeps: which views and shared arrangements were brought up to which epoch, of how many rows, where that ran
-        and why, and how long it took. An engine without Spark takes them down from the first call on.
-
-        >>> import tektite as tk
-        >>> engine = tk.Engine()
-        >>> sales = engine.create_table("sales", {"shop": str, "amount": int})
-        >>> totals = engine.create_view("totals", sales.group_by("shop").agg(tk.sum("amount")))
-        >>> engine.progress
-        []
-        >>> _ = sales.insert([("north", 3), ("south", 5)])
-        >>> _ = totals.rows()
-        >>> engine.progress[-1].rows
-        2
-        """
-        return list(self._core.coordinator.watch().sweeps)
-
-    def on_sweep(self, listener: Callable[[Sweep], None]) -> None:
-        """Call a function with each sweep when it has ended.
-
-        >>> import tektite as tk
-        >>> engine = tk.Engine()
-        >>> engine.on_sweep(lambda sweep: print(sweep.name, sweep.low, sweep.high, sweep.rows, sweep.where))
-        >>> edges = engine.create_table("edges", {"src": tk.Int, "dst": tk.Int})
-        >>> degrees = engine.install("degrees", edges.count(by="src"))
-        >>> _ = edges.insert([(1, 2), (1, 3), (2, 3)])
-        degrees 0 1 3 driver
-        """
-        self._core.coordinator.watch().listeners.append(listener)
-
-    # ------------------------------------------------------------------ storage
-
-    @property
-    @former_name("engine.next_epoch")
-    def visible(self) -> int:
-        """`next_epoch`, by a former name."""
-        return self.next_epoch
-
-    def profile(self) -> AbstractContextManager[Profile]:
-        """Counts what every operator does within a block: how long it runs, and how many rows it receives and sends.
-
-        >>> import tektite as tk
-        >>> engine = tk.Engine()
-        >>> sales = engine.create_table("sales", {"shop": str, "amount": int})
-        >>> totals = engine.create_view("totals", sales.group_by("shop").agg(tk.sum("amount")))
-        >>> with engine.profile() as profile:
-        ...     _ = sales.insert([("north", 3), ("south", 5)])
-        >>> sum(operator.runs for operator in profile.operators) > 0
-        True
-        """
-        return profiled(self._core)
-
-    @property
-    def durable(self) -> int:
-        """The first epoch that a crash would lose: all before it are in the storage. 0 without one.
-
-        >>> import tektite as tk
-        >>> import tempfile
-        >>> engine = tk.Engine(storage=tempfile.mkdtemp())
-        >>> sales = engine.create_table("sales", {"shop": str, "amount": int})
-        >>> _ = sales.insert([("north", 3), ("south", 5)])
-        >>> engine.sync()
-        1
-        >>> engine.durable
-        1
-        >>> engine.close()
-        """
-        return self._core.durable
-
-    def sync(self, timeout: float | None = None) -> int:
-        """Wait until every closed epoch is durable, for at most `timeout` seconds; the value of `durable` then. Published views
-        that have fallen behind are brought up to date before.
-
-        If the storage cannot be written, an error says why; what waits is kept in memory and tried again.
-
-        >>> import tektite as tk
-        >>> import tempfile
-        >>> engine = tk.Engine(storage=tempfile.mkdtemp())
-        >>> sales = engine.create_table("sales", {"shop": str, "amount": int})
-        >>> _ = sales.insert([("north", 3), ("south", 5)])
-        >>> engine.sync(timeout=60)
-        1
-        >>> engine.close()
-        """
-        return self._core.sync(timeout)
-
-    @property
-    def positions(self) -> dict[str, dict[str, Any]]:
-        """The positions of sources as they were last given to `advance`, by this process or one before it.
-
-        >>> import tektite as tk
-        >>> import tempfile
-        >>> engine = tk.Engine(storage=tempfile.mkdtemp(), autocommit=False)
-        >>> sales = engine.create_table("sales", {"shop": str, "amount": int})
-        >>> sales.insert([("north", 3)])
-        >>> _ = engine.advance(positions={"orders.csv": {"line": 17}})
-        >>> engine.positions
-        {'orders.csv': {'line': 17}}
-        >>> engine.close()
-        """
-        storage = self._core.storage
-        return {} if storage is None else dict(storage.positions)
 
     # ------------------------------------------------------------------ views
 
@@ -704,103 +468,6 @@ class Engine(LanguageMethods):
         """
         known = self._core.system.names()
         return tuple(name for name in self._core.inputs if not name.startswith("__") and name not in known)
-
-    @guarded_by_core
-    def hold(self, what: Table | View, at: int | None = None) -> Held:
-        """Keep every time from `at` on (the last closed epoch, where left out) readable until the hold is released.
-
-        >>> import tektite as tk
-        >>> engine = tk.Engine()
-        >>> sales = engine.create_table("sales", {"shop": str, "amount": int})
-        >>> time = sales.insert([("north", 3)])
-        >>> with engine.hold(sales, time):
-        ...     _ = sales.insert([("south", 5)])
-        ...     print(sales.rows(time), len(sales))
-        [('north', 3)] 2
-        """
-        if not isinstance(what, Table | View):
-            raise IncorrectError(f"hold takes a table or a view, not {what!r}")
-        if at is not None:
-            check_time(at)
-        source = core_of(what)
-        if source.is_stream:
-            raise ConflictError(f"{source.name!r} keeps no history that could be held")
-        since = min((t[0] for t in source.trace.since()), default=0)
-        epoch = max(source.low - 1, 0) if at is None else at
-        if epoch < since:
-            raise IncorrectError(f"{source.name!r} can be held from time {since} on, not from {epoch}")
-        return Held(Hold(source.trace, lambda: ((epoch,),)), epoch)
-
-    @guarded_by_core
-    def create_index(self, collection: Collection, by: str | Sequence[str]) -> Index:
-        """Keep a shared index of a table, a view or a query, whether or not a view reads it, until it is dropped. So the next
-        query that looks rows up by these columns finds the index there.
-
-        >>> import tektite as tk
-        >>> engine = tk.Engine()
-        >>> edges = engine.create_table("edges", {"src": tk.Int, "dst": tk.Int})
-        >>> index = engine.create_index(edges, by="dst")
-        >>> index
-        <Index edges by (dst)>
-        >>> [(info.name, info.columns) for info in engine.indexes()]
-        [('edges', ('src', 'dst')), ('edges by (dst)', ('dst', 'src'))]
-        >>> index.drop()
-        >>> [info.name for info in engine.indexes()]
-        ['edges']
-        """
-        if not isinstance(collection, Collection):
-            raise IncorrectError(
-                f"create_index takes a table, a view or a query, not {collection!r}; engine.table(name) and "
-                "engine.view(name) find one by its name"
-            )
-        catalog = self._core.catalog
-        catalog.clean_up()
-        lead = column_numbers(collection.schema, by)
-        names = ", ".join([collection.schema.names[column] for column in lead])
-        reader = catalog.begun(catalog.new_flow(f"index by ({names})"))
-        try:
-            RecordingCatalog(catalog, reader).arrangement(collection.operator, lead, None, len(lead))
-        except BaseException:
-            catalog.abandon(reader)
-            raise
-        catalog.finished(reader)
-        title = getattr(collection, "name", "a query") if isinstance(collection, Table | View) else "a query"
-        return Index(self._core, reader, f"{title} by ({names})")
-
-    @former_name("engine.create_index(collection, by), or collection.create_index(by)")
-    def keep(self, collection: Collection, by: str | Sequence[str]) -> Index:
-        """`create_index`, by its former name."""
-        return self.create_index(collection, by)
-
-    @guarded_by_core
-    def indexes(self, of: Table | View | None = None) -> list[IndexInfo]:
-        """Every shared index, with its size and its readers; or those of one table or view.
-
-        >>> import tektite as tk
-        >>> engine = tk.Engine()
-        >>> sales = engine.create_table("sales", {"shop": str, "amount": int})
-        >>> totals = engine.create_view("totals", sales.group_by("shop").agg(tk.sum("amount")))
-        >>> [(index.name, index.columns) for index in engine.indexes()]
-        [('sales', ('shop', 'amount')), ('totals', ('shop', 'amount'))]
-        """
-        found = []
-        for entry in self._core.catalog.entries:
-            if of is not None and entry.collection != of.operator.fingerprint:
-                continue
-            trace = entry.trace
-            since = min((t[0] for t in trace.since()), default=entry.source.low)
-            found.append(
-                IndexInfo(
-                    entry.name, entry.column_names, trace.rows, trace.batches, trace.bytes, since, entry.source.low,
-                    tuple(sorted(reader.name for reader in entry.readers)),
-                )
-            )  # fmt: skip
-        return found
-
-    @former_name("engine.indexes()")
-    def arrangements(self, of: Table | View | None = None) -> list[IndexInfo]:
-        """`indexes`, by its former name."""
-        return self.indexes(of)
 
     @guarded_by_core
     def idle(self, fuel: int = 1 << 20) -> bool:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import pyarrow as pa
 
 from tektite.dataflow.graph import Outbox
+from tektite.dataflow.interrupts import decided_change
 from tektite.engine.catalog import Catalog, Entry, fingerprint
 from tektite.engine.collect import collect
 from tektite.engine.constraints import check_time
@@ -294,19 +295,20 @@ class EngineCore:
             raise
         notices = self.notices
         try:
-            self.lock.decide(prepared)
-            changed = [each.source for each in prepared.inputs]
-            del prepared  # what the traces merge away need not stay
-            for source in changed:
-                source.settle()
-            if self.coordinator.run():
-                self._trimmer.trim_if_due()
+            with decided_change():
+                self.lock.decide(prepared)
+                changed = [each.source for each in prepared.inputs]
+                del prepared  # what the traces merge away need not stay
+                for source in changed:
+                    source.settle()
+                if self.coordinator.run():
+                    self._trimmer.trim_if_due()
         finally:  # an epoch that was interrupted may be closed
             if ending is not None:
                 notices.woken.extend(ending.feeds)
                 for view in self.views.values():
                     notices.woken.extend(view.feeds)
-            if notices.woken or notices.at_each_epoch:
+            if notices.is_due:
                 notices.give(self.coordinator)
         if self.dictionary.is_due or self.texts.is_active:
             self.texts.take_turn()

@@ -79,6 +79,8 @@ class GraphCache:
             )
             of = weakref.ref(operator)
             for entry in recording.used:
+                if entry.graphs is None:
+                    entry.graphs = weakref.WeakKeyDictionary()
                 entry.graphs[made] = of, key
 
     def release(self, operator: Operator, flow: Dataflow) -> None:
@@ -92,11 +94,11 @@ class GraphCache:
 
     def forget(self, entry: Entry) -> None:
         """Let go of what read an arrangement that is dropped."""
-        for of, key in entry.graphs.values():
+        for of, key in (entry.graphs or {}).values():
             operator = of()
             if operator is not None:
                 self._known.get(operator, {}).pop(key, None)
-        entry.graphs.clear()
+        entry.graphs = None
 
     def _stands(self, graph: CachedGraph) -> bool:
         """Whether there is what there was when the graph was made."""

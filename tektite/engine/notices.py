@@ -45,27 +45,32 @@ class Notices:
     def __init__(self) -> None:
         self.woken: deque[Follower] = deque()
         """Followers with changes that they have not been told of."""
+        self._again: deque[Follower] = deque()
+        """Followers that have to be told once more the next time."""
         self.at_each_epoch: dict[Waiter, None] = {}
         """Told whenever an epoch closes, whatever it changes."""
+
+    @property
+    def is_due(self) -> bool:
+        """Whether there is somebody to tell."""
+        return bool(self.woken or self._again or self.at_each_epoch)
 
     def give(self, coordinator: Coordinator) -> None:
         """Tell everybody. The caller holds the lock. Callbacks count as work, inside which no epoch can be closed."""
         if coordinator.working:
             return  # a callback, or a dataflow at work, has brought a view up to date: whoever called that goes on
-        coordinator.working += 1
-        again = []
-        try:
+        with coordinator.turns:
+            while self._again:  # an interrupt between the two lines tells somebody twice
+                self.woken.append(self._again[0])
+                self._again.popleft()
             while self.woken:
                 follower = self.woken[0]
                 follower.notify()
-                self.woken.popleft()  # behind the notice, which an interrupt may end
                 if follower.is_waiting():
-                    again.append(follower)
+                    self._again.append(follower)
+                self.woken.popleft()  # behind the notice, which an interrupt may end
             for waiter in list(self.at_each_epoch):
                 waiter.notify()
-        finally:
-            coordinator.working -= 1
-            self.woken.extend(again)
 
 
 class ThreadWaiter:

@@ -10,6 +10,7 @@ failures           the rows that a program fails on, found exactly
 fold               computes the constant parts of expressions
 free_functions     functions of expressions that are not methods
 functions          typing of casts and of functions of text, dates, timestamps and bits
+guards             a necessary condition of a filter, as intervals of one column
 like               patterns for kernels: LIKE, starts with, ends with, contains
 literals           the type and the word of a Python value
 namespaces         `.str` and `.dt`

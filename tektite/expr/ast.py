@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import datetime
 import decimal
+import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set, ValuesView
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -442,6 +443,12 @@ def col(name: str) -> Expr:
     """
     if not isinstance(name, str):
         raise IncorrectError(f"a column is named by a string, not {name!r}")
+    return _column(str(name))
+
+
+@functools.lru_cache(4096)
+def _column(name: str) -> Expr:
+    """Thousands of queries name the same columns, and expressions do not change: they share these."""
     return Expr("col", (), (name,))
 
 

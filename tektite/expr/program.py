@@ -21,6 +21,7 @@ import pyarrow as pa
 from tektite.errors import FaultError, IncorrectError
 from tektite.expr.ast import Expr
 from tektite.expr.failures import CheckedProgram, CheckedRows
+from tektite.expr.guards import Guard, guard_of
 from tektite.expr.literals import show_word
 from tektite.expr.steps import CONSTANT, FALLIBLE, INPUT, READS_TEXTS, Step, TextFunction, can_fail
 from tektite.expr.text import Memo, TextDictionary, Words, memo_for, set_table
@@ -51,15 +52,18 @@ class RowProgram:
     """A compiled map and filter. `types` are the types of its outputs."""
 
     def __init__(self, words: Words, types: tuple[Type, ...], steps: list[Step], memos: list[Memo | None],
-                 keep: list[Any], dictionary: TextDictionary, outputs: Sequence[Expr], predicate: Expr | None,
-                 columns: Columns) -> None:  # fmt: skip
+                 keep: list[Any], guard: Guard | None, dictionary: TextDictionary, outputs: Sequence[Expr],
+                 predicate: Expr | None, columns: Columns) -> None:  # fmt: skip
         self.types = types
+        self.guard = guard
+        """A necessary condition of its filter, if there is one."""
         self.parts: Parts = (
             words,
             types,
             steps,
             memos,
             keep,
+            guard,
         )  # keeps alive the cells and sets whose addresses are in the words
         self._words = words
         self._steps = steps
@@ -205,7 +209,7 @@ def load_word(address: int) -> int:
     return ctypes.c_int64.from_address(address).value
 
 
-Parts = tuple[Words, tuple[Type, ...], list[Step], list[Memo | None], list[Any]]
+Parts = tuple[Words, tuple[Type, ...], list[Step], list[Memo | None], list[Any], Guard | None]
 """The parts of a program, except the dictionary and the text."""
 
 _compiled: weakref.WeakKeyDictionary[TextDictionary, OrderedDict[Any, Parts]]
@@ -493,7 +497,8 @@ class Assembler:
         self.keep.extend(self.cells)
         self.keep.append(self.kept_texts())
         types = tuple(output.type for output in outputs)
-        return words, types, self.sources, self.memos, self.keep
+        guard = None if truth < 0 or predicate is None else guard_of(predicate, self.word_of)
+        return words, types, self.sources, self.memos, self.keep, guard
 
     def _layout(self, specs: list[tuple[int, int]], truth: int, first: int) -> Words:
         """The program's words: assigned registers, and sections in order."""

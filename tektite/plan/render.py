@@ -97,6 +97,8 @@ class Renderer:
     def finish(self, results: Sequence[Trace]) -> None:
         """End rendering: connect what may fail with the dataflow's errors, and say which errors each result depends on."""
         flow = self.flow
+        for reading in flow.root.nodes:
+            reading.choose_rows()
         node = ErrorNode(flow, self.origins) if self.origins else None
         flow.results = list(results)
         flow.result_errors = sources_of(flow, node, results, self._imported)

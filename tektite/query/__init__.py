@@ -8,6 +8,7 @@ collection             `Collection`: a query as a value, and all its operations
 column_aggregates      the plan of aggregates of columns
 columns                columns of an operator by name: numbers, projections, floats as keys
 condition_joins        joins of two collections on any condition
+derived                collections made of others, and checks of what they are made of
 expression_aggregates  the aggregates that an expression is made of
 former_names           names of former versions, which work and warn
 group_functions        functions of many groups at once, over arrays of words
@@ -20,6 +21,7 @@ match                  `tk.match`: conjunctions of any number of clauses
 ordered_groups         ordered aggregates of a group: texts joined, quantiles, mode, first
 other_names            what other libraries call the methods of collections
 outputs                what users give to `select` and `agg`, as named expressions
+reduction_methods      the methods of `Collection` that reduce groups
 reductions             reductions of groups: distinct rows, extremes, top rows, functions
 row_order              the order of a table's rows, for ORDER BY and `sort`
 set_operations         INTERSECT and EXCEPT

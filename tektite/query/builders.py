@@ -12,8 +12,9 @@ from tektite.dataflow.reduce import GroupResults, Groups
 from tektite.expr import Expr, col
 from tektite.plan.algebra import ColumnNumbers
 from tektite.query import columns, joins, reductions
-from tektite.query.collection import Collection, derived
+from tektite.query.collection import Collection
 from tektite.query.columns import ColumnNames
+from tektite.query.derived import derived
 from tektite.values import types
 
 __all__ = ["derived", "filtered", "inner_join", "project", "reduce_groups"]

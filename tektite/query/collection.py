@@ -15,26 +15,25 @@ from tektite.expr import type_of as expression_type
 from tektite.expr.other_names import advice
 from tektite.expr.predicates import conjunction
 from tektite.plan import algebra as plan
-from tektite.query import joins, reductions
-from tektite.query.columns import ColumnNames, column_list, column_numbers, project
+from tektite.query import joins
+from tektite.query.columns import ColumnNames, column_numbers, project
+from tektite.query.derived import check_collection, check_function, derived
 from tektite.query.former_names import former_name, former_options, without_former
 from tektite.query.other_names import METHODS
 from tektite.query.outputs import Outputs, check_no_null_comparison, flat, has_aggregate, outputs_of, plain
+from tektite.query.reduction_methods import ReductionMethods
 from tektite.values import types
 from tektite.values.html import html_table, html_text
 from tektite.values.schema import Schema
 
 if TYPE_CHECKING:
-    from tektite.query.grouped import Grouped
-    from tektite.query.limits import Sorted
+    pass
 
-OrderBy = str | Expr | Sequence[str | Expr]
-"""What to order by: a column by name, an expression, or several."""
 ROUND_LIMIT = 100_000
 """Rounds after which a loop fails because it does not converge."""
 
 
-class Collection:
+class Collection(ReductionMethods):
     """A changing bag of rows with named, typed columns.
 
     >>> import tektite as tk
@@ -49,6 +48,10 @@ class Collection:
         if engine is not None:
             self.engine = engine
         self.operator = operator
+
+    @property
+    def _collection(self) -> Collection:
+        return self
 
     @property
     def schema(self) -> Schema:
@@ -224,7 +227,7 @@ class Collection:
         >>> titles.collect().to_pydict()
         {'w': ['Salt', 'Tea']}
         """
-        _check_function(function, "map_batches")
+        check_function(function, "map_batches")
         return derived(plan.MapBatches(Schema(columns), self.operator, function, many=False), self)
 
     def flat_map(self, function: Callable[[Any], Any], /, **columns: types.Type) -> Collection:
@@ -242,7 +245,7 @@ class Collection:
         >>> sorted(view.rows())
         [('be',), ('be',), ('not',), ('or',), ('to',), ('to',)]
         """
-        _check_function(function, "flat_map")
+        check_function(function, "flat_map")
         return derived(plan.MapBatches(Schema(columns), self.operator, function, many=True), self)
 
     def concat(self, *others: Collection) -> Collection:
@@ -329,7 +332,7 @@ class Collection:
         >>> view.rows()
         [('tea',)]
         """
-        _check_function(function, "inspect")
+        check_function(function, "inspect")
         return derived(plan.Inspect(self.schema, self.operator, function), self)
 
     # ------------------------------------------------------------------ arrangements and joins
@@ -443,202 +446,7 @@ class Collection:
         check_collection(bounds, "filter_by_bound")
         return derived(joins.filter_by_bound(self.operator, column, op, bounds.operator, bound, by), self, bounds)
 
-    # ------------------------------------------------------------------ reductions
-
-    def distinct(self) -> Collection:
-        """Each row once, whatever its multiplicity.
-
-        >>> import tektite as tk
-        >>> rows = tk.Engine().values({"x": [1, 2, 2, None]})
-        >>> rows.distinct().sort("x").collect().to_pydict()
-        {'x': [1, 2, None]}
-        """
-        return self.threshold(1)
-
-    def unique(self, *columns: str | Sequence[str], subset: ColumnNames = ()) -> Collection:
-        """Each row once; or, of the rows that agree on some columns, one: which one is unspecified, but always the same.
-
-        >>> import tektite as tk
-        >>> engine = tk.Engine()
-        >>> sales = engine.create_table("sales", {"shop": tk.String, "amount": tk.Int})
-        >>> shops = engine.install("shops", sales.unique("shop").select("shop"))
-        >>> _ = sales.insert([("north", 3), ("north", 4), ("south", 5)])
-        >>> sorted(shops.rows())
-        [('north',), ('south',)]
-        """
-        names = [*flat(columns), *column_list(subset)]
-        if not names:
-            return self.distinct()
-        rest = [name for name in self.schema.names if name not in names]
-        column_numbers(self.schema, names)
-        if not rest:
-            return self.distinct()
-        return derived(reductions.top(self.operator, 1, [], names, False), self)
-
-    def threshold(self, times: int) -> Collection:
-        """Each row with a multiplicity of at least `times`, once.
-
-        >>> import tektite as tk
-        >>> rows = tk.Engine().values({"x": [1, 2, 2, None]})
-        >>> rows.threshold(2).collect().to_pydict()
-        {'x': [2]}
-        """
-        if not isinstance(times, int) or times < 1:
-            raise IncorrectError(f"threshold takes a positive number of times, not {times!r}")
-        return derived(reductions.at_least(self.operator, times), self)
-
-    def count(self, by: ColumnNames = (), name: str = "count") -> Collection:
-        """The number of rows of each group.
-
-        >>> import tektite as tk
-        >>> sales = tk.Engine().values({"shop": ["a", "a", "b"]})
-        >>> sales.count(by="shop").sort("shop").collect().to_pylist()
-        [{'shop': 'a', 'count': 2}, {'shop': 'b', 'count': 1}]
-        >>> sales.count().collect().to_pydict()
-        {'count': [3]}
-        """
-        return self.group_by(by).count(name)
-
-    def group_by(self, *by: str | Expr | Sequence[str | Expr], **named: Any) -> Grouped:
-        """Groups of rows that agree on some columns and expressions. Without any, all rows are one group, which exists while
-        there are rows.
-
-        >>> import tektite as tk
-        >>> engine = tk.Engine()
-        >>> sales = engine.create_table("sales", {"shop": tk.String, "day": tk.Date, "amount": tk.Int})
-        >>> sales.group_by("shop", month=tk.col("day").dt.truncate("month")).agg(total=tk.sum("amount"))
-        <Collection (shop: string, month: date, total: int)>
-        """
-        from tektite.query.grouped import Grouped
-
-        keys = outputs_of("group_by", self.schema, by, named)
-        names = [name for name, _ in keys]
-        if len(set(names)) < len(names):
-            raise IncorrectError(f"a column is named twice in {names}")
-        source, keys = self._with_windows(keys)
-        for _, expression in keys:
-            expression_type(expression, source.schema.positions)
-        return Grouped(source, keys)
-
-    def agg(self, *aggregates: Expr | Sequence[Expr], **named: Expr) -> Collection:
-        """Aggregates of all rows, as one row; there is one even if the collection is empty, as in SQL.
-
-        >>> import tektite as tk
-        >>> engine = tk.Engine()
-        >>> sales = engine.create_table("sales", {"shop": tk.String, "amount": tk.Int})
-        >>> view = engine.install("total", sales.agg(tk.col("amount").sum(), n=tk.count()))
-        >>> _ = engine.advance()
-        >>> view.rows()
-        [(None, 0)]
-        >>> _ = sales.insert([("north", 3), ("south", 4)])
-        >>> view.rows()
-        [(7, 2)]
-        """
-        from tektite.query.grouped import aggregated
-
-        return aggregated(self, (), aggregates, named, always=True)
-
-    def min(self, column: str, by: ColumnNames = ()) -> Collection:
-        """The least value of a column in each group. NULL does not count.
-
-        >>> import tektite as tk
-        >>> sales = tk.Engine().values({"shop": ["a", "a", "b"], "amount": [3, 5, 4]})
-        >>> sales.min("amount", by="shop").sort("shop").collect().to_pylist()
-        [{'shop': 'a', 'amount': 3}, {'shop': 'b', 'amount': 4}]
-        """
-        return derived(reductions.extreme(self.operator, column, by, last=False), self)
-
-    def max(self, column: str, by: ColumnNames = ()) -> Collection:
-        """The greatest value of a column in each group. NULL does not count.
-
-        >>> import tektite as tk
-        >>> sales = tk.Engine().values({"shop": ["a", "a", "b"], "amount": [3, 5, 4]})
-        >>> sales.max("amount", by="shop").sort("shop").collect().to_pylist()
-        [{'shop': 'a', 'amount': 5}, {'shop': 'b', 'amount': 4}]
-        """
-        return derived(reductions.extreme(self.operator, column, by, last=True), self)
-
-    def top_k(self, k: int, by: OrderBy, per: ColumnNames = ()) -> Collection:
-        """The `k` rows with the greatest values of some columns or expressions, of each group or of all. NULLs count as least.
-
-        Which of several rows with equal values are chosen is unspecified, but always the same.
-
-        >>> import tektite as tk
-        >>> engine = tk.Engine()
-        >>> sales = engine.create_table("sales", {"shop": tk.String, "amount": tk.Int})
-        >>> largest = engine.install("largest", sales.top_k(1, by="amount", per="shop"))
-        >>> smallest = engine.install("smallest", sales.bottom_k(2, by="amount"))
-        >>> _ = sales.insert([("north", 3), ("north", 4), ("south", 5)])
-        >>> sorted(largest.rows()), sorted(smallest.rows())
-        ([('north', 4), ('south', 5)], [('north', 3), ('north', 4)])
-        """
-        from tektite.query.limits import first_of_groups
-
-        return first_of_groups(self, k, by, per, True, "top_k")
-
-    def bottom_k(self, k: int, by: OrderBy, per: ColumnNames = ()) -> Collection:
-        """The `k` rows with the least values of some columns or expressions, of each group or of all. NULLs count as greatest.
-
-        >>> import tektite as tk
-        >>> sales = tk.Engine().values({"shop": ["a", "a", "b"], "amount": [3, 5, 4]})
-        >>> sales.bottom_k(1, by="amount", per="shop").sort("shop").collect().to_pylist()
-        [{'shop': 'a', 'amount': 3}, {'shop': 'b', 'amount': 4}]
-        """
-        from tektite.query.limits import first_of_groups
-
-        return first_of_groups(self, k, by, per, False, "bottom_k")
-
-    def sort(self, *by: str | Expr | Sequence[str | Expr], descending: bool | Sequence[bool] = False,
-             nulls_last: bool = True) -> Sorted:  # fmt: skip
-        """The same rows with an order for `limit`. Rows of a collection have no order themselves.
-
-        >>> import tektite as tk
-        >>> engine = tk.Engine()
-        >>> sales = engine.create_table("sales", {"shop": tk.String, "amount": tk.Int})
-        >>> view = engine.install("first", sales.sort("shop", "amount", descending=[False, True]).limit(1))
-        >>> _ = sales.insert([("north", 3), ("north", 4), ("south", 5)])
-        >>> view.rows()
-        [('north', 4)]
-        """
-        from tektite.query.limits import sorted_by
-
-        return sorted_by(self, by, descending, nulls_last)
-
-    def limit(self, n: int, offset: int = 0) -> Collection:
-        """At most `n` rows: which ones is unspecified, but always the same. `sort(...).limit(n)` gives the first of an order.
-
-        >>> import tektite as tk
-        >>> rows = tk.Engine().values({"x": [1, 2, 2, None]})
-        >>> rows.limit(2).count().collect().to_pydict()
-        {'count': [2]}
-        """
-        from tektite.query.limits import checked, limited
-
-        return limited(self, (), (), *checked(n, offset))
-
-    @former_name("bottom_k(k, by=, per=), or top_k for the greatest")
-    def top(
-        self, k: int, order_by: ColumnNames, by: ColumnNames = (), descending: bool | Sequence[bool] = False
-    ) -> Collection:
-        """The first `k` rows of each group in the order of some columns, the least first. NULLs come last."""
-        return derived(reductions.top(self.operator, k, order_by, by, descending), self)
-
-    def reduce(self, function: Callable[..., Any], by: ColumnNames = (), **columns: types.Type) -> Collection:
-        """The key columns, and the columns that a pure Python function computes for each group: `function(key, rows)`.
-
-        `rows` is a list of (row without the key columns, multiplicity). The function returns a list of tuples, one value
-        for each column given.
-
-        >>> import tektite as tk
-        >>> sales = tk.Engine().values({"shop": ["a", "a", "b"], "amount": [3, 5, 4]})
-        >>> def spread(key, rows):
-        ...     amounts = [row[0] for row, times in rows]
-        ...     return [(max(amounts) - min(amounts),)]
-        >>> sales.reduce(spread, by="shop", spread=tk.Int).sort("shop").collect().to_pylist()
-        [{'shop': 'a', 'spread': 2}, {'shop': 'b', 'spread': 0}]
-        """
-        _check_function(function, "reduce")
-        return derived(reductions.reduce(self.operator, by, columns, function, together=False), self)
+    # ------------------------------------------------------------------ answers
 
     def explain(self) -> str:
         """How the collection would be maintained: its plan after all rewrites, the strategy and order of each match, and which
@@ -712,21 +520,3 @@ class Collection:
                 raise IncorrectError(f"iterate: the body must return a collection, not {type(result).__name__}")
             variable.set(result)
             return loop.leave(result)
-
-
-def derived(operator: plan.Operator, *sources: Collection) -> Collection:
-    """A collection for an operator over some collections. It belongs to their engine; loop variables may have none."""
-    engines = [source.engine for source in sources if hasattr(source, "engine")]
-    if any(engine is not engines[0] for engine in engines):
-        raise IncorrectError("collections of two engines cannot be combined")
-    return Collection(engines[0] if engines else None, operator)
-
-
-def _check_function(found: object, verb: str) -> None:
-    if not callable(found):
-        raise IncorrectError(f"{verb} takes a function, not {found!r}")
-
-
-def check_collection(found: object, verb: str) -> None:
-    if not isinstance(found, Collection):
-        raise IncorrectError(f"{verb} needs a collection, not {type(found).__name__}")

@@ -11,8 +11,9 @@ from tektite.errors import IncorrectError
 from tektite.expr import col, rank
 from tektite.plan import algebra as plan
 from tektite.query.aggregates import LINEAR, ColumnAggregate, result_type
-from tektite.query.collection import Collection, derived
+from tektite.query.collection import Collection
 from tektite.query.columns import column_numbers, project, with_float_keys
+from tektite.query.derived import derived
 from tektite.query.joins import inner_join
 from tektite.query.reductions import top
 from tektite.values import types

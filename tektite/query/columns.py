@@ -48,6 +48,8 @@ def project(
         )
     positions = operator.schema.positions
     schema = Schema({name: expression_type(expression, positions) for name, expression in outputs})
+    if (schema.names, schema.types) == (operator.schema.names, operator.schema.types):
+        schema = operator.schema  # thousands of filters of a table share its schema
     return plan.Project(schema, operator, tuple(e for _, e in outputs), predicate)
 
 

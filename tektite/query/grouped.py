@@ -13,7 +13,8 @@ from tektite.expr.other_names import advice
 from tektite.plan import algebra as plan
 from tektite.query.aggregation import aggregate
 from tektite.query.builders import project
-from tektite.query.collection import Collection, derived
+from tektite.query.collection import Collection
+from tektite.query.derived import derived
 from tektite.query.expression_aggregates import Extraction
 from tektite.query.other_names import OF_GROUPS
 from tektite.query.outputs import aggregates_of

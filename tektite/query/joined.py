@@ -8,8 +8,9 @@ from tektite.errors import IncorrectError
 from tektite.expr import Expr
 from tektite.expr import type_of as expression_type
 from tektite.query import joins
-from tektite.query.collection import Collection, derived
+from tektite.query.collection import Collection
 from tektite.query.condition_joins import join
+from tektite.query.derived import derived
 from tektite.values import types
 
 

@@ -13,8 +13,10 @@ from tektite.expr.aggregate_methods import directions, expressions_of
 from tektite.plan import algebra as plan
 from tektite.query import reductions
 from tektite.query.builders import filtered
-from tektite.query.collection import Collection, OrderBy, derived
+from tektite.query.collection import Collection
 from tektite.query.columns import ColumnNames, column_numbers
+from tektite.query.derived import derived
+from tektite.query.reduction_methods import OrderBy
 from tektite.query.row_order import sorted_rows
 from tektite.query.window_calls import Ordering
 

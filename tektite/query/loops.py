@@ -10,7 +10,8 @@ from typing import Any
 
 from tektite.errors import ConflictError, IncorrectError
 from tektite.plan import algebra as plan
-from tektite.query.collection import ROUND_LIMIT, Collection, derived
+from tektite.query.collection import ROUND_LIMIT, Collection
+from tektite.query.derived import derived
 from tektite.query.former_names import former_options
 from tektite.values import types
 from tektite.values.schema import Schema

@@ -14,8 +14,9 @@ from tektite.errors import IncorrectError
 from tektite.expr import Expr, col, greatest, least, lit
 from tektite.query.aggregates import ColumnAggregate
 from tektite.query.builders import inner_join, project
-from tektite.query.collection import Collection, check_collection
+from tektite.query.collection import Collection
 from tektite.query.column_aggregates import column_aggregates
+from tektite.query.derived import check_collection
 
 
 def compare(left: Collection, right: Collection, kind: str, every: bool) -> Collection:

@@ -97,14 +97,17 @@ class Windows:
     def __call__(self, groups: Groups) -> GroupResults:
         every = np.repeat(np.arange(len(groups.counts)), groups.counts)
         rows = Groups(groups.numbers[every], groups.columns[:, every], np.ones_like(every), groups.dictionary)
-        results = [self.result(call, rows) for call in self.calls]
+        orders: dict[tuple[Order, ...], tuple[Words, Partitions]] = {}  # calls over the same window share the sort
+        results = [self.result(call, rows, orders) for call in self.calls]
         return rows.numbers, np.vstack([rows.columns[self.key :], *results]), rows.counts
 
-    def result(self, call: Call, rows: Groups) -> Words:
-        """A call's result for every row."""
-        by = sort_words(rows, call.order, self.types)
-        order = sorted_rows(rows, by)
-        partitions = Partitions(rows.numbers[order], [words[order] for words in by])
+    def result(self, call: Call, rows: Groups, orders: dict[tuple[Order, ...], tuple[Words, Partitions]]) -> Words:
+        """A call's result for every row. `orders` has the orders of earlier calls."""
+        if call.order not in orders:
+            by = sort_words(rows, call.order, self.types)
+            order = sorted_rows(rows, by)
+            orders[call.order] = order, Partitions(rows.numbers[order], [words[order] for words in by])
+        order, partitions = orders[call.order]
         given = [rows.columns[argument][order] for argument in call.arguments] or [np.zeros(len(order), np.int64)]
         kind = self.types[call.arguments[0]] if call.arguments else types.Int
 
@@ -199,7 +202,7 @@ class Partitions:
 
 def stops_of(starts: Words) -> Words:
     """Behind the last row of each row's run, given where the run begins."""
-    begins = np.unique(starts)
+    begins = np.flatnonzero(starts == np.arange(len(starts)))
     return np.repeat(np.append(begins[1:], len(starts)), np.diff(np.append(begins, len(starts))))
 
 

@@ -9,9 +9,12 @@ from __future__ import annotations
 import bisect
 import itertools
 import math
+import threading
 import time
+from typing import Any
 
 from tektite.dataflow.flow import Dataflow
+from tektite.dataflow.interrupts import is_interrupted
 from tektite.dataflow.journal import Journal
 from tektite.runtime.executor import Executor
 
@@ -28,12 +31,20 @@ class Coordinator:
         """All dataflows, each with a number that is larger than those of its sources."""
         self.awake: dict[Dataflow, None] = {}
         """Those that may have something to do."""
-        self.working = 0
-        """How many dataflows have a turn: more than one, if a callback of the first brings another one up to date."""
+        self.turns = threading.RLock()
+        """Held while a dataflow has a turn or callbacks are called, so that an interrupt cannot leave it held. It keeps nobody
+        out: whoever comes here holds the engine's lock.
+        """
         self._woken: list[Dataflow] = []
         """Those that woke up since the last one had its turn."""
         self.journal: Journal | None = None
         self._numbers = itertools.count()
+
+    @property
+    def working(self) -> bool:
+        """Whether a dataflow of the calling thread has a turn, or a callback is called."""
+        turns: Any = self.turns  # what threading.Condition uses of a lock
+        return bool(turns._is_owned())
 
     def add(self, flow: Dataflow) -> None:
         """A new dataflow; what it reads has been added before. May be repeated."""
@@ -80,6 +91,8 @@ class Coordinator:
         waiting = sorted([(numbers[flow], flow) for flow in self.awake], key=_number)
         place = 0
         while place < len(waiting):
+            if is_interrupted():  # whoever calls next goes on
+                return False
             number, flow = waiting[place]
             place += 1
             if flow not in numbers:  # a callback may install or drop views
@@ -104,12 +117,11 @@ class Coordinator:
 
     def _work(self, flow: Dataflow, deadline: float) -> bool:
         """Give a dataflow a turn. Returns whether it is current."""
-        self.working += 1
         sound = flow.failure is None
         try:
-            current = flow.work(deadline)
+            with self.turns:
+                current = flow.work(deadline)
         finally:
-            self.working -= 1
             if sound and flow.failure is not None:
                 self._wake_readers()
         if flow.rest():

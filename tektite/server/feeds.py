@@ -16,6 +16,7 @@ from collections import deque
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
+from weakref import WeakSet
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from tektite.engine.holds import Held
     from tektite.engine.table import Table
     from tektite.engine.view import View
+    from tektite.engine.view_core import ViewCore
     from tektite.server.server import Server
     from tektite.sql.statements.shared_queries import SharedAnswer
 
@@ -123,6 +125,7 @@ class SharedFeed:
         self._past: deque[tuple[float, int]] = deque()
         """When which time was told: what the hold moves by."""
         self._hold(self.told)
+        self._is_closed = False
         self._is_woken = False
         self._is_collecting = False
         self._is_due_again = False
@@ -330,7 +333,10 @@ class SharedFeed:
             self._collect()
 
     def close(self) -> None:
-        """End it, and what was installed for it."""
+        """End it, and what was installed for it. Closing twice is harmless."""
+        if self._is_closed:
+            return
+        self._is_closed = True
         self.end = self.end or True
         self._set_cost(0.0)
         for timer in (self._heartbeat, self._later):
@@ -378,6 +384,12 @@ class SharedFeed:
                 before.release()
 
 
+def _close_made(making: asyncio.Future[SharedFeed]) -> None:
+    """Close a feed that nobody waits for any more, if one was made."""
+    if not making.cancelled() and making.exception() is None:
+        making.result().close()
+
+
 class Feeds:
     """The feeds of a server, by what they tell of. Called in the event loop."""
 
@@ -386,6 +398,8 @@ class Feeds:
         self._feeds: dict[Hashable, SharedFeed] = {}
         self._leaving: dict[Hashable, asyncio.TimerHandle] = {}
         self._making: dict[Hashable, asyncio.Future[None]] = {}
+        self.installed: WeakSet[ViewCore] = WeakSet()
+        """Views that are there because somebody is interested in a predicate."""
         self.cost = 0.0
         """Seconds that it takes all feeds to tell their subscribers."""
 
@@ -404,23 +418,33 @@ class Feeds:
         while key in self._making:
             await asyncio.wait([self._making[key]])
         found = self._feeds.get(key)
-        if found is not None and found.end is None:
+        if found is not None and found.end is None and not core_of(found.source.relation).dropped:
             self._stay(key)
             return found
         done = self._making[key] = asyncio.get_running_loop().create_future()
+        making = make()
         try:
-            made = await make()
-            if found is not None:
-                self._close(key, found)
+            made = await asyncio.shield(making)
+            self._stay(key)
             self._feeds[key] = made
+            if found is not None and not found.subscribers:
+                found.close()
             return made
+        except asyncio.CancelledError:  # whoever asked has gone: what is made meanwhile goes, too
+            making.add_done_callback(_close_made)
+            raise
         finally:
             del self._making[key]
             done.set_result(None)
 
     def left(self, key: Hashable, feed: SharedFeed) -> None:
         """Somebody has left a feed. Without anybody else it goes, when the lease is over."""
-        if feed.subscribers or self._feeds.get(key) is not feed or key in self._leaving:
+        if feed.subscribers:
+            return
+        if self._feeds.get(key) is not feed:
+            feed.close()  # there is another one in its place
+            return
+        if key in self._leaving:
             return
         seconds = 0.0 if feed.end is not None else self._server.plan.limits.lease_seconds
         self._leaving[key] = asyncio.get_running_loop().call_later(seconds, self._go, key, feed)

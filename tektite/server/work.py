@@ -3,6 +3,7 @@
 A call is cancelled as Ctrl-C ends one: by an exception in its thread. The engine is written for that. It may come between any
 two lines, and what was decided is finished by whoever calls next. A call that waits for the engine's lock, or is inside a kernel,
 ends when that is over. One that brings a view up to date ends before the view's next node runs: the view is not the call's own.
+One whose epoch has been decided leaves the rest of the sweeps to others, and succeeds.
 """
 
 from __future__ import annotations
@@ -58,6 +59,13 @@ class CancellableCall(Generic[T]):
             if self._is_waiting and not self._holds:
                 self._is_waiting = False
                 raise CallCancelled
+
+    def release_done(self) -> None:
+        """Let `cancel` end the call again. One that has waited came too late: what it was to end has happened."""
+        with self._lock:
+            self._holds -= 1
+            if self._is_waiting and not self._holds:
+                self._is_waiting = self._is_cancelled = False
 
     def cancel(self) -> None:
         """End the call, if it has not ended. Only the first time counts."""

@@ -27,6 +27,7 @@ from tektite.trace.batch import Batch
 from tektite.trace.batch_memory import FEW_ROWS, BatchMemory
 from tektite.trace.chunk import Chunk
 from tektite.trace.merge import DiffOverflow
+from tektite.trace.routes import Intervals, Routes
 from tektite.trace.spine import BatchShape, Spine, Unmerged, Version, empty_head
 from tektite.trace.times import Frontier, antichain
 from tektite.values.words import Words
@@ -56,6 +57,10 @@ class Trace:
     def begin(self) -> None:
         """Start without history and without readers."""
         self.handles: dict[Handle, None] = {}
+        self.unguarded: dict[Handle, None] = {}
+        """The handles that get every batch."""
+        self.routes: Routes | None = None
+        """The others, by what they want of a batch, once there are some."""
         self.holds: dict[Hold, None] = {}
         self.spines: Sequence[Spine] | None = None
         self._uppers: list[Frontier] = [((0,) * self.times,)] * self.shards
@@ -78,23 +83,14 @@ class Trace:
         if self.on_mint is not None:
             self.on_mint(shard, batch)
         spines = self.spines
-        if spines is None:
-            for handle in self.handles:
-                queue = handle.queues[shard]
-                if not queue and handle.wake is not None:
-                    handle.wake()
-                queue.append(batch)
-            return
-        version = spines[shard].version
-        for handle in self.handles:
-            queue = handle.queues[shard]
-            if not queue:
-                if handle.reads_versions:
-                    handle.pins[shard] = version
-                if handle.wake is not None:
-                    handle.wake()
-            queue.append(batch)
-        spines[shard].insert(batch)
+        version = EMPTY if spines is None else spines[shard].version
+        for handle in self.unguarded:
+            handle.put(shard, (batch,), version)
+        if self.routes:
+            for handle, part in self.routes.wanted(batch):
+                handle.put(shard, (part,), version)
+        if spines is not None:
+            spines[shard].insert(batch)
 
     def prepare(self, shard: int, chunks: Sequence[Chunk], upper: Frontier) -> Mint:
         """Minting in two steps, for who may not fail half way: what can fail is done here, and `Mint.apply` does the rest.
@@ -107,11 +103,16 @@ class Trace:
                 chunk = self.memory.placed(chunk)
             batches.append(Batch(chunk.head, chunk.memory, lower, upper, lower))
             lower = upper
+        routed: dict[Handle, list[Batch]] = {}
+        if self.routes:
+            for batch in batches:
+                for handle, part in self.routes.wanted(batch):
+                    routed.setdefault(handle, []).append(part)
         if self.spines is None:
-            return Mint(self, shard, batches, EMPTY)
+            return Mint(self, shard, batches, EMPTY, routed)
         spine = self.spines[shard]
         spine.make_room(batches[0].n if len(batches) == 1 else sum([batch.n for batch in batches]))
-        return Mint(self, shard, batches, spine.version)
+        return Mint(self, shard, batches, spine.version, routed)
 
     def settle(self, shard: int) -> None:
         """Do the merging that `Mint.apply` has left. Rows whose multiplicities do not add up to 64 bits stay apart, for
@@ -207,33 +208,36 @@ class Trace:
 
 
 class Mint:
-    """Batches of one shard that are ready to be minted. `version` is what the shard holds before them."""
+    """Batches of one shard that are ready to be minted. `version` is what the shard holds before them, and `routed` what of them
+    guarded handles get.
+    """
 
-    __slots__ = ("batches", "shard", "trace", "version")
+    __slots__ = ("batches", "routed", "shard", "trace", "version")
 
-    def __init__(self, trace: Trace, shard: int, batches: list[Batch], version: Version) -> None:
+    def __init__(
+        self, trace: Trace, shard: int, batches: list[Batch], version: Version, routed: dict[Handle, list[Batch]]
+    ) -> None:
         self.trace = trace
         self.shard = shard
         self.batches = batches
         self.version = version
+        self.routed = routed
 
     def apply(self) -> None:
         """Mint the batches. An exception may end this at any point: called again before anything else is minted, it does
         what is left.
         """
-        trace, shard, batches = self.trace, self.shard, self.batches
+        trace, shard, batches, version = self.trace, self.shard, self.batches, self.version
         last = batches[-1]
         trace._uppers[shard] = last.upper
-        for handle in trace.handles:
+        for handle in trace.unguarded:
             queue = handle.queues[shard]
-            if not queue:
-                if handle.reads_versions:
-                    handle.pins[shard] = self.version
-                if handle.wake is not None:
-                    handle.wake()
-            elif queue[-1] is last:
-                continue
-            queue += batches
+            if not queue or queue[-1] is not last:
+                handle.put(shard, batches, version)
+        for handle, parts in self.routed.items():
+            queue = handle.queues[shard]
+            if not queue or queue[-1] is not parts[-1]:
+                handle.put(shard, parts, version)
         if trace.spines is not None:
             trace.spines[shard].append(*batches)
 
@@ -261,12 +265,14 @@ class Handle:
     The history that exists at the start is the first delta.
     """
 
-    __slots__ = ("hold", "pins", "queues", "reads_versions", "trace", "wake")
+    __slots__ = ("guarded_by", "hold", "pins", "queues", "reads_versions", "trace", "wake")
 
     def __init__(
         self, trace: Trace, frontier: Callable[[], Frontier] | None, wake: Callable[[], None] | None = None
     ) -> None:
         """`wake` is called when a queue that was empty is about to get a batch."""
+        self.guarded_by: int | None = None
+        """The column by which it chooses rows, if it does."""
         self.trace = trace
         self.wake = wake
         self.queues: list[list[Batch]] = [
@@ -276,6 +282,28 @@ class Handle:
         self.reads_versions = frontier is not None
         self.hold = None if frontier is None else Hold(trace, frontier)
         trace.handles[self] = None
+        trace.unguarded[self] = None
+
+    def guard(self, column: int, intervals: Intervals) -> None:
+        """From here on, take only batches with words of some intervals in a column, and of large batches only these rows. For
+        readers that filter by such a condition: for them, versions without the other rows are the same.
+        """
+        self.guarded_by = column
+        trace = self.trace
+        trace.unguarded.pop(self, None)
+        if trace.routes is None:
+            trace.routes = Routes()
+        trace.routes.add(self, column, intervals)
+
+    def put(self, shard: int, batches: Sequence[Batch], version: Version) -> None:
+        """Queue batches that are minted. `version` is what the shard holds before them."""
+        queue = self.queues[shard]
+        if not queue:
+            if self.reads_versions:
+                self.pins[shard] = version
+            if self.wake is not None:
+                self.wake()
+        queue += batches
 
     @classmethod
     def from_state(
@@ -342,6 +370,9 @@ class Handle:
     def drop(self) -> None:
         """Stop reading; dropping twice is harmless."""
         self.trace.handles.pop(self, None)
+        self.trace.unguarded.pop(self, None)
+        if self.guarded_by is not None and self.trace.routes is not None:
+            self.trace.routes.remove(self, self.guarded_by)
         if self.hold is not None:
             self.hold.drop()
 

@@ -45,6 +45,8 @@ class World:
         """The row of b that the next write removes."""
         self.open()
         self.view("joined", self.a.join(self.b, on="k").count(by="k"))
+        for k in range(5):
+            self.view(f"few {k}", self.a.filter(tk.col("k") == k))
         for epoch in range(3):
             self.write(epoch)
             self.engine.advance()
@@ -95,12 +97,21 @@ class World:
         self.engine.advance()
         wanted = {name: +rows for name, rows in self.held.items()}
         assert self.found() == wanted
+        for k in range(5):
+            self.check_filter(k)
         if reopen and self.folder is not None:
             epoch = self.engine.next_epoch
             self.engine.close()
             self.open()
             assert self.engine.next_epoch == epoch
             assert self.found() == wanted
+
+    def check_filter(self, k: int) -> None:
+        """Compare a view that filters input a. One that lacked memory says that it failed."""
+        name = f"few {k}"
+        if name in self.engine.views and self.engine.view(name).failure is None:
+            wanted = Counter({row: n for row, n in (+self.held["a"]).items() if row[0] == k})
+            assert Counter(self.engine.view(name).rows()) == wanted
 
 
 Setting = tuple[bool, int]
@@ -201,7 +212,7 @@ def test_a_view_is_installed_or_not(tmp_path: Path, setting: Setting, error: typ
 
 @pytest.mark.parametrize("error", ERRORS)
 @pytest.mark.parametrize("setting", SETTINGS)
-@pytest.mark.parametrize("name", ["joined", "d"])
+@pytest.mark.parametrize("name", ["joined", "few 0", "d"])
 def test_a_drop_can_be_repeated(tmp_path: Path, setting: Setting, error: type[BaseException], name: str) -> None:
     def act(world: World) -> Callable[[], Any]:
         world.engine.create_table("d", {"x": tk.Int})

@@ -27,6 +27,7 @@ LOCAL = {
     "engine/test_memory_account.py": "bytes of this process",
     "engine/test_memory_limit.py": "bytes of this process",
     "engine/test_clock.py": "a thread of this process",
+    "engine/test_touched_views.py": "which dataflows sweep in this process",
     "graph/test_refused.py": "graphs that are refused before anything runs",
     "graph/test_sources.py": "what is loaded, whoever computes with it",
     "plan/test_one_plan.py": "plans, of which nothing runs",

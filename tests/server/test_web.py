@@ -108,6 +108,75 @@ def test_interest_in_a_query_installs_it_and_it_goes_with_the_last_one() -> None
         assert client.rows("rows", relation="stays") == [[4]]
 
 
+def test_rules_that_several_follow_stay_until_the_last_has_gone() -> None:
+    with (
+        running_server(limits={"lease_seconds": 0.1}) as served,
+        json_client(served) as one,
+        json_client(served) as other,
+    ):
+        one.ask("create-table", name="edge", columns=["a", "b"], types=["int", "int"])
+        one.ask("register", datalog="reach(x, y) :- edge(x, y).  reach(x, z) :- reach(x, y), edge(y, z).")
+        for client in (one, other):
+            client.ask("interest", subscription=1, name="reach", progress=client is other)
+        one.ask("uninterest", subscription=1)
+        time.sleep(0.5)
+        one.ask("insert", table="edge", rows=[[1, 2], [2, 3]])
+        follower = Follower()
+        while len(+follower.rows) < 3:
+            follower.take(other.push())
+        other.ask("uninterest", subscription=1)
+        deadline = time.monotonic() + 10
+        while "reach" in served.engine._core.views and time.monotonic() < deadline:
+            time.sleep(0.02)
+        assert "reach" not in served.engine._core.views
+        other.ask("interest", subscription=2, name="reach")
+        assert len(other.push()["table"]["rows"]) == 3
+        one.ask("create-table", name="t", columns=["a"], types=["int"])
+        one.ask("interest", subscription=3, name="t")
+        one.ask("drop", relation="t", kind="table")
+        one.ask("create-table", name="t", columns=["b"], types=["string"])
+        one.ask("insert", table="t", rows=[["x"]])
+        assert one.ask("interest", subscription=4, name="t")["relation"]["columns"] == ["b"]
+        found = []
+        while not any(each.get("end") for each in found) or not any("table" in each for each in found):
+            found.append(one.push())
+        assert [each["subscription"] for each in found if each.get("end")] == [3]
+        assert [(each["subscription"], each["table"]["rows"][0][0]) for each in found if "table" in each] == [(4, "x")]
+
+
+def test_clients_that_go_while_a_query_is_installed_leave_nothing() -> None:
+    with running_server(limits={"lease_seconds": 0.1}) as served, json_client(served) as client:
+        client.ask("create-table", name="t", columns=["a", "b"], types=["int", "int"])
+        client.ask("insert", table="t", rows=[[n, n % 7] for n in range(5000)])
+        client.ask("tick")
+        before = (len(served.engine._core.views), len(served.server.feeds))
+        for number in range(12):
+            with json_client(served) as going:
+                query = f"SELECT x.b, count(*) AS n FROM t x JOIN t y ON x.b = y.b WHERE x.a > {number} GROUP BY x.b"
+                going.send("interest", subscription=1, sql=query)
+                time.sleep(number * 0.01)
+                going.socket.socket.close()
+        deadline = time.monotonic() + 30
+        while (len(served.engine._core.views), len(served.server.feeds)) != before and time.monotonic() < deadline:
+            time.sleep(0.05)
+        assert (len(served.engine._core.views), len(served.server.feeds)) == before
+        assert client.ask("count", relation="t")["count"] == 5000
+    assert "internal-error" not in served.log.getvalue()
+
+
+def test_a_stream_is_followed_from_here_on(served: RunningServer) -> None:
+    with json_client(served) as client:
+        client.ask("create-table", name="s", columns=["a"], types=["int"], mode="stream")
+        client.ask("insert", table="s", rows=[[1]])
+        assert client.code("interest", subscription=1, name="s", snapshot=True) == "conflict"
+        client.ask("interest", subscription=2, name="s")
+        last = client.ask("insert", table="s", rows=[[2], [2], [None]])["time"]
+        follower = Follower()
+        while follower.told < last:
+            follower.take(client.push())
+        assert follower.rows == {(2,): 2, (None,): 1}
+
+
 def test_granularity_takes_epochs_together(served: RunningServer) -> None:
     with json_client(served) as client:
         client.ask("sql", text="CREATE TABLE t (x int)")
@@ -312,6 +381,25 @@ def test_what_clients_register_comes_back(tmp_path: Path) -> None:
         client.ask("transact", facts=[[1, "knows", 3]])
         assert sorted(client.rows("query", text="reach(1, ?)")) == [[1, 3]]
     assert "could-not" not in served.log.getvalue()
+
+
+def test_what_the_server_keeps_for_itself_is_not_there_for_clients(tmp_path: Path) -> None:
+    with running_server(storage=tmp_path / "s") as served, json_client(served) as client:
+        hidden = "__catalog"
+        assert hidden in served.engine._core.inputs
+        assert client.code("rows", relation=hidden) == client.code("count", relation=hidden) == "not-found"
+        assert (
+            client.code("insert", table=hidden, rows=[["x", 1, "", ""]])
+            == client.code("close-input", table=hidden)
+            == "not-found"
+        )
+        assert (
+            client.code("drop", relation=hidden, kind="table")
+            == client.code("describe", relation=hidden)
+            == "not-found"
+        )
+        assert client.code("interest", subscription=1, name=hidden) == "not-found"
+        assert client.code("interest", subscription=1, sql=f"SELECT * FROM {hidden}") == "not-found"
 
 
 def test_all_doors_show_the_same(served: RunningServer) -> None:

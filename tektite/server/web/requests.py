@@ -17,7 +17,11 @@ from tektite.server.web.body import RequestBody
 from tektite.server.web.relation_requests import RelationRequests
 from tektite.server.web.rule_requests import RuleRequests
 from tektite.server.web.subscription_requests import SubscriptionRequests
+from tektite.sql.bind.named_relations import HIDDEN
 from tektite.values.columns import hint
+
+NAMING = ("relation", "table", "view", "name")
+"""Fields that name a table or a view. What the server keeps for itself is not among these."""
 
 
 class ClientRequests(RelationRequests, RuleRequests, SubscriptionRequests):
@@ -30,6 +34,10 @@ class ClientRequests(RelationRequests, RuleRequests, SubscriptionRequests):
             raise NotFoundError(
                 f"there is no request {request[:50]!r}: {hint(request[:50], sorted(HANDLERS), 'requests')}"
             )
+        for field in NAMING:
+            named = fields.get(field)
+            if isinstance(named, str) and named.startswith(HIDDEN):
+                raise NotFoundError(f"there is no table or view {named[:100]!r}")
         body = RequestBody(request, fields, table)
         handler: Callable[[RequestBody], Awaitable[Answer]] = getattr(self, name)
         return await handler(body)

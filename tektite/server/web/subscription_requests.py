@@ -114,15 +114,19 @@ class SubscriptionRequests(StatementRequests):
             self._forget(number)
 
     def _forget(self, number: int) -> None:
-        key, interest = self._interests.pop(number)
+        key, interest = self._interests.pop(number, (None, None))
+        if interest is None:
+            return
         interest.close()
         self.session.server.feeds.left(key, interest.feed)
 
     async def _new_feed(self, make: Callable[[], FeedSource], granularity: Granularity, progress: bool) -> SharedFeed:
+        """A new feed. Others may wait for the same one, so that a client which goes does not interrupt it."""
         server = self.session.server
 
         def work() -> SharedFeed:
-            source = make()
+            with self.session.engine_session:
+                source = make()
             try:
                 return SharedFeed(server, source, granularity, progress)
             except BaseException:
@@ -130,7 +134,7 @@ class SubscriptionRequests(StatementRequests):
                     source.release()
                 raise
 
-        return await self.session.call(work)
+        return await server.call(work)
 
     def _source(
         self, name: str | None, sql: str | None, datalog: str | None, given: dict[str, Any]
@@ -149,10 +153,9 @@ class SubscriptionRequests(StatementRequests):
             return lambda: self._of_sql(text, {}), ("sql", text, "", path, user)
         return lambda: self._named(name), ("name", name, self._identity(name), path)
 
-    def _identity(self, name: str) -> int:
-        """Tells a table or a view from another one of the same name, before or after it."""
-        core = core_of(self.session.server.engine)
-        return id(core.inputs.get(name) or core.views.get(name))
+    def _identity(self, name: str) -> str:
+        """What a name is. Rules have no view before somebody asks. What was dropped and made again is found out by `Feeds`."""
+        return "table" if name in core_of(self.session.server.engine).inputs else "view"
 
     def _named(self, name: str) -> FeedSource:
         engine = self.session.server.engine
@@ -161,9 +164,13 @@ class SubscriptionRequests(StatementRequests):
             return FeedSource(engine.table(name), None)
         if name in runner(engine).definitions:
             return self._of_sql(f"SELECT * FROM {sql_name(name)}", {})
-        was_there = name in core.views
+        installed = self.session.server.feeds.installed
+        was_there = name in core.views and core.views[name] not in installed
         view = engine.view(name)
-        return FeedSource(view, None if was_there else lambda: _drop_unused(view))
+        if was_there:
+            return FeedSource(view, None)
+        installed.add(core_of(view))
+        return FeedSource(view, lambda: _drop_unused(view))
 
     def _of_sql(self, text: str, given: dict[str, Any]) -> FeedSource:
         engine = self.session.server.engine
@@ -193,9 +200,9 @@ class SubscriptionRequests(StatementRequests):
 
 
 def _drop_unused(view: Any) -> None:
-    """Drop a view that was installed for clients that have gone, unless somebody else reads it by now."""
+    """Drop a view that was installed for clients that have gone, unless somebody else follows or reads it by now."""
     core = core_of(view)
-    if not core.dropped and not isinstance(view, Table):
+    if not core.dropped and not core.feeds and not isinstance(view, Table):
         try:
             view.drop()
         except ConflictError:

@@ -6,6 +6,7 @@ A statement keeps the places of its parts in the whole text, so that an error ca
 from __future__ import annotations
 
 from collections.abc import Iterator
+from difflib import get_close_matches
 
 from sqlglot import exp
 from sqlglot.errors import ParseError, TokenError
@@ -42,6 +43,13 @@ __all__ = [
 
 ACCESS = ("CREATE", "ALTER", "DROP", "GRANT", "REVOKE", "REASSIGN", "SET", "RESET")
 """Words that statements about roles and rights begin with, among others."""
+BEGINNINGS = (
+    "SELECT", "WITH", "VALUES", "FROM", "TABLE", "INSERT", "UPDATE", "DELETE", "CREATE", "DROP", "ALTER", "COPY",
+    "EXPLAIN", "PREPARE", "EXECUTE", "DEALLOCATE", "SUBSCRIBE", "SHOW", "DESCRIBE", "SET", "RESET", "BEGIN", "START",
+    "COMMIT", "ROLLBACK", "END", "ABORT", "SAVEPOINT", "RELEASE", "TRUNCATE", "MERGE", "DECLARE", "FETCH", "CLOSE",
+    "DISCARD", "REFRESH", "COMMENT", "ADVANCE", "GRANT", "REVOKE", "REASSIGN",
+)  # fmt: skip
+"""Words that statements begin with, for errors."""
 SHOWN = ("tables", "views", "indexes", "arrangements", "schemas", "columns", "sources", "sinks")
 
 
@@ -119,6 +127,11 @@ class StatementParser:
         return noting(arrays_spelt(found))
 
     def _syntax_error(self, error: ParseError) -> Exception:
+        first = self.tokens[0]
+        if first.token_type == TokenType.VAR and first.text.upper() not in BEGINNINGS:
+            near = get_close_matches(first.text.upper(), BEGINNINGS, 1)
+            meant = f"; did you mean {near[0]}?" if near else ", but with SELECT, INSERT, CREATE or another verb"
+            return self.source.error(f"syntax error: no statement begins with {first.text!r}{meant}", first.start)
         if not error.errors:
             return self.source.error(f"syntax error: {error}", self.tokens[0].start)
         found = error.errors[0]

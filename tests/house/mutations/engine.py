@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -221,6 +222,21 @@ def texts_go_with_their_rows() -> None:
         assert core_of(engine).dictionary.texts == 0
 
 
+def serializable_transactions_agree_with_an_order() -> None:
+    with tk.Engine() as engine:
+        engine.sql("CREATE TABLE on_call (name varchar PRIMARY KEY); INSERT INTO on_call VALUES ('ann'), ('bob')")
+        one, other = engine.session(), engine.session()
+        one.serializable = other.serializable = True
+        for session, name in ((one, "ann"), (other, "bob")):
+            session.sql("BEGIN")
+            if session.sql("SELECT count(*) FROM on_call").rows() == [(2,)]:
+                session.sql(f"DELETE FROM on_call WHERE name = '{name}'")
+        one.sql("COMMIT")
+        with suppress(tk.TransactionConflict):
+            other.sql("COMMIT")
+        assert engine.sql("SELECT count(*) FROM on_call").rows() == [(1,)]
+
+
 def twice(there: Any) -> Any:
     """What was told is told again, the first time that it is asked for."""
 
@@ -261,6 +277,10 @@ FAULTS = [
           lambda there: lambda *given: there(*given)[:1], the_first_rows_are_all_there),
     Fault("a rollback forgets nothing", f"{ENGINE}.write_set WriteSet.forget", nothing,
           pending_rows_are_forgotten_by_a_rollback),
+    Fault("what was read is not looked at", f"{ENGINE}.read_set ReadSet.changed", returning(None),
+          serializable_transactions_agree_with_an_order),
+    Fault("answers are not compared", f"{ENGINE}.read_set same_rows", returning(True),
+          serializable_transactions_agree_with_an_order),
     Fault("texts of versions are not looked for", "tektite.trace.trace Trace.held_batches", returning([]),
           texts_stay_while_somebody_has_them),
     Fault("results of text functions are not forgotten", "tektite.expr.text forget_results", nothing,

@@ -6,6 +6,7 @@ from decimal import Decimal
 from typing import Any
 
 import tektite as tk
+from tektite.expr import guards
 from tektite.kernels.expr import steps as ops
 from tests.house.mutations.fault import Fault, altered, being, misled
 
@@ -67,6 +68,14 @@ def a_filter_moves_through_what_it_reads() -> None:
         assert engine.sql("SELECT y FROM (SELECT x + 1 AS y FROM t) AS s WHERE y > 3").rows() == [(6,)]
 
 
+def null_does_not_hide_a_failing_row() -> None:
+    with tk.Engine() as engine:
+        table = engine.create_table("t", {"k": tk.Int, "v": tk.String})
+        view = engine.install("v", table.filter((tk.col("k") == 3) & (tk.col("v").cast(tk.Int) > 1)))
+        table.insert([(None, "bad")])
+        assert view.error is not None
+
+
 FAULTS = [
     Fault("at most is below", "tektite.expr.typing COMPARISONS[le]", being(ops.LT), at_most_includes_the_bound),
     Fault("decimals are added digit by digit", "tektite.expr.typing Resolver.aligned",
@@ -82,6 +91,8 @@ FAULTS = [
           lambda there: lambda pattern, escape=None: there(pattern), an_escaped_percent_is_itself),
     Fault("NULL is left out of lists", "tektite.expr.typing RULES[isin]",
           misled(lambda self, expr, value, *items: (self, expr, value, *items[:1])), null_is_no_member_and_no_stranger),
+    Fault("a comparison with NULL decides", "tektite.expr.program guard_of", lambda there: guards._guard,
+          null_does_not_hide_a_failing_row),
     Fault("what is read through a projection stays as it was", "tektite.expr.ast Expr.substitute",
           lambda there: lambda self, replacements: self, a_filter_moves_through_what_it_reads),
 ]  # fmt: skip

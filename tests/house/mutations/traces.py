@@ -73,6 +73,16 @@ def a_released_hold_lets_the_past_go() -> None:
         assert core_of(table).trace.rows < 10
 
 
+def filters_get_what_they_want() -> None:
+    with tk.Engine(autocommit=False) as engine:
+        table = engine.create_table("t", {"k": tk.Int})
+        views = [engine.install(f"v{c}", table.filter(tk.col("k") == c)) for c in range(40)]
+        for n in range(3):
+            table.insert([(c,) for c in range(10 * n, 10 * n + 100)])
+            engine.advance()
+        assert [len(view.rows()) for view in views[:30:10]] == [1, 2, 3]
+
+
 def loops_in_loops_are_right() -> None:
     for seed in range(12):
         at_random(seed, OPERATIONS["join of counts"], leave=False)
@@ -114,6 +124,10 @@ FAULTS = [
           altered(lambda since: since and tuple((0,) * len(time) for time in since)), memory_is_steady),
     Fault("holds hold nothing", f"{TRACE} Trace.add_hold", nothing, a_hold_keeps_the_past_readable),
     Fault("holds are never released", f"{TRACE} Trace.release", nothing, a_released_hold_lets_the_past_go),
+    Fault("guarded readers get nothing", "tektite.trace.routes ColumnRoutes.wanted",
+          lambda there: lambda self, batch: [], filters_get_what_they_want),
+    Fault("a reader gets the rows of its neighbour", "tektite.trace.routes rows_by_owner",
+          altered(lambda made: (*made[:2], made[2][::-1].copy(), made[3])), filters_get_what_they_want),
     Fault("small batches are never merged", "tektite.trace.spine Spine._join_newest", nothing, batches_stay_few),
     Fault("a frontier has one time", "tektite.trace.times antichain", altered(lambda times: times[:1]), loops_in_loops_are_right),
     Fault("later rounds of outer loops are forgotten", "tektite.trace.times running_frontier",

@@ -1,0 +1,33 @@
+"""Collections made of others, and the checks of what they are made of."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tektite.errors import IncorrectError
+from tektite.plan import algebra as plan
+
+if TYPE_CHECKING:
+    from tektite.query.collection import Collection
+
+
+def derived(operator: plan.Operator, *sources: Collection) -> Collection:
+    """A collection for an operator over some collections. It belongs to their engine; loop variables may have none."""
+    engines = [source.engine for source in sources if hasattr(source, "engine")]
+    if any(engine is not engines[0] for engine in engines):
+        raise IncorrectError("collections of two engines cannot be combined")
+    from tektite.query.collection import Collection
+
+    return Collection(engines[0] if engines else None, operator)
+
+
+def check_function(found: object, verb: str) -> None:
+    if not callable(found):
+        raise IncorrectError(f"{verb} takes a function, not {found!r}")
+
+
+def check_collection(found: object, verb: str) -> None:
+    from tektite.query.collection import Collection
+
+    if not isinstance(found, Collection):
+        raise IncorrectError(f"{verb} needs a collection, not {type(found).__name__}")

@@ -1,0 +1,235 @@
+"""The methods of Collection that reduce groups: distinct rows, counts, aggregates, extremes, first rows, functions of groups."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from tektite.errors import IncorrectError
+from tektite.expr import Expr
+from tektite.expr import type_of as expression_type
+from tektite.plan import algebra as plan
+from tektite.query import reductions
+from tektite.query.columns import ColumnNames, column_list, column_numbers
+from tektite.query.former_names import former_name
+from tektite.query.outputs import flat, outputs_of
+from tektite.values import types
+
+if TYPE_CHECKING:
+    from tektite.query.grouped import Grouped
+    from tektite.query.limits import Sorted
+
+
+from tektite.query.derived import check_function, derived
+
+if TYPE_CHECKING:
+    from tektite.query.collection import Collection
+
+OrderBy = str | Expr | Sequence[str | Expr]
+"""What to order by: a column by name, an expression, or several."""
+
+
+class ReductionMethods:
+    """Reductions of groups of rows."""
+
+    operator: plan.Operator
+
+    @property
+    def _collection(self) -> Collection:
+        """The collection that has these methods."""
+        raise NotImplementedError
+
+    def distinct(self) -> Collection:
+        """Each row once, whatever its multiplicity.
+
+        >>> import tektite as tk
+        >>> rows = tk.Engine().values({"x": [1, 2, 2, None]})
+        >>> rows.distinct().sort("x").collect().to_pydict()
+        {'x': [1, 2, None]}
+        """
+        return self.threshold(1)
+
+    def unique(self, *columns: str | Sequence[str], subset: ColumnNames = ()) -> Collection:
+        """Each row once; or, of the rows that agree on some columns, one: which one is unspecified, but always the same.
+
+        >>> import tektite as tk
+        >>> engine = tk.Engine()
+        >>> sales = engine.create_table("sales", {"shop": tk.String, "amount": tk.Int})
+        >>> shops = engine.install("shops", sales.unique("shop").select("shop"))
+        >>> _ = sales.insert([("north", 3), ("north", 4), ("south", 5)])
+        >>> sorted(shops.rows())
+        [('north',), ('south',)]
+        """
+        names = [*flat(columns), *column_list(subset)]
+        if not names:
+            return self.distinct()
+        rest = [name for name in self._collection.schema.names if name not in names]
+        column_numbers(self._collection.schema, names)
+        if not rest:
+            return self.distinct()
+        return derived(reductions.top(self.operator, 1, [], names, False), self._collection)
+
+    def threshold(self, times: int) -> Collection:
+        """Each row with a multiplicity of at least `times`, once.
+
+        >>> import tektite as tk
+        >>> rows = tk.Engine().values({"x": [1, 2, 2, None]})
+        >>> rows.threshold(2).collect().to_pydict()
+        {'x': [2]}
+        """
+        if not isinstance(times, int) or times < 1:
+            raise IncorrectError(f"threshold takes a positive number of times, not {times!r}")
+        return derived(reductions.at_least(self.operator, times), self._collection)
+
+    def count(self, by: ColumnNames = (), name: str = "count") -> Collection:
+        """The number of rows of each group.
+
+        >>> import tektite as tk
+        >>> sales = tk.Engine().values({"shop": ["a", "a", "b"]})
+        >>> sales.count(by="shop").sort("shop").collect().to_pylist()
+        [{'shop': 'a', 'count': 2}, {'shop': 'b', 'count': 1}]
+        >>> sales.count().collect().to_pydict()
+        {'count': [3]}
+        """
+        return self.group_by(by).count(name)
+
+    def group_by(self, *by: str | Expr | Sequence[str | Expr], **named: Any) -> Grouped:
+        """Groups of rows that agree on some columns and expressions. Without any, all rows are one group, which exists while
+        there are rows.
+
+        >>> import tektite as tk
+        >>> engine = tk.Engine()
+        >>> sales = engine.create_table("sales", {"shop": tk.String, "day": tk.Date, "amount": tk.Int})
+        >>> sales.group_by("shop", month=tk.col("day").dt.truncate("month")).agg(total=tk.sum("amount"))
+        <Collection (shop: string, month: date, total: int)>
+        """
+        from tektite.query.grouped import Grouped
+
+        keys = outputs_of("group_by", self._collection.schema, by, named)
+        names = [name for name, _ in keys]
+        if len(set(names)) < len(names):
+            raise IncorrectError(f"a column is named twice in {names}")
+        source, keys = self._collection._with_windows(keys)
+        for _, expression in keys:
+            expression_type(expression, source.schema.positions)
+        return Grouped(source, keys)
+
+    def agg(self, *aggregates: Expr | Sequence[Expr], **named: Expr) -> Collection:
+        """Aggregates of all rows, as one row; there is one even if the collection is empty, as in SQL.
+
+        >>> import tektite as tk
+        >>> engine = tk.Engine()
+        >>> sales = engine.create_table("sales", {"shop": tk.String, "amount": tk.Int})
+        >>> view = engine.install("total", sales.agg(tk.col("amount").sum(), n=tk.count()))
+        >>> _ = engine.advance()
+        >>> view.rows()
+        [(None, 0)]
+        >>> _ = sales.insert([("north", 3), ("south", 4)])
+        >>> view.rows()
+        [(7, 2)]
+        """
+        from tektite.query.grouped import aggregated
+
+        return aggregated(self._collection, (), aggregates, named, always=True)
+
+    def min(self, column: str, by: ColumnNames = ()) -> Collection:
+        """The least value of a column in each group. NULL does not count.
+
+        >>> import tektite as tk
+        >>> sales = tk.Engine().values({"shop": ["a", "a", "b"], "amount": [3, 5, 4]})
+        >>> sales.min("amount", by="shop").sort("shop").collect().to_pylist()
+        [{'shop': 'a', 'amount': 3}, {'shop': 'b', 'amount': 4}]
+        """
+        return derived(reductions.extreme(self.operator, column, by, last=False), self._collection)
+
+    def max(self, column: str, by: ColumnNames = ()) -> Collection:
+        """The greatest value of a column in each group. NULL does not count.
+
+        >>> import tektite as tk
+        >>> sales = tk.Engine().values({"shop": ["a", "a", "b"], "amount": [3, 5, 4]})
+        >>> sales.max("amount", by="shop").sort("shop").collect().to_pylist()
+        [{'shop': 'a', 'amount': 5}, {'shop': 'b', 'amount': 4}]
+        """
+        return derived(reductions.extreme(self.operator, column, by, last=True), self._collection)
+
+    def top_k(self, k: int, by: OrderBy, per: ColumnNames = ()) -> Collection:
+        """The `k` rows with the greatest values of some columns or expressions, of each group or of all. NULLs count as least.
+
+        Which of several rows with equal values are chosen is unspecified, but always the same.
+
+        >>> import tektite as tk
+        >>> engine = tk.Engine()
+        >>> sales = engine.create_table("sales", {"shop": tk.String, "amount": tk.Int})
+        >>> largest = engine.install("largest", sales.top_k(1, by="amount", per="shop"))
+        >>> smallest = engine.install("smallest", sales.bottom_k(2, by="amount"))
+        >>> _ = sales.insert([("north", 3), ("north", 4), ("south", 5)])
+        >>> sorted(largest.rows()), sorted(smallest.rows())
+        ([('north', 4), ('south', 5)], [('north', 3), ('north', 4)])
+        """
+        from tektite.query.limits import first_of_groups
+
+        return first_of_groups(self._collection, k, by, per, True, "top_k")
+
+    def bottom_k(self, k: int, by: OrderBy, per: ColumnNames = ()) -> Collection:
+        """The `k` rows with the least values of some columns or expressions, of each group or of all. NULLs count as greatest.
+
+        >>> import tektite as tk
+        >>> sales = tk.Engine().values({"shop": ["a", "a", "b"], "amount": [3, 5, 4]})
+        >>> sales.bottom_k(1, by="amount", per="shop").sort("shop").collect().to_pylist()
+        [{'shop': 'a', 'amount': 3}, {'shop': 'b', 'amount': 4}]
+        """
+        from tektite.query.limits import first_of_groups
+
+        return first_of_groups(self._collection, k, by, per, False, "bottom_k")
+
+    def sort(self, *by: str | Expr | Sequence[str | Expr], descending: bool | Sequence[bool] = False,
+             nulls_last: bool = True) -> Sorted:  # fmt: skip
+        """The same rows with an order for `limit`. Rows of a collection have no order themselves.
+
+        >>> import tektite as tk
+        >>> engine = tk.Engine()
+        >>> sales = engine.create_table("sales", {"shop": tk.String, "amount": tk.Int})
+        >>> view = engine.install("first", sales.sort("shop", "amount", descending=[False, True]).limit(1))
+        >>> _ = sales.insert([("north", 3), ("north", 4), ("south", 5)])
+        >>> view.rows()
+        [('north', 4)]
+        """
+        from tektite.query.limits import sorted_by
+
+        return sorted_by(self._collection, by, descending, nulls_last)
+
+    def limit(self, n: int, offset: int = 0) -> Collection:
+        """At most `n` rows: which ones is unspecified, but always the same. `sort(...).limit(n)` gives the first of an order.
+
+        >>> import tektite as tk
+        >>> rows = tk.Engine().values({"x": [1, 2, 2, None]})
+        >>> rows.limit(2).count().collect().to_pydict()
+        {'count': [2]}
+        """
+        from tektite.query.limits import checked, limited
+
+        return limited(self._collection, (), (), *checked(n, offset))
+
+    @former_name("bottom_k(k, by=, per=), or top_k for the greatest")
+    def top(
+        self, k: int, order_by: ColumnNames, by: ColumnNames = (), descending: bool | Sequence[bool] = False
+    ) -> Collection:
+        """The first `k` rows of each group in the order of some columns, the least first. NULLs come last."""
+        return derived(reductions.top(self.operator, k, order_by, by, descending), self._collection)
+
+    def reduce(self, function: Callable[..., Any], by: ColumnNames = (), **columns: types.Type) -> Collection:
+        """The key columns, and the columns that a pure Python function computes for each group: `function(key, rows)`.
+
+        `rows` is a list of (row without the key columns, multiplicity). The function returns a list of tuples, one value
+        for each column given.
+
+        >>> import tektite as tk
+        >>> sales = tk.Engine().values({"shop": ["a", "a", "b"], "amount": [3, 5, 4]})
+        >>> def spread(key, rows):
+        ...     amounts = [row[0] for row, times in rows]
+        ...     return [(max(amounts) - min(amounts),)]
+        >>> sales.reduce(spread, by="shop", spread=tk.Int).sort("shop").collect().to_pylist()
+        [{'shop': 'a', 'spread': 2}, {'shop': 'b', 'spread': 0}]
+        """
+        check_function(function, "reduce")
+        return derived(reductions.reduce(self.operator, by, columns, function, together=False), self._collection)
