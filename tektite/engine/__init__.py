@@ -32,6 +32,7 @@ profile              what every operator did within a block
 publication          a view's contents and changes as a stored arrangement, for other processes to read
 read_set             what a transaction has read, and whether it would still be read
 readable_collection  what tables and views have in common: rows, lookups, changes, representations
+routing              the changes of one view, sent to those who follow one value of its first column
 row_slices           large data in slices
 session              one user of an engine, and transactions: what is read and written as one
 stored_inputs        imports files that other processes wrote; adds columns to stored inputs

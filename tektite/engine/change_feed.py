@@ -27,7 +27,10 @@ from tektite.values.words import Words
 if TYPE_CHECKING:
     from tektite.engine.input_core import InputCore
     from tektite.engine.lock import EngineLock
+    from tektite.engine.table import Table
+    from tektite.engine.view import View
     from tektite.engine.view_core import ViewCore
+    from tektite.values.schema import Schema
 
 LOG = logging.getLogger("tektite")
 
@@ -62,6 +65,16 @@ class ChangeFeed:
         return self.view.engine.lock
 
     @property
+    def source(self) -> Table | View:
+        """What its follower holds: the table or the view."""
+        return self.view.facade
+
+    @property
+    def schema(self) -> Schema:
+        """The columns of the rows that it tells of."""
+        return self.view.schema
+
+    @property
     def low(self) -> int:
         """The first epoch that it can not tell of yet, or ever."""
         return self.view.low if self.upto is None else self.upto
@@ -77,7 +90,7 @@ class ChangeFeed:
             return left
         dictionary = self.view.engine.dictionary
         with dictionary.text_use():
-            words = self._words()
+            words = self.words()
             return changes_table(words, self.view.schema, dictionary) if words.shape[1] else None
 
     def table(self) -> pa.Table:
@@ -90,7 +103,7 @@ class ChangeFeed:
         words = np.empty((len(self.view.columns) + 2, 0), np.int64)
         return changes_table(words, self.view.schema, self.view.engine.dictionary)
 
-    def _words(self) -> Words:
+    def words(self) -> Words:
         """Take the changes from the handle: data columns, time, diff."""
         view = self.view
         low = view.low

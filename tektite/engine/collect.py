@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from tektite.engine.engine_core import EngineCore
 
 
-def collect(core: EngineCore, collection: Collection) -> pa.Table:
+def collect(core: EngineCore, collection: Collection, limit: int | None = None, rows: int | None = None) -> pa.Table:
     """The rows of a collection as of the last closed epoch, with the changes of the transaction that is open in the calling
-    session. The caller holds the lock.
+    session. A query that keeps more than `limit` bytes, or gives more than `rows`, is refused. The caller holds the lock.
     """
     with core.dictionary.text_use():
         words = constant_rows(collection.operator, core.dictionary)
@@ -31,8 +31,14 @@ def collect(core: EngineCore, collection: Collection) -> pa.Table:
     if transaction is not None:
         at = transaction.epoch
         collection = transaction.seen(collection)
-    (view,) = core.install_together({core.hidden_name("collect"): collection}, since=at)
+    (view,) = core.install_together({core.hidden_name("collect"): collection}, since=at, limit=limit)
     try:
+        if rows is not None:
+            core.finish(view._core)
+            if (view._core.count or 0) > rows:
+                raise ConflictError(
+                    f"the query gives {view._core.count:,} rows, and its user may get {rows:,}: add a condition or a LIMIT"
+                )
         found = view.snapshot(at=None if at is None else _readable(view._core, at))
         if transaction is not None and transaction.reads is not None:
             transaction.reads.add(collection, found)

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from tektite.engine.engine import Engine
     from tektite.engine.engine_core import EngineCore
     from tektite.engine.input_core import InputCore
+    from tektite.engine.routing import RoutedAnswer
     from tektite.engine.table import Table
     from tektite.engine.view import View
     from tektite.engine.view_core import ViewCore
@@ -34,7 +35,9 @@ def core_of(facade: Table) -> InputCore: ...
 @overload
 def core_of(facade: View) -> ViewCore: ...
 @overload
-def core_of(facade: Table | View) -> InputCore | ViewCore: ...
+def core_of(facade: RoutedAnswer) -> ViewCore: ...
+@overload
+def core_of(facade: Table | View | RoutedAnswer) -> InputCore | ViewCore: ...
 def core_of(facade: Any) -> Any:
     """The core of an engine, an input or a view.
 

@@ -461,10 +461,10 @@ class EngineCore:
         return install(self, collections, keys or {}, keep, on_change, since, limit)
 
     @guarded
-    def collect(self, collection: Collection) -> pa.Table:
+    def collect(self, collection: Collection, limit: int | None = None, rows: int | None = None) -> pa.Table:
         """The rows of a query, computed once; see `tektite.engine.collect`."""
         check_installable(self, self.hidden_name("collect"), collection)
-        return collect(self, collection)
+        return collect(self, collection, limit, rows)
 
     def hidden_name(self, purpose: str) -> str:
         """A name that nobody has, for a view that nobody is to see."""

@@ -17,6 +17,7 @@ import pyarrow as pa
 from tektite.engine.change_feed import ChangeFeed
 from tektite.engine.lock import EngineLock, guarded
 from tektite.engine.notices import Waiter, is_over, wait_in_task, wait_in_thread
+from tektite.engine.routing import RoutedAnswer, RoutedFeed
 from tektite.errors import ConflictError, IncorrectError
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from tektite.engine.table import Table
     from tektite.engine.view import View
     from tektite.engine.view_core import ViewCore
+    from tektite.values.schema import Schema
 
 
 class Delta(NamedTuple):
@@ -72,7 +74,7 @@ _END = _End()
 class Backlog:
     """Changes that were taken of a feed and not yet yielded. Several threads may yield them."""
 
-    def __init__(self, feed: ChangeFeed, progress: bool) -> None:
+    def __init__(self, feed: ChangeFeed | RoutedFeed, progress: bool) -> None:
         self.told = feed.start - 1
         """The last time of which everything was taken."""
         self._feed = feed
@@ -89,7 +91,7 @@ class Backlog:
     def fill(self) -> None:
         """Take what the feed has, when everything before has been yielded. The caller holds the engine's lock."""
         feed, view = self._feed, self._feed.view
-        low, width = feed.low, len(view.columns)
+        low, width = feed.low, len(feed.schema.names)
         changes = feed.take()
         tells_progress = self._progress and low > max(view.first, self.told + 1)
         if changes is None and not tells_progress:
@@ -163,10 +165,16 @@ class Subscription:
     1 [{'src': 1, 'count': 1, 'diff': -1}, {'src': 1, 'count': 2, 'diff': 1}] None
     """
 
-    def __init__(self, view: InputCore | ViewCore, snapshot: bool, progress: bool, since: int | None) -> None:
-        self._view = view
+    def __init__(
+        self,
+        view: InputCore | ViewCore,
+        snapshot: bool,
+        progress: bool,
+        since: int | None,
+        feed: ChangeFeed | RoutedFeed | None = None,
+    ) -> None:
         self._progress = progress
-        self._feed = feed = ChangeFeed(view, snapshot, since)
+        self._feed = feed = feed or ChangeFeed(view, snapshot, since)
         self._backlog = Backlog(feed, progress)
         self._blamed: tuple[int, str] | None = None
         """The epoch and the message of the last row's error that was raised."""
@@ -174,6 +182,23 @@ class Subscription:
         """Whether there is nothing more to collect."""
         self._is_closed = False
         weakref.finalize(self, feed.abandon).atexit = False
+        self._release: Callable[[], object] | None = None
+
+    @property
+    def _view(self) -> InputCore | ViewCore:
+        return self._feed.view
+
+    @property
+    def schema(self) -> Schema:
+        """The columns of the rows whose changes it tells.
+
+        >>> import tektite as tk
+        >>> engine = tk.Engine()
+        >>> sales = engine.create_table("sales", {"shop": str, "amount": int})
+        >>> sales.subscribe().schema.names
+        ('shop', 'amount')
+        """
+        return self._feed.schema
 
     @property
     def lock(self) -> EngineLock:
@@ -181,8 +206,8 @@ class Subscription:
         return self._view.engine.lock
 
     @property
-    def source(self) -> Table | View:
-        """The view or table whose changes it tells.
+    def source(self) -> Table | View | RoutedAnswer:
+        """The view or table whose changes it tells, or the part of a view that it follows.
 
         >>> import tektite as tk
         >>> engine = tk.Engine()
@@ -190,7 +215,7 @@ class Subscription:
         >>> sales.subscribe().source.name
         'sales'
         """
-        return self._view.facade
+        return self._feed.source
 
     @property
     def time(self) -> int:
@@ -390,6 +415,8 @@ class Subscription:
         self._is_closed = self._has_ended = True
         self._backlog.clear()
         self._feed.end(forget=True)
+        if self._release is not None:
+            self._release()
 
     def __enter__(self) -> Self:
         return self
@@ -483,6 +510,13 @@ def check_timeout(timeout: float | None) -> None:
     """Refuse a timeout that is no number of seconds."""
     if timeout is not None and (not isinstance(timeout, int | float) or not 0 <= timeout <= threading.TIMEOUT_MAX):
         raise IncorrectError(f"a timeout is a number of seconds from 0 on, or None to wait forever, not {timeout!r}")
+
+
+def release_with(subscription: Subscription, function: Callable[[], None]) -> None:
+    """Have a function called once, when a subscription is closed or nobody holds it any more: in any thread, without a lock."""
+    finalizer = weakref.finalize(subscription, function)
+    finalizer.atexit = False
+    subscription._release = finalizer
 
 
 def watch(subscription: Subscription, waiter: Waiter, each_epoch: bool) -> None:

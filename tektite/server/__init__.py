@@ -1,6 +1,7 @@
 """The server: many clients on one engine. `import tektite` does not load it.
 
 command          the commands `tektite serve` and `tektite password`
+connectors/      sources and sinks that statements make
 connections      who is connected, and how many may be
 durable_catalog  what clients have created, for the next start
 epochs           who closes epochs, and when a write is durable
@@ -13,6 +14,7 @@ interests        one client's subscription to a feed
 logs             structured logs
 plan             reads and checks the description of a server
 postgres/        PostgreSQL's protocol
+rights           what a user may do, for requests that are no statements
 scram            SCRAM-SHA-256: verifiers of passwords, and the exchange
 server           the server: its engine, its front ends and what they share
 sessions         one client's session: statements, transactions, cancelling

@@ -17,8 +17,8 @@ from tektite.server.epochs import EpochPolicy
 from tektite.server.installation import open_engine
 from tektite.server.logs import Log
 from tektite.server.plan import ServerPlan, read_server
-from tektite.server.scram import Verifier
 from tektite.server.server import Server
+from tektite.sql.access.verifiers import Verifier
 
 
 def serve_file(path: Path | None, options: dict[str, Any], log_form: str, check: bool) -> int:

@@ -22,6 +22,7 @@ from tektite.server.logs import Log
 from tektite.sql import Result, runner
 from tektite.sql.bind.named_relations import HIDDEN
 from tektite.sql.parse import parser
+from tektite.sql.parse.connector_statements import CreateConnector, DropConnector
 from tektite.values import types
 from tektite.values.type_names import as_type
 
@@ -34,6 +35,8 @@ T = TypeVar("T")
 NAME = f"{HIDDEN}catalog"
 COLUMNS = {"object": types.String, "number": types.Int, "search_path": types.String, "statement": types.String}
 DEFINITIONS = (exp.Create, exp.Drop)
+STORED = (parser.Plain, parser.Prepare, parser.Deallocate, CreateConnector, DropConnector)
+"""Statements that may define something."""
 StatementEntry = tuple[str, int, str, str]
 LINEAGE = "lineage"
 """The entry that tells this storage's times from those of another one."""
@@ -65,7 +68,11 @@ class DurableCatalog:
         for object, _, path, text in sorted(self._entries.values(), key=lambda row: row[1]):
             try:
                 with self._engine.session() as session:
-                    self._runner.settings_of(session).search_path = tuple(path.split(","))
+                    settings = self._runner.settings_of(session)
+                    settings.search_path = tuple(path.split(","))
+                    kind, _, name = object.partition(" ")
+                    owner = self._runner.access.owner(f"table {name}") if kind == "view" else None
+                    settings.user = settings.login if owner is None else owner
                     self._restore(object, text)
             except TektiteError as error:
                 self._failed.add(object)
@@ -138,11 +145,16 @@ class DurableCatalog:
         """Run a statement in the session of the caller, who holds the engine's lock, and store it if it defines something."""
         if (
             self._table is None
-            or not isinstance(statement, parser.Plain)
-            or not isinstance(statement.tree, DEFINITIONS)
+            or not isinstance(statement, STORED)
+            or (isinstance(statement, parser.Plain) and not isinstance(statement.tree, DEFINITIONS))
         ):
             return self._runner.run_kept(statement, values)
-        if values and isinstance(statement.tree, exp.Create) and statement.tree.args.get("kind") == "VIEW":
+        if (
+            values
+            and isinstance(statement, parser.Plain)
+            and isinstance(statement.tree, exp.Create)
+            and statement.tree.args.get("kind") == "VIEW"
+        ):
             raise statement.source.error(
                 "a definition is stored as it is written, so it has no parameters: write the values into it",
                 None,
@@ -156,6 +168,8 @@ class DurableCatalog:
         found: dict[str, Any] = {f"schema {name}": name for name in sorted(sql.schemas)}
         found |= {f"view {name}": one for name, one in core.views.items() if not name.startswith(HIDDEN)}
         found |= {f"view {name}": one for name, one in sql.definitions.items()}
+        found |= {f"prepared {name}": one for name, one in sql.prepared.items()}
+        found |= {} if sql.connectors is None else sql.connectors.all
         return found | {f"index {name}": one for name, one in sql.indexes.items()}
 
     def _store(self, text: str, made: list[str], there: Mapping[str, Any]) -> None:
@@ -178,7 +192,7 @@ class DurableCatalog:
         kind, _, name = object.partition(" ")
         if kind == "attribute":
             return name.removeprefix(":") not in self._core.inputs
-        return kind in ("schema", "view", "index") and object not in there
+        return kind in ("schema", "view", "index", "prepared", "source", "sink") and object not in there
 
     def _write(self, gone: list[StatementEntry], new: list[StatementEntry]) -> None:
         """Store entries in place of others, in an epoch of their own."""

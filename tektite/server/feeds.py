@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from tektite.engine.table import Table
     from tektite.engine.view import View
     from tektite.server.server import Server
+    from tektite.sql.statements.shared_queries import SharedAnswer
 
 Form = Literal["json", "arrow"]
 """How a client wants tables."""
@@ -49,7 +50,7 @@ SHORT = 500
 class FeedSource(NamedTuple):
     """What a feed tells of."""
 
-    relation: Table | View
+    relation: Table | View | SharedAnswer
     release: Callable[[], None] | None
     """What removes a dataflow that was installed for the feed; called with nobody interested in it."""
 
@@ -93,12 +94,12 @@ def collected(subscription: Subscription, start: int) -> FeedChanges:
     try:
         table = subscription.table()
     except TektiteError as error:
-        empty = subscription.source.schema.arrow.empty_table()
+        empty = subscription.schema.arrow.empty_table()
         if subscription.closed:
             return FeedChanges(start, start, empty, end=error)
         return FeedChanges(start, start, empty, error=error)
     told = max(subscription.time, start)
-    names = [*subscription.source.schema.names, "time", "diff"]
+    names = [*subscription.schema.names, "time", "diff"]
     return FeedChanges(start, told, table.rename_columns(names), end=True if subscription.closed else None)
 
 
@@ -363,7 +364,7 @@ class SharedFeed:
         if core.is_stream or not self._server.plan.limits.lease_seconds:
             return
         before = self._held
-        self._held = self._server.engine.hold(self.source.relation, max(at, core.first, 0))
+        self._held = self._server.engine.hold(core_of(self.source.relation).facade, max(at, core.first, 0))
         self._past.append((time.monotonic(), self._held.at))
         if before is not None:
             before.release()
@@ -379,6 +380,6 @@ class SharedFeed:
             self._past.popleft()
             old = self._past[0][1]
         if old is not None:
-            before, self._held = self._held, self._server.engine.hold(self.source.relation, old)
+            before, self._held = self._held, self._server.engine.hold(core_of(self.source.relation).facade, old)
             if before is not None:
                 before.release()

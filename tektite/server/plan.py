@@ -17,7 +17,7 @@ import yaml
 from tektite.errors import IncorrectError, NotFoundError, TektiteError
 from tektite.pipeline import PipelinePlan, PlainReader, from_plain
 from tektite.server.epochs import EpochPolicy
-from tektite.server.scram import Verifier
+from tektite.sql.access.verifiers import Verifier
 
 PORT = 5433
 HTTP_PORT = 5434
@@ -47,6 +47,12 @@ class Limits:
     """Subscriptions of one connection."""
     prepared: int = 1000
     """Prepared statements of one connection."""
+    rows: int = 0
+    """Rows that one statement may give, unless its user has another limit."""
+    memory_bytes: int = 0
+    """Bytes that one query may keep, unless its user has another limit."""
+    queries: int = 0
+    """Materialized views and subscriptions of one user, unless that has another limit."""
 
 
 @dataclass(frozen=True)
@@ -61,6 +67,8 @@ class ServerPlan:
     certificate: str | None = None
     private_key: str | None = None
     users: Mapping[str, Verifier] = field(default_factory=dict)
+    ordinary_users: frozenset[str] = frozenset()
+    """Those of them who are no superusers."""
     limits: Limits = Limits()
     workers: int | None = None
 
@@ -76,7 +84,7 @@ class ServerPlan:
 
     def check(self) -> None:
         """Refuse what cannot work, or should not."""
-        if not self.users and not self.is_local:
+        if not self.users and not self.is_local and self.pipeline.storage is None:
             raise IncorrectError(
                 f"a server without users listens on loopback only, and this is to listen on {self.address}: name users, "
                 "each with the verifier of a password (`tektite password` makes one), or take the address 127.0.0.1"
@@ -107,7 +115,9 @@ def _server(reader: PlainReader, pipeline: PipelinePlan, plain: Any) -> ServerPl
     known = ("address", "port", "http_port", "epochs", "tls", "users", "limits", "workers")
     found = reader.mapping(plain, "server", known)
     tls = reader.mapping(found.get("tls") or {}, "server.tls", ("certificate", "key"))
-    users = reader.named(found.get("users"), "server.users", lambda value, where: _verifier(reader, value, where))
+    described = reader.named(found.get("users"), "server.users", lambda value, where: _user(reader, value, where))
+    users = {name: verifier for name, (verifier, _) in described.items()}
+    ordinary = frozenset(name for name, (_, is_super) in described.items() if not is_super)
     paths = {name: None if tls.get(name) is None else reader.path(tls[name]) for name in ("certificate", "key")}
     try:
         epochs = EpochPolicy.parse(found.get("epochs", "commit"))
@@ -117,7 +127,7 @@ def _server(reader: PlainReader, pipeline: PipelinePlan, plain: Any) -> ServerPl
         pipeline, reader.text(found.get("address", "127.0.0.1"), "server.address") or "127.0.0.1",
         _port(reader, found.get("port", PORT), "server.port"),
         _port(reader, found.get("http_port", HTTP_PORT), "server.http_port"),
-        epochs, paths["certificate"], paths["key"], users, _limits(reader, found.get("limits") or {}),
+        epochs, paths["certificate"], paths["key"], users, ordinary, _limits(reader, found.get("limits") or {}),
         None if found.get("workers") is None else reader.positive(found["workers"], "server.workers"),
     )  # fmt: skip
 
@@ -128,10 +138,14 @@ def _port(reader: PlainReader, value: Any, where: str) -> int:
     return value
 
 
-def _verifier(reader: PlainReader, value: Any, where: str) -> Verifier:
-    plain = reader.mapping(value, where, ("password",))
+def _user(reader: PlainReader, value: Any, where: str) -> tuple[Verifier, bool]:
+    """The verifier of a user's password, and whether the user may do everything."""
+    plain = reader.mapping(value, where, ("password", "superuser"))
+    is_super = plain.get("superuser", True)
+    if not isinstance(is_super, bool):
+        raise reader.wrong(f"{where}.superuser", f"expected true or false, found {is_super!r}")
     try:
-        return Verifier.parse(str(plain.get("password")))
+        return Verifier.parse(str(plain.get("password"))), is_super
     except TektiteError as error:
         raise reader.wrong(f"{where}.password", str(error)) from None
 

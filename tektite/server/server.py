@@ -17,6 +17,7 @@ from tektite.engine.core import core_of
 from tektite.engine.engine import Engine
 from tektite.errors import ConflictError, FaultError, IncorrectError, TektiteError
 from tektite.server.connections import Connections
+from tektite.server.connectors.connectors import Connectors
 from tektite.server.durable_catalog import DurableCatalog
 from tektite.server.epochs import Epochs
 from tektite.server.feed_registry import Feeds
@@ -26,6 +27,8 @@ from tektite.server.postgres.connection import PostgresConnection
 from tektite.server.users import Users
 from tektite.server.web.connection import WebConnection
 from tektite.server.work import CancellableCall, WorkerThreads
+from tektite.sql import runner
+from tektite.sql.access.allowances import Allowance
 
 T = TypeVar("T")
 
@@ -43,11 +46,14 @@ class Server:
         self.began = time.time()
         self.loop: asyncio.AbstractEventLoop
         """The event loop that it runs in, once it has started."""
-        self.users = Users(plan.users)
+        self.users = Users(runner(engine).access)
+        limits = plan.limits
+        runner(engine).allowance = Allowance(limits.rows or None, limits.memory_bytes or None, limits.queries or None)
         self.connections = Connections(plan.limits.connections)
         self.workers = WorkerThreads(plan.limits.threads)
         self.epochs = Epochs(engine, plan.epochs, self.workers)
         self.catalog = DurableCatalog(engine, log)
+        self.connectors = runner(engine).connectors = Connectors(self)
         self.is_stopping = False
         self.port = plan.port
         """Where PostgreSQL's clients connect; known once it has started."""
@@ -69,7 +75,10 @@ class Server:
             )
             self.http_port = self._web.sockets[0].getsockname()[1]
             await loop.run_in_executor(None, self.catalog.restore)
+            await loop.run_in_executor(None, self._describe_users)
+            self.users.check_reachable(self.plan.is_local, self.plan.address)
             self.lineage = await loop.run_in_executor(None, self.catalog.lineage)
+            self.connectors.start()
             self._postgres = await loop.create_server(
                 lambda: PostgresConnection(self), address, self.plan.port, backlog=1024
             )
@@ -78,8 +87,14 @@ class Server:
         self.port = self._postgres.sockets[0].getsockname()[1]
         self.log.info(
             "listening", address=self.plan.address, port=self.port, http_port=self.http_port, tls=self.tls is not None,
-            users=len(self.plan.users), epochs=self.plan.epochs.kind, storage=self.plan.pipeline.storage or "none",
+            users=self.users.count, epochs=self.plan.epochs.kind, storage=self.plan.pipeline.storage or "none",
         )  # fmt: skip
+
+    def _describe_users(self) -> None:
+        core = core_of(self.engine)
+        with core.lock.held:
+            core.lock.roll_forward()
+            self.users.describe(self.plan.users, self.plan.ordinary_users)
 
     @property
     def is_ready(self) -> bool:
@@ -129,6 +144,7 @@ class Server:
         for connection in self.connections.all():
             connection.cancel()
             connection.abort()
+        self.connectors.stop()
         self.feeds.close()
         await self.loop.run_in_executor(None, self._close)
         if self._web is not None:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from tektite.engine.core import core_of
 from tektite.errors import ConflictError, TektiteError
+from tektite.server.rights import SessionRights
 from tektite.server.work import CallCancelled, CancellableCall
 from tektite.sql import Result, runner
 from tektite.sql.parse import parser
@@ -21,6 +22,8 @@ from tektite.sql.statements.describe import Description, describe
 from tektite.sql.statements.direct import LookupByKey, RowInsert, key_lookup, row_insert
 
 if TYPE_CHECKING:
+    from tektite.engine.table import Table
+    from tektite.engine.view import View
     from tektite.server.epochs import Done
     from tektite.server.server import Server
     from tektite.values.types import Type
@@ -75,7 +78,11 @@ class ClientSession:
         self.engine_session = server.engine.session()
         self.engine_session.serializable = True
         self.settings = runner(server.engine).settings_of(self.engine_session)
-        self.settings.user = user
+        self.settings.user = self.settings.login = user
+        self.settings.is_trusted = not server.users.are_configured
+        server.users.admit(user)
+        self._is_admitted = True
+        self.rights = SessionRights(self)
         self.has_failed = False
         self._running: CancellableCall[Any] | None = None
         self._waiting: asyncio.Future[Any] | None = None
@@ -152,7 +159,7 @@ class ClientSession:
         insert = known.insert
         if insert is None or self.is_in_transaction or self.server.is_stopping:
             return False
-        if not insert.stands(runner(self.server.engine)):
+        if not insert.stands(runner(self.server.engine)) or not self._may("INSERT", insert.table):
             return False
         self.server.epochs.insert(insert.source, insert.rows(values), done)
         return True
@@ -160,7 +167,7 @@ class ClientSession:
     def look_up_at_once(self, known: KnownStatement, values: Mapping[str, Any]) -> list[tuple[Any, ...]] | None:
         """The rows of a statement that looks up a key, if it is one and the engine is free; else None."""
         lookup = known.lookup
-        if lookup is None or self.is_in_transaction:
+        if lookup is None or self.is_in_transaction or not self._may("SELECT", lookup.found):
             return None
         core = core_of(self.server.engine)
         held = core.lock.held
@@ -171,6 +178,13 @@ class ClientSession:
             return lookup.rows(values) if lookup.stands(runner(self.server.engine)) else None
         finally:
             held.release()
+
+    def _may(self, privilege: str, found: Table | View) -> bool:
+        """Whether the user may read or write a relation without a plan. Whoever may not is told so by the planned statement."""
+        access = runner(self.server.engine).access
+        if privilege == "SELECT" and runner(self.server.engine).allowed_to(self.settings.user).rows is not None:
+            return False  # rows are counted where they are computed
+        return access.allows_directly(access.who_is(self.settings), privilege, found)
 
     async def run(self, known: KnownStatement, values: Mapping[str, Any]) -> Result:
         """Run a statement with values for its parameters."""
@@ -249,4 +263,7 @@ class ClientSession:
     def close(self) -> None:
         """End the session, and what it runs; what its transaction wrote is forgotten."""
         self.cancel("its client has gone")
+        if self._is_admitted:
+            self._is_admitted = False
+            self.server.users.left(self.user)
         self.server.release(self.engine_session.close)

@@ -1,6 +1,6 @@
 """ChangeStream: what SUBSCRIBE gives a client: a snapshot, then the changes of each time, as they happen.
 
-Each table has the view's columns, then `time` and `diff`. A view that was installed for the subscription alone goes when it ends.
+Each table has the columns of the rows, then `time` and `diff`. A dataflow that nobody follows any more goes.
 """
 
 from __future__ import annotations
@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from tektite.sql import Result
+from tektite.engine.core import core_of
+from tektite.sql import Result, runner
 
 if TYPE_CHECKING:
     from tektite.server.sessions import ClientSession
@@ -21,9 +22,8 @@ class ChangeStream:
     def __init__(self, session: ClientSession, result: Result) -> None:
         assert result.subscription is not None
         self._session = session
-        self._temporary = result.view if result.is_temporary else None
         self._subscription = result.subscription
-        schema = self._subscription.source.schema.arrow
+        schema = self._subscription.schema.arrow
         self.schema = schema.append(pa.field("time", pa.int64())).append(pa.field("diff", pa.int64()))
 
     @staticmethod
@@ -49,7 +49,8 @@ class ChangeStream:
 
         def end() -> None:
             self._subscription.close()
-            if self._temporary is not None:
-                self._temporary.drop()
+            shared = runner(self._session.server.engine).shared
+            with core_of(self._session.server.engine).lock.held:
+                shared.sweep()
 
         self._session.server.release(end)

@@ -1,5 +1,6 @@
 """SQL: standing queries from text.
 
+access/      who may do what: roles, grants, owners, policies on rows
 bind/        resolves names and checks types: from sqlglot trees to logical plans
 catalog/     schemas, settings, and the system catalogs pg_catalog and information_schema
 logical      the logical plan: a tree of relational operators over uniquely named columns

@@ -15,7 +15,7 @@ import psycopg
 import pytest
 
 from tektite.errors import ConflictError, IncorrectError
-from tektite.server.scram import Verifier
+from tektite.sql.access.verifiers import Verifier
 from tests.support.server import RunningServer, running_server
 
 STARTUP = struct.pack("!i", 3 << 16) + b"user\0ann\0\0"

@@ -13,10 +13,9 @@ import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
-import pyspark
 import pytest
 
-from tektite.spark.java import find_java
+from tests.support.maven import bring_jars, java
 from tests.support.spark_cluster import ROOT
 
 CONNECTOR = os.environ.get("TEKTITE_KAFKA", "4.2.0")
@@ -25,16 +24,11 @@ TOKENS = os.environ.get("TEKTITE_KAFKA_TOKENS", "4.0.0")
 """That of the part of it that knows about tokens, which Maven Central has not in every version."""
 BROKER = "3.9.2"
 
-MODULES = f"""
-<ivy-module version="2.0">
-  <info organisation="tektite" module="tests"/>
-  <dependencies defaultconfmapping="default->default">
+DEPENDENCIES = f"""
     <dependency org="org.apache.kafka" name="kafka_2.13" rev="{BROKER}"/>
     <dependency org="org.apache.spark" name="spark-sql-kafka-0-10_2.13" rev="{CONNECTOR}" transitive="false"/>
     <dependency org="org.apache.spark" name="spark-token-provider-kafka-0-10_2.13" rev="{TOKENS}" transitive="false"/>
     <dependency org="org.apache.commons" name="commons-pool2" rev="2.13.1" transitive="false"/>
-  </dependencies>
-</ivy-module>
 """
 FOR_SPARK = ("spark-sql-kafka", "spark-token-provider-kafka", "kafka-clients", "commons-pool2")
 
@@ -104,24 +98,10 @@ print("done")
 """
 
 
-def java(classpath: str, *arguments: str) -> list[str]:
-    return [str(find_java() / "bin" / "java"), "-Xmx256m", "-cp", classpath, *arguments]
-
-
 @pytest.fixture(scope="module")
 def jars(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The jars of the broker and of Spark's connector, brought by the Ivy that is in Spark; they stay in a cache."""
-    base = os.environ.get("TEKTITE_CACHE_DIR") or os.path.expanduser("~/.cache/tektite")
-    folder = tmp_path_factory.mktemp("jars")
-    (folder / "ivy.xml").write_text(MODULES)
-    ivy = java(str(Path(pyspark.__file__).parent / "jars" / "*"), "org.apache.ivy.Main")
-    what = ["-cache", f"{base}/ivy", "-ivy", f"{folder}/ivy.xml", "-confs", "default"]
-    where = ["-retrieve", f"{folder}/[artifact]-[revision](-[classifier]).[ext]"]
-    brought = subprocess.run([*ivy, *what, *where], capture_output=True, text=True, timeout=600)
-    missing = [name for name in ("kafka_2.13", *FOR_SPARK) if not list(folder.glob(f"{name}*.jar"))]
-    if missing:
-        pytest.skip(f"no {missing[0]} to be had from Maven: {(brought.stdout + brought.stderr)[-300:]}")
-    return folder
+    return bring_jars(tmp_path_factory.mktemp("jars"), DEPENDENCIES, ("kafka_2.13", *FOR_SPARK))
 
 
 def free_port() -> int:

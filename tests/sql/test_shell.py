@@ -135,7 +135,7 @@ def test_watch_takes_what_queries_take_and_leaves_nothing_behind() -> None:
         "b,a\none,1\nten,10\n,2\n"
         "a,b\n1,one\n2,\n10,ten\n"
         "a\n10\n2\n1\n"
-        "a,time,diff\n10,1,1\n"
+        "a,time,diff\n10,2,1\n"
         "name,kind,rows,error\nm,materialized,3,\nd,definition,,\n"
     )
     assert "there is no table or view 'tt': did you mean 't'?" in run("-c", SETUP, "-c", "WATCH tt", code=1).stderr

@@ -18,8 +18,8 @@ from tektite.server.postgres.copy_options import CopyOptions, copy_options
 from tektite.server.postgres.copy_out import copy_end, copy_head, copy_rows
 from tektite.server.postgres.messages import Fields, ProtocolError
 from tektite.server.subscriptions import ChangeStream
-from tektite.sql import runner
-from tektite.sql.statements.table_writes import arranged
+from tektite.sql import StatementRunner, runner
+from tektite.sql.statements.table_writes import arranged, check_new_rows, check_write
 from tektite.values.schema import Schema
 
 if TYPE_CHECKING:
@@ -38,6 +38,9 @@ class CopyIn:
         self._parser = CopyParser(table.schema.select(*names), options, f"COPY {table.name}")
         self._writes = WriteSet()
         self._waiting: list[pa.Table] = []
+        access = runner(queries.session.server.engine).access
+        self._is_checked = not access.bypasses(access.who_is(queries.session.settings), table.name)
+        """Whether policies say which rows may be written."""
         self.rows = 0
 
     async def run(self) -> None:
@@ -66,7 +69,7 @@ class CopyIn:
             return
         rows = arranged(runner(self._queries.session.server.engine), self._table, parsed, self._names)
         self.rows += rows.num_rows
-        if self._queries.session.engine_session.open_transaction is None:
+        if self._queries.session.engine_session.open_transaction is None and not self._is_checked:
             core_of(self._table).write(rows, None, 1, "insert", self._writes)
         else:
             self._waiting.append(rows)
@@ -74,7 +77,13 @@ class CopyIn:
     def _write(self) -> None:
         source = core_of(self._table)
         transaction = self._queries.session.engine_session.open_transaction
+        sql = runner(self._queries.session.server.engine)
+        check_write(sql, self._table, "INSERT")
+        if self._waiting:
+            check_new_rows(sql, self._table, pa.concat_tables(self._waiting), "INSERT")
         if transaction is None:
+            for rows in self._waiting:
+                source.write(rows, None, 1, "insert", self._writes)
             source.engine.commit(self._writes)
         elif self._waiting:
             rows = pa.concat_tables(self._waiting)
@@ -87,9 +96,7 @@ async def copy_in(queries: ExtendedQueries, command: SessionCommand) -> str:
     session.server.check_accepts_writes()
     options = copy_options(command.part("value"))
     name = command.name
-    found = await session.call(lambda: runner(session.server.engine).relation_named(name))
-    if not isinstance(found, Table) or found.name.startswith("__"):
-        raise NotFoundError(f"there is no table {name!r} that could be copied to")
+    found = await session.call(lambda: _writable(runner(session.server.engine), name))
     names = wanted_columns(found.schema.names, listed(command), f"COPY {name}")
     form = int(options.form == "binary")
     queries.connection.send(messages.copy_response(b"G", form, len(names)))
@@ -99,6 +106,15 @@ async def copy_in(queries: ExtendedQueries, command: SessionCommand) -> str:
     if session.engine_session.open_transaction is None:
         await session.until_durable()
     return f"COPY {copying.rows}"
+
+
+def _writable(sql: StatementRunner, name: str) -> Table:
+    """The table of a name, which the caller may insert into."""
+    found = sql.relation_named(name)
+    if not isinstance(found, Table) or found.name.startswith("__"):
+        raise NotFoundError(f"there is no table {name!r} that could be copied to")
+    check_write(sql, found, "INSERT")
+    return found
 
 
 async def copy_out(queries: ExtendedQueries, command: SessionCommand) -> str:

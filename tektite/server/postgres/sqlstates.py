@@ -25,6 +25,8 @@ BY_CODE = {
     "cancelled": "57014",
     "failed-transaction": "25P02",
     "too-many-connections": "53300",
+    "permission-denied": "42501",
+    "too-many-queries": "53400",
 }
 """The state of each kind of error, where its message says no more."""
 
@@ -36,6 +38,8 @@ BY_MESSAGE: tuple[tuple[str, str], ...] = (
     (r"column .* is ambiguous|ambiguous", "42702"),
     (r"there is (a|an) (table|view|input|index|definition).* already|named .* already", "42P07"),
     (r"there is a prepared statement .* already", "42P05"),
+    (r"there is a (role|policy|token) .* already", "42710"),
+    (r"there is no (role|policy|token)", "42704"),
     (r"syntax error", "42601"),
     (r"there is no (value for )?parameter", "42P02"),
     (r"cannot be NULL|may not be NULL|NULL in (a |the )?(key|required|column)|is required|must not be NULL", "23502"),
@@ -63,6 +67,8 @@ _SPECIFIC = {
     "failed-transaction",
     "too-many-connections",
     "transaction-conflict",
+    "permission-denied",
+    "too-many-queries",
 }
 
 

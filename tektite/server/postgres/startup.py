@@ -11,8 +11,9 @@ from tektite.server.postgres import messages
 from tektite.server.postgres.extended import ExtendedQueries
 from tektite.server.postgres.messages import Fields, ProtocolError
 from tektite.server.postgres.waits import Handled, Outcome
-from tektite.server.scram import MECHANISM, Exchange, WrongPassword
+from tektite.server.scram import Exchange, WrongPassword
 from tektite.server.sessions import ClientSession
+from tektite.sql.access.verifiers import MECHANISM
 
 if TYPE_CHECKING:
     from tektite.server.postgres.connection import PostgresConnection

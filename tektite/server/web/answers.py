@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from tektite.server.feeds import Form
     from tektite.server.interests import PushChannel
     from tektite.server.sessions import ClientSession
+    from tektite.sql.statements.shared_queries import SharedAnswer
 
 
 class Answer(NamedTuple):
@@ -35,7 +36,7 @@ class SessionRequests:
         """How the client wants tables."""
 
 
-def described(relation: Table | View) -> dict[str, Any]:
+def described(relation: Table | View | SharedAnswer) -> dict[str, Any]:
     """What a client has to know of a table or a view."""
     kinds = [str(kind) for kind in relation.schema.types]
     found = {

@@ -10,7 +10,7 @@ import pyarrow as pa
 from tektite.engine.core import core_of
 from tektite.engine.table import Table
 from tektite.engine.view import View
-from tektite.errors import IncorrectError, NotFoundError
+from tektite.errors import IncorrectError, NotFoundError, UnsupportedError
 from tektite.server.web.answers import Answer, described
 from tektite.server.web.body import RequestBody
 from tektite.server.web.statement_requests import StatementRequests
@@ -20,9 +20,17 @@ from tektite.wire.rows import rows_from_data, value_from_data
 
 if TYPE_CHECKING:
     from tektite.engine.engine import Engine
+    from tektite.values.schema import Schema
 
 SHARED_ROWS = 1000
 """Rows of an insert up to which it shares an epoch with those of others; more are worth one of their own."""
+
+
+def table_of(rows: list[Any], schema: Schema) -> pa.Table:
+    """Rows as a table of some columns."""
+    columns = list(zip(*rows, strict=True)) or [()] * len(schema.names)
+    arrays = [pa.array(given, kind) for given, kind in zip(columns, schema.arrow.types, strict=True)]
+    return pa.Table.from_arrays(arrays, schema=schema.arrow)
 
 
 class RelationRequests(StatementRequests):
@@ -58,7 +66,17 @@ class RelationRequests(StatementRequests):
         if len(set(map(str, columns))) != len(columns):
             raise body.wrong(f"expected each column once, found {columns}")
         schema = dict(zip(map(str, columns), kinds, strict=True))
-        return await self._recorded(name, lambda: described(self._engine.create_table(name, schema, **options)))
+        rights = self.session.rights
+
+        def make() -> dict[str, Any]:
+            rights.check_create(name)
+            if options["if_exists"] == "replace" and name in self._engine.tables:
+                rights.check_owner(name)
+            found = described(self._engine.create_table(name, schema, **options))
+            rights.created(name)
+            return found
+
+        return await self._recorded(name, make)
 
     async def do_create_view(self, body: RequestBody) -> Answer:
         """A query whose answer is kept up to date."""
@@ -66,6 +84,13 @@ class RelationRequests(StatementRequests):
         values = {label: value_from_data(value) for label, value in body.parameters().items()}
         order_by, if_exists = body.names("order_by"), body.text("if_exists", "error")
         body.finish()
+
+        rights = self.session.rights
+        if rights.is_bound:
+            if values or order_by or if_exists != "error":
+                raise body.wrong("params, order_by and if_exists are for superusers: write them into the query")
+            await self._run_text(f"CREATE MATERIALIZED VIEW {sql_name(name)} AS {query}", {})
+            return Answer(await self.session.call(lambda: described(self._engine.view(name))))
 
         def make() -> dict[str, Any]:
             return described(
@@ -95,7 +120,10 @@ class RelationRequests(StatementRequests):
         drop = engine.drop_table if kind == "table" else engine.drop_view
 
         def work() -> dict[str, Any]:
+            if name in engine.tables or name in engine.views:
+                self.session.rights.check_owner(name)
             drop(name, if_exists=if_exists)
+            self.session.rights.dropped(name)
             return {}
 
         return await self._recorded(name, work)
@@ -105,6 +133,15 @@ class RelationRequests(StatementRequests):
     async def do_insert(self, body: RequestBody) -> Answer:
         """Add rows: those of the message's table, or `rows` of JSON. The time at which they can be read."""
         table, data = await self._data(body)
+        rights = self.session.rights
+        if rights.is_bound and await self.session.call(lambda: rights.check_insert(table)):
+            rows_given = data if isinstance(data, pa.Table) else table_of(data, table.schema)
+
+            def checked() -> int | None:
+                rights.check_insert(table, rows_given)
+                return table.insert(rows_given)
+
+            return await self._write(checked)
         if not self.session.is_in_transaction and not isinstance(data, pa.Table):
             server, source = self.session.server, core_of(table)
             server.check_accepts_writes()
@@ -117,10 +154,35 @@ class RelationRequests(StatementRequests):
             return Answer({"time": await self.at_once(insert)})
         return await self._write(lambda: table.insert(data))
 
+    async def do_push(self, body: RequestBody) -> Answer:
+        """Rows for a source that takes what clients push, with a number that grows: earlier ones are not taken again."""
+        name, rows, number = body.text("source"), body.any("rows", None), body.number("number", None)
+        body.finish()
+        if (rows is None) == (body.table is None):
+            raise body.wrong("it takes rows of JSON or a table of Arrow, and not both")
+        source, rights = self.session.server.connectors.pushed(name), self.session.rights
+        self.session.server.check_accepts_writes()
+
+        def work() -> dict[str, Any]:
+            table = self._engine.table(source.relation)
+            given = body.table if rows is None else table_of(rows_from_data(rows, table.schema), table.schema)
+            assert given is not None
+            rights.check_insert(table, given)
+            return source.push(given, number)
+
+        found = await self.session.call(work)
+        await self.session.until_durable()
+        return Answer(found)
+
     async def do_remove(self, body: RequestBody) -> Answer:
         """Take rows away."""
         table, data = await self._data(body)
-        return await self._write(lambda: table.remove(data))
+
+        def remove() -> int | None:
+            self.session.rights.check_remove(table)
+            return table.remove(data)
+
+        return await self._write(remove)
 
     async def _data(self, body: RequestBody) -> tuple[Table, Any]:
         name, rows = body.text("table"), body.any("rows", None)
@@ -147,7 +209,12 @@ class RelationRequests(StatementRequests):
         name = body.text("table")
         body.finish()
         self.session.server.check_accepts_writes()
-        await self.session.call(lambda: self._engine.table(name).finish())
+
+        def work() -> None:
+            self.session.rights.check_owner(name)
+            self._engine.table(name).finish()
+
+        await self.session.call(work)
         return Answer({})
 
     async def do_advance(self, body: RequestBody) -> Answer:
@@ -183,13 +250,29 @@ class RelationRequests(StatementRequests):
         """All rows of a table or a view, as of the last closed epoch or of an earlier one that is held."""
         name, at = body.text("relation"), body.number("at", None)
         body.finish()
-        return Answer({}, await self.session.call(lambda: self._relation(name).snapshot(at)))
+
+        def work() -> pa.Table:
+            found = self._relation(name)
+            if self.session.rights.reads_all(found):
+                return found.snapshot(at)
+            if at is not None:
+                raise UnsupportedError(f"{name!r} has policies: its rows are read as of the last closed epoch")
+            return self.session.rights.rows(found)
+
+        return Answer({}, await self.session.call(work))
 
     async def do_head(self, body: RequestBody) -> Answer:
         """The first rows."""
         name, n = body.text("relation"), body.number("n")
         body.finish()
-        return Answer({}, await self.session.call(lambda: self._relation(name).head(n)))
+
+        def work() -> pa.Table:
+            found = self._relation(name)
+            if self.session.rights.reads_all(found):
+                return found.head(n)
+            return self.session.rights.rows(found, f"LIMIT {max(n, 0)}")
+
+        return Answer({}, await self.session.call(work))
 
     async def do_lookup(self, body: RequestBody) -> Answer:
         """The rows with a key."""
@@ -198,10 +281,13 @@ class RelationRequests(StatementRequests):
 
         def work() -> pa.Table:
             found = self._relation(name)
-            columns = list(zip(*found.lookup(*key), strict=True)) or [()] * len(found.schema)
-            kinds = found.schema.arrow
-            arrays = [pa.array(given, kind) for given, kind in zip(columns, kinds.types, strict=True)]
-            return pa.Table.from_arrays(arrays, schema=kinds)
+            if not self.session.rights.reads_all(found):
+                names = [
+                    sql_name(found.schema.names[at]).rpartition(".")[2] for at in core_of(found).columns[: len(key)]
+                ]
+                parts = [f"{column} = ${at}" for at, column in enumerate(names, 1)]
+                return self.session.rights.rows(found, f"WHERE {' AND '.join(parts)}" if parts else "", tuple(key))
+            return table_of(found.lookup(*key), found.schema)
 
         return Answer({}, await self.session.call(work))
 
@@ -209,7 +295,12 @@ class RelationRequests(StatementRequests):
         """The number of rows."""
         name = body.text("relation")
         body.finish()
-        return Answer({"count": await self.session.call(lambda: len(self._relation(name)))})
+
+        def work() -> int:
+            found = self._relation(name)
+            return len(found) if self.session.rights.reads_all(found) else self.session.rights.rows(found).num_rows
+
+        return Answer({"count": await self.session.call(work)})
 
     async def do_view_state(self, body: RequestBody) -> Answer:
         """How far a view has come, and what a read of it raises."""
@@ -241,4 +332,10 @@ class RelationRequests(StatementRequests):
         """How a view is maintained."""
         name = body.text("view")
         body.finish()
-        return Answer({"text": await self.session.call(lambda: self._engine.view(name).explain())})
+
+        def work() -> str:
+            found = self._engine.view(name)
+            self.session.rights.reads_all(found)
+            return found.explain()
+
+        return Answer({"text": await self.session.call(work)})

@@ -36,8 +36,10 @@ if TYPE_CHECKING:
 ARROW = "application/vnd.apache.arrow.stream"
 JSON = "application/json"
 STATUSES = {
-    "incorrect": 400, "protocol": 400, "unsupported": 400, "authentication": 401, "forbidden": 403, "not-found": 404,
+    "incorrect": 400, "protocol": 400, "unsupported": 400, "authentication": 401, "forbidden": 403,
+    "permission-denied": 403, "not-found": 404,
     "method": 405, "cancelled": 408, "conflict": 409, "transaction-conflict": 409, "too-many-connections": 503,
+    "too-many-queries": 429,
 }  # fmt: skip
 """The status of each kind of error; of others it is 500."""
 

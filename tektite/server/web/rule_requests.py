@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from tektite.engine.core import core_of
@@ -31,7 +32,7 @@ class RuleRequests(StatementRequests):
             await self._run_text(f"CREATE VIEW {sql_name(name)} AS {query}", {})
         predicates: list[str] = []
         if rules is not None:
-            predicates = await self.session.call(lambda: server.catalog.register(rules, source))
+            predicates = await self.session.call(lambda: self._allowed(lambda: server.catalog.register(rules, source)))
             await self.session.until_durable()
         return Answer({"predicates": predicates, "views": list(queries)})
 
@@ -44,7 +45,7 @@ class RuleRequests(StatementRequests):
         server.check_accepts_writes()
         said = {"name": name, "type": kind, "entity": entity, **options}
         as_type(entity, "entity: ")
-        await self.session.call(lambda: server.catalog.attribute(said))
+        await self.session.call(lambda: self._allowed(lambda: server.catalog.attribute(said)))
         await self.session.until_durable()
         return Answer({})
 
@@ -58,7 +59,7 @@ class RuleRequests(StatementRequests):
             facts = [tuple(value_from_data(fact)) if isinstance(fact, list) else fact for fact in facts]
         elif not isinstance(facts, str):
             raise body.wrong("facts are a text of EDN, or a list of lists")
-        time = await self.session.call(lambda: engine.transact(facts))
+        time = await self.session.call(lambda: self._allowed(lambda: engine.transact(facts)))
         if not self.session.is_in_transaction:
             await self.session.until_durable()
         return Answer({"time": time})
@@ -73,7 +74,12 @@ class RuleRequests(StatementRequests):
             with engine.query(text, given) as query:
                 return query.snapshot()
 
-        return Answer({}, await self.session.call(work))
+        return Answer({}, await self.session.call(lambda: self._allowed(work)))
+
+    def _allowed(self, work: Callable[[], Any]) -> Any:
+        """Do something with rules, if the user may use them."""
+        self.session.rights.check_rules()
+        return work()
 
     async def do_register_source(self, body: RequestBody) -> Answer:
         """A source as a statement: CREATE SOURCE."""

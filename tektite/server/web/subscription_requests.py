@@ -8,6 +8,7 @@ from typing import Any
 
 from tektite.engine.core import core_of
 from tektite.engine.table import Table
+from tektite.engine.view import View
 from tektite.errors import ConflictError, NotFoundError, TektiteError, UnsupportedError
 from tektite.server.feeds import FeedSource, SharedFeed
 from tektite.server.granularity import Granularity
@@ -18,6 +19,7 @@ from tektite.server.web.statement_requests import StatementRequests
 from tektite.sql import runner
 from tektite.sql.catalog.schemas import sql_name
 from tektite.sql.parse import parser
+from tektite.sql.statements.shared_queries import SharedAnswer
 from tektite.wire.failures import HistoryGone
 from tektite.wire.rows import value_from_data
 
@@ -138,14 +140,17 @@ class SubscriptionRequests(StatementRequests):
         self, name: str | None, sql: str | None, datalog: str | None, given: dict[str, Any]
     ) -> tuple[Callable[[], FeedSource], Hashable]:
         """What makes the source of a feed, and what tells it from others. Clients with the same share one."""
-        engine, session = self.session.server.engine, self.session
+        session = self.session
         values = json.dumps(given, default=str, sort_keys=True)
-        path = runner(engine).settings_of(session.engine_session).search_path
+        path, user = session.settings.search_path, session.settings.user
         if datalog is not None:
             return lambda: self._of_query(datalog, given), ("datalog", datalog, values)
         if sql is not None:
-            return lambda: self._of_sql(sql, given), ("sql", sql, values, path, session.user)
+            return lambda: self._of_sql(sql, given), ("sql", sql, values, path, user)
         assert name is not None
+        if session.rights.is_bound:
+            text = f"SELECT * FROM {sql_name(name)}"
+            return lambda: self._of_sql(text, {}), ("sql", text, "", path, user)
         return lambda: self._named(name), ("name", name, self._identity(name), path)
 
     def _identity(self, name: str) -> str:
@@ -179,10 +184,11 @@ class SubscriptionRequests(StatementRequests):
         assert result.subscription is not None
         relation = result.subscription.source
         result.subscription.close()
-        view = result.view
-        return FeedSource(relation, (lambda: _drop_unused(view)) if result.is_temporary and view is not None else None)
+        assert isinstance(relation, Table | View | SharedAnswer)
+        return FeedSource(relation, runner(engine).shared.sweep)
 
     def _of_query(self, text: str, given: dict[str, Any]) -> FeedSource:
+        self.session.rights.check_rules()
         query = self.session.server.engine.query(text, given)
         return FeedSource(query.view, query.drop)
 

@@ -83,7 +83,7 @@ class ClauseContext:
             return col(str(node.meta[UNIQUE]))
         name = "" if node.args.get("table") else folded(node.this)
         if (
-            name == "user"
+            name in ("user", "current_role")
             and not node.this.args.get("quoted")
             and not any(s.find(name, "") for s in self.scope.around())
         ):
@@ -149,6 +149,9 @@ class ClauseContext:
 
     def contents(self) -> CatalogContents:
         return self.binder.tables.contents()
+
+    def current_user(self) -> Expr:
+        return self.binder.tables.current_user()
 
     def reads_system(self) -> bool:
         return self.binder.tables.reads_system

@@ -42,6 +42,8 @@ from tektite.sql.walking import free_columns
 from tektite.values import types
 from tektite.values.types import Type
 
+HOLDER = "#holder"
+"""The label of the parameter that is whose rights count, in the conditions of policies."""
 ENDLESS = 1 << 62
 """More rows than there can be: LIMIT and OFFSET beyond it count as this, so that their sum fits a word."""
 
@@ -74,6 +76,12 @@ class Tables(Protocol):
 
     def contents(self) -> CatalogContents:
         """What there is, for the system catalogs."""
+
+    def current_user(self) -> Expr:
+        """What `current_user` is."""
+
+    def holder(self) -> Expr:
+        """Whose rights count."""
 
 
 @dataclass
@@ -141,6 +149,8 @@ class Binder:
     def parameter(self, node: exp.Expr) -> Expr:
         """The value of a parameter, or the column that stands for it."""
         label = label_of(node)
+        if label == HOLDER:
+            return self.tables.holder()
         if self.placeholders is not None:
             if label not in self.placeholders:
                 raise self.source.error(f"there is no parameter ${label}", node, NotFoundError)
@@ -407,7 +417,9 @@ class Binder:
             before = coalesce(offset, 0) if isinstance(offset, Expr) else lit(offset)
             kept = col(number) > before
             if limit is not None:
-                last = before + limit
+                last = (
+                    limit if isinstance(limit, Expr) and not isinstance(offset, Expr) and not offset else before + limit
+                )
                 kept = kept & Expr("case", (last.is_null(), lit(True), col(number) <= last))
             return Project(Filter(Window(plan, ((number, call),)), kept), tuple(columns_of(plan)))
         if limit is not None and limit + offset >= ENDLESS:
@@ -428,15 +440,18 @@ class Binder:
             if not isinstance(tree, exp.Null) and not (isinstance(tree, exp.Var) and tree.name.upper() == "ALL"):
                 count = 1 if tree is None else self._count(tree, "LIMIT")
         offset = node.args.get("offset")
-        return count, 0 if offset is None else self._count(offset.expression, "OFFSET")
+        begin = None if offset is None else self._count(offset.expression, "OFFSET")
+        return count, 0 if begin is None else begin
 
-    def _count(self, node: exp.Expr, what: str) -> int | Expr:
+    def _count(self, node: exp.Expr, what: str) -> int | Expr | None:
         clause = ClauseContext(self, NameScope(), what)
         value = folded_constant(clause.bind(node))
         if clause.pending:
             raise self.unsupported(f"a subquery in {what}", node)
         if value.columns() and clause.scalars.type(value, node) == types.Int:
             return value
+        if value.op == "lit" and value.params[1] is None and isinstance(node, exp.Placeholder | exp.Parameter):
+            return None  # a parameter that is NULL limits nothing
         if value.op != "lit" or type(value.params[1]) is not int or value.params[1] < 0:
             raise self.source.error(f"{what} takes a whole number that is not negative", node)
         return int(value.params[1])

@@ -54,6 +54,9 @@ class Context(Protocol):
     def zone(self) -> str:
         """The time zone of the session."""
 
+    def current_user(self) -> Expr:
+        """What `current_user` is."""
+
     def contents(self) -> CatalogContents:
         """What there is, for functions of the system catalogs."""
 
@@ -368,9 +371,9 @@ class Scalars:
         return self.checked(catalog_lookup.subscript(self, node), node)
 
     def session_value(self, node: exp.Expr) -> Expr:
-        name = {"currentschema": "current_schema", "currentcatalog": "current_catalog"}
-        named = name.get(node.key, "current_database" if node.key == "currentdatabase" else "current_user")
-        return catalog_lookup.session_value(self, named)
+        named = {"currentschema": "current_schema", "currentcatalog": "current_catalog", "currentdatabase": "current_database",
+                 "sessionuser": "session_user", "currentuser": "current_user"}  # fmt: skip
+        return catalog_lookup.session_value(self, named[node.key])
 
     def current_schemas(self, node: exp.Expr) -> Expr:
         return catalog_lookup.current_schemas(self, lit(False) if node.this is None else self.bind(node.this))

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
 from tektite.errors import NotFoundError
 from tektite.expr import Expr, concat, lit, when
+from tektite.sql.catalog import privileges
 from tektite.sql.catalog.array_text import VECTORS, array_elements, array_text, is_array
-from tektite.sql.catalog.contents import CatalogContents, RelationEntry, quoted_name
+from tektite.sql.catalog.constant_lookup import looked_up
+from tektite.sql.catalog.contents import OWNER, CatalogContents, RelationEntry, quoted_name
 from tektite.sql.catalog.pg_types import BY_OID, INTEGERS, REGISTERED, own_type, type_named
 from tektite.sql.catalog.settings import SERVER_VERSION, listed
 from tektite.sql.parse.postgres_spelling import ARRAY_OF, ELEMENT
@@ -23,17 +25,6 @@ if TYPE_CHECKING:
 TEXTS = ("name", "char", "sql_identifier", "character_data", "yes_or_no", "pg_node_tree", "bpchar")
 """Types that are texts here."""
 Function = Callable[["Scalars", exp.Func, list[Expr]], Expr]
-
-
-def looked_up(key: Expr, rows: Mapping[Any, Any], type: Type, otherwise: Expr | None = None) -> Expr:
-    """The value that a mapping of constants has for a key."""
-    if key.op == "lit" and otherwise is None:
-        return lit(rows.get(key.params[1]), type)
-    parts: list[Expr] = []
-    for known, value in rows.items():
-        parts += [key == lit(known), lit(value, type)]
-    last = lit(None, type) if otherwise is None else otherwise
-    return Expr("case", (*parts, last)) if parts else last
 
 
 def is_text(value: Expr) -> bool:
@@ -204,9 +195,10 @@ def constraint_definition(scalars: Scalars, node: exp.Func, given: list[Expr]) -
 
 
 def user_by_id(scalars: Scalars, node: exp.Func, given: list[Expr]) -> Expr:
-    return when(given[0] == 10, scalars.context.contents().settings.user).otherwise(
-        concat(lit("unknown (OID="), given[0].cast(types.String), lit(")"))
-    )
+    contents = scalars.context.contents()
+    unknown = concat(lit("unknown (OID="), given[0].cast(types.String), lit(")"))
+    names = {contents.role_oid(role.name): role.name for role in contents.roles}
+    return looked_up(given[0], {OWNER: contents.role_name(OWNER), **names}, types.String, unknown)
 
 
 def quoted(scalars: Scalars, node: exp.Func, given: list[Expr]) -> Expr:
@@ -417,9 +409,11 @@ FUNCTIONS: dict[str, Function] = {
     "pg_table_is_visible": is_visible,
     **dict.fromkeys(("pg_type_is_visible", "pg_function_is_visible", "pg_collation_is_visible", "pg_opclass_is_visible",
                      "pg_operator_is_visible", "pg_statistics_obj_is_visible", "pg_relation_is_publishable",
-                     "has_table_privilege", "has_schema_privilege", "has_database_privilege", "has_column_privilege",
-                     "has_any_column_privilege", "has_function_privilege", "has_sequence_privilege", "pg_has_role",
-                     "has_tablespace_privilege", "has_type_privilege"), _TRUE),
+                     "has_function_privilege", "has_sequence_privilege", "has_tablespace_privilege", "has_type_privilege"),
+                    _TRUE),
+    "has_table_privilege": privileges.of_table, "has_any_column_privilege": privileges.of_table,
+    "has_column_privilege": privileges.of_column, "has_schema_privilege": privileges.of_schema,
+    "has_database_privilege": privileges.of_database, "pg_has_role": privileges.of_role,
     **dict.fromkeys(("pg_is_in_recovery", "pg_is_other_temp_schema"), _FALSE),
     **dict.fromkeys(("obj_description", "col_description", "shobj_description", "pg_get_function_result",
                      "pg_get_function_arguments", "pg_get_function_identity_arguments", "pg_get_functiondef",
@@ -443,14 +437,17 @@ FUNCTIONS: dict[str, Function] = {
 
 def session_value(scalars: Scalars, name: str) -> Expr:
     """What a session says of itself by a word, such as current_user."""
+    if name == "current_user":
+        return scalars.context.current_user()
     contents = scalars.context.contents()
     path = [schema for schema in contents.settings.search_path if schema in contents.schemas]
     values = {
         "current_schema": path[0] if path else None,
         "current_database": contents.settings.database,
         "current_catalog": contents.settings.database,
+        "session_user": contents.settings.login,
     }
-    return lit(values.get(name, contents.settings.user), types.String)
+    return lit(values[name], types.String)
 
 
 def current_schemas(scalars: Scalars, implicit: Expr) -> Expr:

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 from tektite.engine.core import core_of
 from tektite.engine.declarations import defaults_of
 from tektite.engine.input_core import InputCore
+from tektite.sql.access.access_tables import Role
 from tektite.sql.catalog.oids import Oids
 from tektite.sql.catalog.pg_types import own_type, shown_type
-from tektite.sql.catalog.schemas import SYSTEM, name_parts
+from tektite.sql.catalog.schemas import SYSTEM, name_parts, stored_name
 from tektite.sql.catalog.settings import SessionSettings
 from tektite.sql.catalog.system_columns import SYSTEM_COLUMNS
 from tektite.sql.parse.read_arguments import written
@@ -19,10 +20,11 @@ from tektite.values.computed_once import computed_once
 from tektite.values.types import Type
 
 if TYPE_CHECKING:
+    from tektite.sql.access.access_control import AccessControl
     from tektite.sql.statements.runner import StatementRunner
 
 OWNER = 10
-"""The oid of the one user."""
+"""The oid of whoever may do everything without being a role."""
 
 
 @dataclass(frozen=True)
@@ -81,6 +83,39 @@ class CatalogContents:
     runner: StatementRunner
     settings: SessionSettings
     oids: Oids = field(default_factory=Oids)
+
+    @property
+    def access(self) -> AccessControl:
+        """Roles and rights."""
+        return self.runner.access
+
+    @computed_once
+    def roles(self) -> list[Role]:
+        """The roles; without any, the user of the session, who may do everything."""
+        known = list(self.access.tables.roles.values())
+        if self.settings.is_trusted and self.settings.login not in self.access.tables.roles:
+            known.insert(0, Role(self.settings.login, True, True, True, True, True, True))
+        return known
+
+    def role_oid(self, name: str) -> int:
+        """The oid of a role."""
+        is_first = self.settings.is_trusted and name == self.settings.login
+        return OWNER if is_first or name not in self.access.tables.roles else self.oids.of("role", name)
+
+    def owner_oid(self, object: str) -> int:
+        """The oid of who owns an object; what nobody owns belongs to superusers."""
+        owner = self.access.owner(object)
+        return OWNER if owner is None else self.role_oid(owner)
+
+    def owner_name(self, relation: RelationEntry) -> str:
+        """Who owns a relation."""
+        owner = self.access.owner(f"table {stored_name(relation.schema, relation.name)}")
+        return self.role_name(OWNER) if owner is None else owner
+
+    def role_name(self, oid: int) -> str:
+        """The name of a role by its oid; of the owner of what nobody owns, the user who may do everything."""
+        names = {self.role_oid(role.name): role.name for role in self.roles}
+        return names.get(oid) or (self.settings.login if self.settings.is_trusted else "tektite")
 
     @computed_once
     def schemas(self) -> dict[str, int]:

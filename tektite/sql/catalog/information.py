@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from tektite.sql.access.access_control import schema_object, table_object
+from tektite.sql.access.access_tables import PUBLIC
 from tektite.sql.catalog.contents import CatalogContents, ColumnEntry, RelationEntry
 from tektite.sql.catalog.pg_relations import CatalogRows, Row, every
 from tektite.sql.catalog.pg_types import PG_TYPES, pg_type
+from tektite.sql.catalog.schemas import stored_name
 from tektite.values.types import DecimalType
 
 KINDS = {"r": "BASE TABLE", "v": "VIEW"}
@@ -30,7 +33,11 @@ def information_schema_catalog_name(contents: CatalogContents) -> Iterator[Row]:
 
 def schemata(contents: CatalogContents) -> Iterator[Row]:
     for name in contents.schemas:
-        yield {"catalog_name": catalog(contents), "schema_name": name, "schema_owner": contents.settings.user}
+        yield {
+            "catalog_name": catalog(contents),
+            "schema_name": name,
+            "schema_owner": contents.role_name(contents.owner_oid(schema_object(name))),
+        }
 
 
 def tables(contents: CatalogContents) -> Iterator[Row]:
@@ -136,22 +143,38 @@ def check_constraints(contents: CatalogContents) -> Iterator[Row]:
 
 
 def enabled_roles(contents: CatalogContents) -> Iterator[Row]:
-    yield {"role_name": contents.settings.user}
+    who = contents.access.who()
+    for name in [contents.settings.user] if who is None else sorted(contents.access.held(who) - {PUBLIC}):
+        yield {"role_name": name}
+
+
+def applicable_roles(contents: CatalogContents) -> Iterator[Row]:
+    for found in contents.access.tables.members.values():
+        yield {"grantee": found.member, "role_name": found.role, "is_grantable": yes(found.may_grant)}
 
 
 def table_privileges(contents: CatalogContents) -> Iterator[Row]:
     for r in contents.relations:
         for what in ("SELECT", "INSERT", "UPDATE", "DELETE") if r.kind == "r" else ("SELECT",) * (r.kind != "i"):
             yield {
-                "grantor": contents.settings.user, "grantee": contents.settings.user, "table_catalog": catalog(contents),
+                "grantor": contents.owner_name(r), "grantee": contents.owner_name(r), "table_catalog": catalog(contents),
                 "table_schema": r.schema, "table_name": r.name, "privilege_type": what, "is_grantable": "YES",
                 "with_hierarchy": yes(what == "SELECT"),
             }  # fmt: skip
+        object = table_object(stored_name(r.schema, r.name))
+        for grant in contents.access.tables.grants.values():
+            if grant.object == object:
+                yield {
+                    "grantor": grant.grantor or contents.owner_name(r), "grantee": grant.grantee.replace(PUBLIC, "PUBLIC"),
+                    "table_catalog": catalog(contents), "table_schema": r.schema, "table_name": r.name,
+                    "privilege_type": grant.privilege, "is_grantable": yes(grant.may_grant),
+                    "with_hierarchy": yes(grant.privilege == "SELECT"),
+                }  # fmt: skip
 
 
 INFORMATION_ROWS: dict[str, CatalogRows] = {
     "check_constraints": check_constraints, "columns": columns, "constraint_column_usage": constraint_column_usage,
-    "constraint_table_usage": constraint_table_usage, "enabled_roles": enabled_roles,
+    "constraint_table_usage": constraint_table_usage, "enabled_roles": enabled_roles, "applicable_roles": applicable_roles,
     "information_schema_catalog_name": information_schema_catalog_name, "key_column_usage": key_column_usage,
     "role_table_grants": table_privileges, "schemata": schemata, "table_constraints": table_constraints,
     "table_privileges": table_privileges, "tables": tables, "views": views,

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from tektite.sql.access.access_control import schema_object, table_object
+from tektite.sql.access.access_tables import PUBLIC, Role, RowPolicy
 from tektite.sql.catalog.array_text import array_text, vector_text
 from tektite.sql.catalog.contents import OWNER, CatalogContents, RelationEntry
 from tektite.sql.catalog.pg_types import PG_TYPES, pg_type, type_modifier
+from tektite.sql.catalog.schemas import stored_name
 from tektite.sql.catalog.settings import SETTINGS
 
 Row = dict[str, Any]
@@ -26,19 +29,26 @@ def every(contents: CatalogContents) -> list[RelationEntry]:
 
 def pg_namespace(contents: CatalogContents) -> Iterator[Row]:
     for name, oid in contents.schemas.items():
-        yield {"oid": oid, "nspname": name, "nspowner": OWNER}
+        object = schema_object(name)
+        acl = contents.access.access_list(object) if contents.access.is_configured else None
+        yield {"oid": oid, "nspname": name, "nspowner": contents.owner_oid(object), "nspacl": acl}
 
 
 def pg_class(contents: CatalogContents) -> Iterator[Row]:
     indexed = {r.of for r in contents.relations if r.kind == "i"}
     for r in every(contents):
+        object = table_object(stored_name(r.schema, r.name))
+        secured = contents.access.tables.secured.get(object)
         method = BTREE if r.kind == "i" else 0 if r.kind == "v" else HEAP
         yield {
-            "oid": r.oid, "relname": r.name, "relnamespace": contents.schemas[r.schema], "relowner": OWNER, "relam": method,
+            "oid": r.oid, "relname": r.name, "relnamespace": contents.schemas[r.schema],
+            "relowner": contents.owner_oid(object), "relam": method,
             "relfilenode": r.oid, "reltuples": float(r.rows), "relhasindex": r.oid in indexed, "relpersistence": "p",
             "relkind": r.kind, "relnatts": len(r.columns), "relispopulated": True, "relreplident": "d",
             "relhasrules": r.kind == "v", "relchecks": sum(c.kind == "c" for c in r.constraints),
-            "relpages": 0, "relallvisible": 0,
+            "relpages": 0, "relallvisible": 0, "relrowsecurity": secured is not None and secured.is_enabled,
+            "relforcerowsecurity": secured is not None and secured.is_forced,
+            "relacl": None if r.is_system else contents.access.access_list(object),
         }  # fmt: skip
 
 
@@ -108,19 +118,65 @@ def pg_database(contents: CatalogContents) -> Iterator[Row]:
     }  # fmt: skip
 
 
-def pg_roles(contents: CatalogContents) -> Iterator[Row]:
-    yield {
-        "oid": OWNER, "rolname": contents.settings.user, "rolsuper": True, "rolinherit": True, "rolcreaterole": True,
-        "rolcreatedb": True, "rolcanlogin": True, "rolconnlimit": -1, "rolpassword": "********", "rolreplication": True,
-        "rolbypassrls": True,
+def role_row(contents: CatalogContents, role: Role) -> Row:
+    return {
+        "oid": contents.role_oid(role.name), "rolname": role.name, "rolsuper": role.is_super, "rolinherit": role.inherits,
+        "rolcreaterole": role.creates_roles or role.is_super, "rolcreatedb": role.creates_schemas or role.is_super,
+        "rolcanlogin": role.can_login, "rolconnlimit": -1 if role.connection_limit is None else role.connection_limit,
+        "rolpassword": "********", "rolreplication": role.is_super,
+        "rolbypassrls": role.bypasses_policies or role.is_super, "rolvaliduntil": role.valid_until,
     }  # fmt: skip
+
+
+def pg_roles(contents: CatalogContents) -> Iterator[Row]:
+    for role in contents.roles:
+        yield role_row(contents, role)
 
 
 def pg_user(contents: CatalogContents) -> Iterator[Row]:
-    yield {
-        "usename": contents.settings.user, "usesysid": OWNER, "usecreatedb": True, "usesuper": True, "userepl": True,
-        "usebypassrls": True, "passwd": "********",
-    }  # fmt: skip
+    for role in contents.roles:
+        if role.can_login:
+            row = role_row(contents, role)
+            yield {
+                "usename": role.name, "usesysid": row["oid"], "usecreatedb": row["rolcreatedb"], "usesuper": role.is_super,
+                "userepl": role.is_super, "usebypassrls": row["rolbypassrls"], "passwd": "********",
+                "valuntil": role.valid_until,
+            }  # fmt: skip
+
+
+def pg_auth_members(contents: CatalogContents) -> Iterator[Row]:
+    for found in contents.access.tables.members.values():
+        yield {
+            "roleid": contents.role_oid(found.role), "member": contents.role_oid(found.member), "grantor": OWNER,
+            "admin_option": found.may_grant,
+        }  # fmt: skip
+
+
+def policy_rows(contents: CatalogContents) -> Iterator[tuple[RelationEntry, RowPolicy]]:
+    known = {table_object(stored_name(r.schema, r.name)): r for r in contents.relations if r.kind == "r"}
+    for _, policy in sorted(contents.access.tables.policies.items()):
+        if policy.object in known:
+            yield known[policy.object], policy
+
+
+def pg_policy(contents: CatalogContents) -> Iterator[Row]:
+    letters = {"ALL": "*", "SELECT": "r", "INSERT": "a", "UPDATE": "w", "DELETE": "d"}
+    for relation, policy in policy_rows(contents):
+        roles = [0 if name == PUBLIC else contents.role_oid(name) for name in policy.role_names]
+        yield {
+            "oid": contents.oids.of("policy", f"{policy.object}.{policy.name}"), "polname": policy.name, "polrelid": relation.oid,
+            "polcmd": letters[policy.command], "polpermissive": policy.is_permissive, "polroles": array_text(roles),
+            "polqual": policy.using, "polwithcheck": policy.check,
+        }  # fmt: skip
+
+
+def pg_policies(contents: CatalogContents) -> Iterator[Row]:
+    for relation, policy in policy_rows(contents):
+        yield {
+            "schemaname": relation.schema, "tablename": relation.name, "policyname": policy.name,
+            "permissive": "PERMISSIVE" if policy.is_permissive else "RESTRICTIVE", "roles": array_text(policy.role_names),
+            "cmd": policy.command, "qual": policy.using, "with_check": policy.check,
+        }  # fmt: skip
 
 
 def pg_settings(contents: CatalogContents) -> Iterator[Row]:
@@ -162,7 +218,7 @@ def pg_tables(contents: CatalogContents) -> Iterator[Row]:
     for r in every(contents):
         if r.kind == "r":
             yield {
-                "schemaname": r.schema, "tablename": r.name, "tableowner": contents.settings.user,
+                "schemaname": r.schema, "tablename": r.name, "tableowner": contents.owner_name(r),
                 "hasindexes": r.oid in indexed,
             }  # fmt: skip
 
@@ -171,7 +227,7 @@ def pg_views(contents: CatalogContents) -> Iterator[Row]:
     for r in every(contents):
         if r.kind == "v":
             yield {
-                "schemaname": r.schema, "viewname": r.name, "viewowner": contents.settings.user,
+                "schemaname": r.schema, "viewname": r.name, "viewowner": contents.owner_name(r),
                 "definition": r.definition or None,
             }  # fmt: skip
 
@@ -181,7 +237,7 @@ def pg_matviews(contents: CatalogContents) -> Iterator[Row]:
     for r in contents.relations:
         if r.kind == "m":
             yield {
-                "schemaname": r.schema, "matviewname": r.name, "matviewowner": contents.settings.user,
+                "schemaname": r.schema, "matviewname": r.name, "matviewowner": contents.owner_name(r),
                 "hasindexes": r.oid in indexed, "ispopulated": True, "definition": r.definition or None,
             }  # fmt: skip
 
@@ -199,10 +255,12 @@ def pg_prepared_statements(contents: CatalogContents) -> Iterator[Row]:
 
 
 PG_ROWS: dict[str, CatalogRows] = {
-    "pg_am": pg_am, "pg_attrdef": pg_attrdef, "pg_attribute": pg_attribute, "pg_authid": pg_roles, "pg_class": pg_class,
+    "pg_am": pg_am, "pg_attrdef": pg_attrdef, "pg_attribute": pg_attribute, "pg_authid": pg_roles,
+    "pg_auth_members": pg_auth_members, "pg_class": pg_class,
     "pg_collation": pg_collation, "pg_constraint": pg_constraint, "pg_database": pg_database, "pg_index": pg_index,
     "pg_indexes": pg_indexes, "pg_language": pg_language, "pg_matviews": pg_matviews, "pg_namespace": pg_namespace,
-    "pg_opclass": pg_opclass, "pg_prepared_statements": pg_prepared_statements, "pg_roles": pg_roles,
+    "pg_opclass": pg_opclass, "pg_policies": pg_policies, "pg_policy": pg_policy,
+    "pg_prepared_statements": pg_prepared_statements, "pg_roles": pg_roles,
     "pg_settings": pg_settings, "pg_shadow": pg_user, "pg_tables": pg_tables, "pg_tablespace": pg_tablespace,
     "pg_type": pg_type_rows, "pg_user": pg_user, "pg_views": pg_views,
 }  # fmt: skip

@@ -118,6 +118,13 @@ class SessionSettings:
     """
 
     user: str = "tektite"
+    """Whose rights statements have: SET ROLE changes it."""
+    login: str = "tektite"
+    """Who the session belongs to."""
+    is_trusted: bool = True
+    """Whether it is of a program that holds the engine, or of a client that nobody asked who it is: it may do everything, until
+    it takes a role.
+    """
     database: str = DATABASE
     process: int = field(default_factory=os.getpid)
     changed: dict[str, str] = field(default_factory=dict)
@@ -138,7 +145,7 @@ class SessionSettings:
         """The value of a setting."""
         known = self.known(name)
         if known == "session_authorization":
-            return self.user
+            return self.login
         return self.changed[known] if known in self.changed else SETTINGS[known].value
 
     @property

@@ -6,7 +6,6 @@ A statement keeps the places of its parts in the whole text, so that an error ca
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from difflib import get_close_matches
 
 from sqlglot import exp
@@ -14,113 +13,44 @@ from sqlglot.errors import ParseError, TokenError
 from sqlglot.tokenizer_core import Token, TokenType
 
 from tektite.errors import UnsupportedError
+from tektite.sql.parse.access_statements import AccessReader
+from tektite.sql.parse.connector_statements import connector_statement
 from tektite.sql.parse.dialect import Dialect
 from tektite.sql.parse.places import StatementText
 from tektite.sql.parse.postgres_spelling import arrays_spelt, spelt
 from tektite.sql.parse.read_arguments import noting
+from tektite.sql.parse.statements import (
+    Deallocate,
+    Execute,
+    Explain,
+    Named,
+    Nothing,
+    Plain,
+    Prepare,
+    Refresh,
+    Savepoint,
+    SetSetting,
+    Show,
+    Statement,
+    Subscribe,
+)
 from tektite.sql.parse.tokens import as_query, checked, tokenized, unclosed
 
+__all__ = [
+    "Deallocate", "Execute", "Explain", "Named", "Nothing", "Plain", "Prepare", "Refresh", "SHOWN", "Savepoint", "SetSetting",
+    "Show", "Statement", "StatementParser", "Subscribe", "label_of", "parameters_of", "parse",
+]  # fmt: skip
 
-@dataclass(frozen=True)
-class Statement:
-    """A statement: sqlglot's tree, or one of the kinds below."""
-
-    source: StatementText
-    start: int
-
-
-@dataclass(frozen=True)
-class Plain(Statement):
-    """A statement that sqlglot has a tree for."""
-
-    tree: exp.Expr
-
-
-@dataclass(frozen=True)
-class Explain(Statement):
-    """EXPLAIN [ANALYZE] query."""
-
-    tree: exp.Expr
-    analyze: bool = False
-
-
-@dataclass(frozen=True)
-class Named(Statement):
-    """A statement about what has a name, which stands at `place`."""
-
-    place: int
-    name: str
-
-
-@dataclass(frozen=True)
-class Prepare(Named):
-    """PREPARE name AS query."""
-
-    tree: exp.Expr
-
-
-@dataclass(frozen=True)
-class Execute(Named):
-    """EXECUTE name(values)."""
-
-    values: tuple[exp.Expr, ...]
-
-
-@dataclass(frozen=True)
-class Deallocate(Named):
-    """DEALLOCATE name, or DEALLOCATE name(values) for one of its bindings."""
-
-    values: tuple[exp.Expr, ...] | None
-
-
-@dataclass(frozen=True)
-class Subscribe(Statement):
-    """SUBSCRIBE [TO] view, or SUBSCRIBE [TO] (query)."""
-
-    tree: exp.Expr
-
-
-@dataclass(frozen=True)
-class Show(Named):
-    """SHOW TABLES | VIEWS | INDEXES | ARRANGEMENTS | SCHEMAS | COLUMNS FROM name | setting | ALL; the name may be empty."""
-
-    what: str
-
-
-@dataclass(frozen=True)
-class SetSetting(Named):
-    """SET name = values, and RESET name, which has no values; the name is empty for RESET ALL."""
-
-    values: tuple[str, ...] | None
-
-
-@dataclass(frozen=True)
-class Savepoint(Named):
-    """SAVEPOINT name, or RELEASE name."""
-
-    what: str
-
-
-@dataclass(frozen=True)
-class Refresh(Named):
-    """REFRESH MATERIALIZED VIEW name: it is up to date as it is."""
-
-
-@dataclass(frozen=True)
-class Nothing(Statement):
-    """A statement about what there is not."""
-
-    what: str
-
-
+ACCESS = ("CREATE", "ALTER", "DROP", "GRANT", "REVOKE", "REASSIGN", "SET", "RESET")
+"""Words that statements about roles and rights begin with, among others."""
 BEGINNINGS = (
     "SELECT", "WITH", "VALUES", "FROM", "TABLE", "INSERT", "UPDATE", "DELETE", "CREATE", "DROP", "ALTER", "COPY",
     "EXPLAIN", "PREPARE", "EXECUTE", "DEALLOCATE", "SUBSCRIBE", "SHOW", "DESCRIBE", "SET", "RESET", "BEGIN", "START",
     "COMMIT", "ROLLBACK", "END", "ABORT", "SAVEPOINT", "RELEASE", "TRUNCATE", "MERGE", "DECLARE", "FETCH", "CLOSE",
-    "DISCARD", "REFRESH", "COMMENT", "ADVANCE",
+    "DISCARD", "REFRESH", "COMMENT", "ADVANCE", "GRANT", "REVOKE", "REASSIGN",
 )  # fmt: skip
 """Words that statements begin with, for errors."""
-SHOWN = ("tables", "views", "indexes", "arrangements", "schemas", "columns")
+SHOWN = ("tables", "views", "indexes", "arrangements", "schemas", "columns", "sources", "sinks")
 
 
 def parse(text: str) -> Iterator[Statement]:
@@ -158,9 +88,15 @@ class StatementParser:
             "EXPLAIN": self.explain, "PREPARE": self.prepare, "EXECUTE": self.execute, "DEALLOCATE": self.deallocate,
             "SUBSCRIBE": self.subscribe, "SHOW": self.show, "DESCRIBE": self.describe, "SET": self.set, "RESET": self.reset,
             "CLOSE": self.nothing_open, "UNLISTEN": self.nothing_open, "DISCARD": self.discard,
-            "SAVEPOINT": self.savepoint, "RELEASE": self.savepoint, "REFRESH": self.refresh,
+            "SAVEPOINT": self.savepoint, "RELEASE": self.savepoint,
+            "REFRESH": self.refresh,
         }  # fmt: skip
-        reader = readers.get(self.tokens[0].text.upper())
+        first = self.tokens[0].text.upper()
+        if first in ACCESS and self.tokens[0].token_type != TokenType.STRING:
+            found = connector_statement(self, start) or AccessReader(self, start).statement()
+            if found is not None:
+                return found
+        reader = readers.get(first)
         if reader is None or self.tokens[0].token_type == TokenType.STRING:
             return Plain(self.source, start, self.tree(self.tokens))
         self.at = 1
@@ -253,26 +189,26 @@ class StatementParser:
 
     def explain(self, start: int) -> Statement:
         analyze = self.skip("ANALYZE")
+        if not analyze and self.skip("SUBSCRIBE"):
+            return Explain(self.source, start, self.subscribe(start).tree, is_subscription=True)
         return Explain(self.source, start, self.tree(self.tokens[self.at :]), analyze)
 
     def prepare(self, start: int) -> Statement:
-        place, name = self._next(), self.word("the name of the statement")
+        place, name = self.place, self.word("the name of the statement")
         if not self.skip("AS"):
-            raise self.source.error("syntax error: expected AS", self._next())
+            raise self.source.error("syntax error: expected AS", self.place)
         return Prepare(self.source, start, place, name, self.tree(self.tokens[self.at :]))
 
     def execute(self, start: int) -> Statement:
         return Execute(
-            self.source, start, self._next(), self.word("the name of a prepared statement"), self.values() or ()
+            self.source, start, self.place, self.word("the name of a prepared statement"), self.values() or ()
         )
 
     def deallocate(self, start: int) -> Statement:
         self.skip("PREPARE")
-        return Deallocate(
-            self.source, start, self._next(), self.word("the name of a prepared statement"), self.values()
-        )
+        return Deallocate(self.source, start, self.place, self.word("the name of a prepared statement"), self.values())
 
-    def subscribe(self, start: int) -> Statement:
+    def subscribe(self, start: int) -> Subscribe:
         self.skip("TO")
         tokens = self.tokens[self.at :]
         if len(tokens) == 1:
@@ -294,15 +230,15 @@ class StatementParser:
             return Show(self.source, start, self.tokens[1].start, " ".join(words), "setting")
         place, name = start, ""
         if what == "columns" and not (self.skip("FROM") or self.skip("IN")):
-            raise self.source.error("syntax error: expected FROM and a table", self._next())
+            raise self.source.error("syntax error: expected FROM and a table", self.place)
         if what == "columns":
-            place, name = self._next(), self.qualified("the name of a table")
+            place, name = self.place, self.qualified("the name of a table")
         self.end()
         return Show(self.source, start, place, name, what)
 
     def describe(self, start: int) -> Statement:
         self.skip("TABLE")
-        place, name = self._next(), self.qualified("the name of a table or view")
+        place, name = self.place, self.qualified("the name of a table or view")
         self.end()
         return Show(self.source, start, place, name, "columns")
 
@@ -319,7 +255,7 @@ class StatementParser:
             raise self.source.error(
                 "SET LOCAL is not supported: SET lasts as long as the session", start, UnsupportedError
             )
-        place = self._next()
+        place = self.place
         name = self.qualified("the name of a setting")
         for words, meant in ((("time", "ZONE"), "timezone"), (("names", ""), "client_encoding")):
             if name == words[0] and (not words[1] or self.skip(words[1])):
@@ -328,7 +264,7 @@ class StatementParser:
             level = " ".join(token.text.lower() for token in self.tokens[self.at :])
             return SetSetting(self.source, start, place, "transaction_isolation", (level,))
         if name not in ("timezone", "client_encoding") and not (self.skip("TO") or self.skip("=")):
-            raise self.source.error("syntax error: expected TO or = and a value", self._next())
+            raise self.source.error("syntax error: expected TO or = and a value", self.place)
         self.skip("TO") or self.skip("=")
         values = []
         sign = ""
@@ -339,7 +275,7 @@ class StatementParser:
                 values.append(sign + token.text)
                 sign = ""
         if not values:
-            raise self.source.error("syntax error: expected a value", self._next())
+            raise self.source.error("syntax error: expected a value", self.place)
         is_default = [v.upper() for v in values] == ["DEFAULT"]
         return SetSetting(self.source, start, place, name, None if is_default else tuple(values))
 
@@ -355,7 +291,7 @@ class StatementParser:
     def discard(self, start: int) -> Statement:
         """DISCARD ALL: the settings of the session are as they began."""
         if not self.skip("ALL"):
-            raise self.source.error("DISCARD takes ALL", self._next(), UnsupportedError)
+            raise self.source.error("DISCARD takes ALL", self.place, UnsupportedError)
         self.end()
         return SetSetting(self.source, start, start, "", None)
 
@@ -363,27 +299,34 @@ class StatementParser:
         """SAVEPOINT name, RELEASE [SAVEPOINT] name."""
         what = self.tokens[0].text.upper()
         self.skip("SAVEPOINT")
-        place, name = self._next(), self.word("the name of a savepoint")
+        place, name = self.place, self.word("the name of a savepoint")
         self.end()
         return Savepoint(self.source, start, place, name, what)
 
     def refresh(self, start: int) -> Statement:
-        """REFRESH MATERIALIZED VIEW [CONCURRENTLY] name."""
-        if not (self.skip("MATERIALIZED") and self.skip("VIEW")):
-            raise self.source.error("REFRESH takes MATERIALIZED VIEW and a name", self._next(), UnsupportedError)
+        """REFRESH MATERIALIZED VIEW [CONCURRENTLY] name [WITH DATA]."""
+        for word in ("MATERIALIZED", "VIEW"):
+            if not self.skip(word):
+                raise self.source.error(f"syntax error: expected {word}", self.place)
         self.skip("CONCURRENTLY")
-        place, name = self._next(), self.qualified("the name of a materialized view")
+        place, name = self.place, self.qualified("the name of a materialized view")
+        if self.skip("."):
+            name = f"{name.partition('.')[2]}.{self.word('the name of a materialized view')}"
+        if self.skip("WITH") and not self.skip("DATA"):
+            raise self.source.error("a materialized view always has its data", self.place, UnsupportedError)
         self.end()
         return Refresh(self.source, start, place, name)
 
     def reset(self, start: int) -> Statement:
         """RESET name | ALL."""
-        place = self._next()
+        place = self.place
         name = self.qualified("the name of a setting, or ALL")
         self.end()
         return SetSetting(self.source, start, place, "" if name == "all" else name, None)
 
-    def _next(self) -> int:
+    @property
+    def place(self) -> int:
+        """Where the next token begins, or the text ends."""
         return self.tokens[self.at].start if self.at < len(self.tokens) else self.tokens[-1].end + 1
 
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TextIO
 
+from tektite import sql
 from tektite.engine.core import core_of
 from tektite.engine.subscription import Subscription
 from tektite.errors import IncorrectError, NotFoundError, TektiteError
@@ -160,8 +161,7 @@ class Shell:
     def end(self, result: Any) -> None:
         """Stop a subscription, and what was installed for it alone."""
         result.subscription.close()
-        if result.is_temporary:
-            result.view.drop()
+        sql.runner(self.engine).shared.sweep()
 
     def write_changes(self, subscription: Subscription) -> None:
         table = subscription.table()

@@ -8,11 +8,16 @@ describe          the parameters and columns of a statement, before it is run
 direct            INSERT of given rows and SELECT by key, without a plan
 direct_texts      finds out which texts are such statements
 drop              DROP, with and without CASCADE
+grants            GRANT, REVOKE, and owners of objects
 insert            INSERT, and what happens to rows whose key exists
+parametrised      a query with labels in place of its constants
+policies          CREATE POLICY, and ROW LEVEL SECURITY of a table
 prepared          PREPARE and EXECUTE: one dataflow for all bindings
 result            the result of a statement
+roles             CREATE ROLE, SET ROLE, tokens, and the objects of a role
 runner            SQL's state of an engine; runs each statement
 session_settings  SET and RESET
+shared_queries    one dataflow for queries that differ in constants and users
 show              SHOW and DESCRIBE
 shown_zone        moments of a result, by the clocks of the session's time zone
 statement_cache   caches parsed and planned statements

@@ -22,6 +22,7 @@ from tektite.engine.declarations import defaults_of, set_constraints, set_defaul
 from tektite.engine.table import Table
 from tektite.errors import ConflictError, NotFoundError, TektiteError, UnsupportedError
 from tektite.expr import col
+from tektite.sql.access.access_control import table_object
 from tektite.sql.bind.functions import column_type
 from tektite.sql.bind.scope import folded
 from tektite.sql.catalog.schemas import stored_name, written_name
@@ -282,6 +283,7 @@ def alter(runner: StatementRunner, source: StatementText, tree: exp.Alter, param
         not_needed(tree)
         return Result("ALTER TABLE")
     table = target(runner, source, tree.this)
+    runner.access.check_owner(runner.access.who(), table_object(table.name))
     core = core_of(table)
     values: dict[str, exp.Expr] = {name: exp.column(name, quoted=True) for name in table.schema.names}
     found = Alteration(runner, source, table, core.describe(), defaults_of(core), table.name, values)
@@ -293,6 +295,7 @@ def alter(runner: StatementRunner, source: StatementText, tree: exp.Alter, param
         found.carry_out()
     except TektiteError as error:
         raise source.placed(error, tree) from None
+    runner.access.renamed(table_object(table.name), table_object(found.name))
     return Result("ALTER TABLE")
 
 

@@ -28,6 +28,9 @@ OPTIONS = ("format", "header", "delimiter", "null")
 
 def copy(runner: StatementRunner, source: StatementText, tree: exp.Copy, parameters: Mapping[str, Any]) -> Result:
     """COPY table FROM 'file' or COPY table or (query) TO 'file', WITH (FORMAT, HEADER, DELIMITER, NULL)."""
+    runner.access.check_super(
+        runner.access.who(), "to COPY from and to files of the server; STDIN and STDOUT are the client's"
+    )
     options = read_options(source, tree)
     files = tree.args.get("files") or []
     if len(files) != 1 or not isinstance(files[0], exp.Literal) or not files[0].is_string:

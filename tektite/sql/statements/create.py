@@ -16,6 +16,7 @@ from tektite.engine.table import Table
 from tektite.engine.view import View
 from tektite.errors import ConflictError, NotFoundError, UnsupportedError
 from tektite.query.match import STRATEGIES
+from tektite.sql.access.access_control import DATABASE_OBJECT, schema_object, table_object
 from tektite.sql.bind.bound import Bound
 from tektite.sql.bind.functions import column_type
 from tektite.sql.bind.named_relations import Definition
@@ -103,6 +104,7 @@ def made_name(runner: StatementRunner, source: StatementText, node: exp.Expr) ->
     if schema not in runner.schema_names():
         hint = nearest(schema, runner.schema_names())
         raise source.error(f"there is no schema {schema!r}: CREATE SCHEMA makes one; {hint}", node, NotFoundError)
+    runner.access.check_create(runner.access.who(), schema)
     return stored_name(schema, folded(node.this))
 
 
@@ -118,8 +120,18 @@ def create_schema(runner: StatementRunner, source: StatementText, tree: exp.Crea
             raise source.error(f"there is a schema {name!r} already", node, ConflictError)
         not_needed(tree)
     refuse_unread(source, tree)
+    check_creates_schemas(runner)
     runner.schemas.add(name)
+    runner.access.created(schema_object(name))
     return Result("CREATE SCHEMA")
+
+
+def check_creates_schemas(runner: StatementRunner) -> None:
+    """Refuse to let somebody make schemas who may not."""
+    access = runner.access
+    who = access.who()
+    if who is not None and not (who in access.tables.roles and access.role(who).creates_schemas):
+        access.check(who, "CREATE", DATABASE_OBJECT)
 
 
 def kind_of(runner: StatementRunner, name: str) -> str:
@@ -174,6 +186,7 @@ def create_table(
     declared = replace(declared, checks=tuple(said.checks), uniques=tuple(said.uniques))
     made = declare_table(core_of(runner.engine), name, declared, "error")
     set_defaults(core_of(made), said.defaults)
+    runner.access.created(table_object(name))
     return Result("CREATE TABLE")
 
 
@@ -205,6 +218,7 @@ def create_table_as(
     refuse_unread(source, tree)
     take_away(runner, replaced)
     made = runner.engine.create_table(name, rows.schema, mode=mode)
+    runner.access.created(table_object(name))
     runner.write(made, rows, None)
     return Result(f"CREATE TABLE {rows.num_rows}")
 
@@ -250,7 +264,8 @@ def create_view(
         return Result(what, view=found if isinstance(found, View) else None)
     aliases = [folded(c.this if isinstance(c, exp.ColumnDef) else c) for c in schema.expressions] if schema else []
     joins = joins_of(source, tree)
-    planned = runner.bind(source, query, parameters).joined_by(joins)
+    bind = runner.bind_standing if materialized else runner.bind
+    planned = bind(source, query, parameters).joined_by(joins)
     if len(aliases) > len(planned.bound.titles):
         raise source.error(f"{len(aliases)} names for {len(planned.bound.titles)} columns", tree)
     planned.bound.titles = runner.titles([*aliases, *planned.bound.titles[len(aliases) :]])
@@ -262,9 +277,11 @@ def create_view(
     if not materialized:
         kinds = tuple(planned.bound.plan.columns[column] for column in planned.bound.names)
         runner.definitions[name] = Definition(name, query, planned.bound.titles, source, planned.reads, kinds)
+        runner.access.created(table_object(name))
         return Result(what)
     take_away(runner, replaced)
     view = runner.install(name, planned)
+    runner.access.created(table_object(name))
     runner.view_texts[core_of(view)] = written(query)
     return Result(what, view=view)
 
@@ -313,6 +330,7 @@ def replaceable(
     found = runner.relation_stored(made_name(runner, source, node)) if tree.args.get("replace") else None
     if found is None or found.name.startswith("__"):
         return None
+    runner.access.check_owner(runner.access.who(), table_object(found.name))
     other = {Table: "table", View: "materialized view"}.get(type(found), "view")
     if other != kind:
         raise source.error(f"{found.name!r} is a {other}: DROP it first", source.where("REPLACE"), ConflictError)
@@ -358,6 +376,7 @@ def create_index(runner: StatementRunner, source: StatementText, tree: exp.Creat
         raise source.error(
             f"{found.name!r} is a stream: it keeps no history that could be indexed", tree, ConflictError
         )
+    runner.access.check_owner(runner.access.who(), table_object(found.name))
     columns = []
     for part in index.args["params"].args.get("columns") or ():
         if not isinstance(part, exp.Ordered) or not isinstance(part.this, exp.Column):

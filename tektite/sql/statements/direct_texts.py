@@ -23,6 +23,8 @@ from tektite.sql.statements.transactions import write
 from tektite.values.types import Bool, Date, Float, Int, String, Type
 
 if TYPE_CHECKING:
+    from tektite.engine.table import Table
+    from tektite.engine.view import View
     from tektite.sql.statements.runner import StatementRunner
 
 TEXTS = 256
@@ -104,7 +106,14 @@ class DirectTexts:
         found = [row for given in rows for row in direct.rows(dict(zip(labels, given, strict=True)))]
         return self._insert(direct, found)
 
+    def _may(self, privilege: str, found: Table | View) -> bool:
+        """Whether the caller may read or write a relation without a plan, which would say what is not allowed."""
+        access = self._runner.access
+        return access.allows_directly(access.who(), privilege, found)
+
     def _insert(self, insert: RowInsert, rows: list[tuple[Any, ...]]) -> Result | None:
+        if not self._may("INSERT", insert.table):
+            return None
         core = core_of(self._runner.engine)
         began = core.sessions.current().statement_began = core.epoch
         try:
@@ -116,6 +125,8 @@ class DirectTexts:
         return Result(f"INSERT 0 {len(rows)}")
 
     def _look_up(self, lookup: LookupByKey, values: Mapping[str, Any]) -> Result | None:
+        if not self._may("SELECT", lookup.found) or self._runner.allowed().rows is not None:
+            return None
         if not core_of(self._runner.engine).epoch or any(
             [type(value) is int and not -_LARGEST <= value <= _LARGEST for value in values.values()]
         ):

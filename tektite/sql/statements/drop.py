@@ -13,6 +13,7 @@ from tektite.engine.view import View
 from tektite.engine.view_core import ViewCore
 from tektite.errors import ConflictError, NotFoundError, UnsupportedError
 from tektite.plan.algebra import Read, count_uses
+from tektite.sql.access.access_control import schema_object, table_object
 from tektite.sql.bind.named_relations import Definition
 from tektite.sql.bind.scope import folded
 from tektite.sql.catalog.schemas import DEFAULT, SYSTEM, name_parts, same_schema, written_name
@@ -38,6 +39,9 @@ def drop(runner: StatementRunner, source: StatementText, tree: exp.Drop, paramet
     nodes = tree.args.get("tables") or [tree.this]
     names = [wanted(runner, source, kind, node, bool(tree.args.get("exists"))) for node in nodes]
     refuse_unread(source, tree)
+    for name in names:
+        if name is not None:
+            check_owner(runner, kind, name)
     for node, name in zip(nodes, names, strict=True):
         if name is None:
             continue
@@ -55,7 +59,8 @@ def drop(runner: StatementRunner, source: StatementText, tree: exp.Drop, paramet
             raise source.error(message, node, ConflictError)
         for reader in all_readers(runner, name) if cascade else ():
             remove(runner, *reader)
-            more.append(reader[1])
+            if reader[0] != "SUBSCRIPTION":
+                more.append(reader[1])
         remove(runner, kind, name)
     dropped = f"DROP {kind}"
     return Result(f"{dropped}, and what read it: {', '.join(more)}" if more else dropped)
@@ -83,6 +88,7 @@ def drop_schemas(runner: StatementRunner, source: StatementText, tree: exp.Drop)
                 f"cannot drop schema {name!r}: {shown} {'is' if len(inside) == 1 else 'are'} in it; CASCADE drops all"
             )
             raise source.error(message, node, ConflictError)
+        runner.access.check_owner(runner.access.who(), schema_object(name))
         chosen.append((name, inside))
     refuse_unread(source, tree)
     for name, inside in chosen:
@@ -93,7 +99,14 @@ def drop_schemas(runner: StatementRunner, source: StatementText, tree: exp.Drop)
                 remove(runner, *reader)
             remove(runner, kind_of(runner, known).upper(), known)
         runner.schemas.discard(name)
+        runner.access.dropped([schema_object(name)])
     return Result("DROP SCHEMA")
+
+
+def check_owner(runner: StatementRunner, kind: str, name: str) -> None:
+    """Refuse to let somebody drop what is not theirs; an index is its table's."""
+    named = runner.indexes[name].table if kind == "INDEX" else name
+    runner.access.check_owner(runner.access.who(), table_object(named))
 
 
 def wanted(runner: StatementRunner, source: StatementText, kind: str, node: exp.Expr, lenient: bool) -> str | None:
@@ -135,6 +148,7 @@ def all_readers(runner: StatementRunner, name: str) -> list[tuple[str, str]]:
                 found.append(("VIEW", view))
         found.extend(("INDEX", i.name) for i in runner.indexes.values() if i.table == known)
         found.extend(("PREPARE", p.name) for p in runner.prepared.values() if known in p.reads)
+        found.extend(("SUBSCRIPTION", q.view.name) for q in runner.shared.all() if known in q.reads)
 
     visit(name)
     return list(dict.fromkeys(found))
@@ -152,9 +166,16 @@ def remove(runner: StatementRunner, kind: str, name: str) -> None:
         runner.indexes.pop(name).view.drop()
     elif kind == "PREPARE":
         prepared.remove(runner, runner.prepared.pop(name))
+    elif kind == "SUBSCRIPTION":
+        for shared in runner.shared.all():
+            if shared.view.name == name:
+                runner.shared.remove(shared)
     elif name in runner.definitions:
         del runner.definitions[name]
+        runner.access.dropped([table_object(name)])
     else:
         runner.remembered.forget(name)
         runner.engine.drop(name)
         runner.reads.pop(name, None)
+        runner.standing_secured.pop(name, None)
+        runner.access.dropped([table_object(name)])

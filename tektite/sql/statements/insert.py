@@ -30,7 +30,7 @@ EXCLUDED = "excluded"
 def insert(runner: StatementRunner, source: StatementText, tree: exp.Insert, parameters: Mapping[str, Any]) -> Result:
     """INSERT INTO table (columns) VALUES ... or a query [ON CONFLICT ...] [RETURNING ...]"""
     schema = tree.this if isinstance(tree.this, exp.Schema) else None
-    writing = Writing.of(runner, source, tree, tree.this if schema is None else schema.this, parameters)
+    writing = Writing.of(runner, source, tree, tree.this if schema is None else schema.this, parameters, "INSERT")
     given = writing.names if schema is None else [folded(c) for c in schema.expressions]
     for at, column in enumerate(given):
         if column not in writing.names:
@@ -103,7 +103,7 @@ def put(
     pairs = [exp.EQ(this=writing.column(name), expression=writing.column(f"#{name}", EXCLUDED)) for name in key]
     same = exp.and_(*pairs, copy=False)
     taken = exp.Select(
-        expressions=[exp.Literal.number(1)], from_=exp.From(this=writing.own()), where=exp.Where(this=same)
+        expressions=[exp.Literal.number(1)], from_=exp.From(this=writing.every()), where=exp.Where(this=same)
     )
     query = exp.Select(
         expressions=[writing.column(f"#{name}", EXCLUDED) for name in writing.names],

@@ -13,35 +13,30 @@ from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
-from tektite.engine.argument_tables import ArgumentTables
 from tektite.engine.core import core_of
-from tektite.engine.view import View
+from tektite.engine.write_set import WriteSet
 from tektite.errors import ConflictError, NotFoundError, TektiteError, UnsupportedError
-from tektite.expr import Expr, col, lit
+from tektite.expr import col, lit
 from tektite.plan.equal_columns import common_type
-from tektite.query.builders import project
 from tektite.query.row_order import sorted_rows
-from tektite.query.window_calls import Ordering
-from tektite.sql.bind.bound import Bound
+from tektite.sql.access.access_control import PermissionDenied
 from tektite.sql.bind.clause import ClauseContext
+from tektite.sql.bind.named_relations import HIDDEN
 from tektite.sql.bind.query import Binder
 from tektite.sql.bind.scope import NameScope
-from tektite.sql.logical import Node, Project, Scan, outer_columns
+from tektite.sql.logical import outer_columns
 from tektite.sql.parse.parser import Deallocate, Execute, Prepare, label_of
 from tektite.sql.parse.places import StatementText, nearest
 from tektite.sql.parse.read_arguments import copied, refuse_unread
-from tektite.sql.rules.decorrelate import decorrelate
-from tektite.sql.rules.domains import Domain, pushed_down
+from tektite.sql.statements.parametrised import ParametrisedQuery
 from tektite.sql.statements.result import Result
+from tektite.sql.statements.shared_queries import SharedQuery
 from tektite.sql.statements.shown_zone import in_zone
 from tektite.values import types
-from tektite.values.schema import Schema
 from tektite.values.types import Type
 
 if TYPE_CHECKING:
     from tektite.sql.statements.runner import StatementRunner
-
-BINDING = "#binding"
 
 
 @dataclass
@@ -54,14 +49,18 @@ class Prepared:
     labels: list[str]
     counts: dict[str, str] = field(default_factory=dict)
     """The parameters that are a LIMIT or an OFFSET, and which."""
-    reads: set[str] = field(default_factory=set)
+    owner: str | None = None
+    """Who prepared it."""
     types: tuple[Type, ...] = ()
-    arguments: ArgumentTables | None = None
-    view: View | None = None
-    titles: list[str] = field(default_factory=list)
-    order: list[tuple[str, Ordering]] = field(default_factory=list)
-    bindings: dict[tuple[Any, ...], int] = field(default_factory=dict)
-    numbers: int = 0
+    shared: list[SharedQuery] = field(default_factory=list)
+    """The dataflows that answer it: one, unless it can only be computed for one binding at a time."""
+    bindings: dict[tuple[Any, ...], tuple[SharedQuery, int]] = field(default_factory=dict)
+    """For each user and values, what answers them, and under which number."""
+
+    @property
+    def reads(self) -> set[str]:
+        """What it reads, once executed."""
+        return {name for shared in self.shared for name in shared.reads}
 
 
 def prepare(runner: StatementRunner, statement: Prepare) -> Result:
@@ -85,7 +84,7 @@ def prepare(runner: StatementRunner, statement: Prepare) -> Result:
         for node in statement.tree.find_all(exp.Limit, exp.Offset)
         if isinstance(node.expression, exp.Placeholder | exp.Parameter)
     }
-    made = Prepared(statement.name, statement.source, statement.tree, labels, counts)
+    made = Prepared(statement.name, statement.source, statement.tree, labels, counts, runner.access.who())
     if isinstance(statement.tree, exp.Query):
         check(runner, made)
         refuse_unread(statement.source, statement.tree)
@@ -165,17 +164,30 @@ def execute(runner: StatementRunner, statement: Execute, parameters: Mapping[str
         values = dict(zip(found.labels, row, strict=True))
         return Result("EXECUTE", runner.select(found.source, found.tree, values))
     wanted = fitting(found, given, statement)
-    fresh = row not in found.bindings
-    if found.view is None or wanted != found.types:
-        install(runner, found, wanted)
-    assert found.view is not None and found.arguments is not None
-    if fresh:
-        found.numbers += 1
-        found.bindings[row] = found.numbers
-        found.arguments.commit({BINDING: [(found.numbers, *row)]}, 1, "bind")
-    mine = core_of(found.view).lookup(found.bindings[row])
-    rows = in_zone(sorted_rows(mine, found.order).select(found.titles), runner.settings.zone)
-    return Result("EXECUTE", rows, view=found.view)
+    if found.types and wanted != found.types:
+        widen(runner, found, wanted)
+    found.types = wanted
+    shared, number = bound(runner, found, row)
+    mine = core_of(shared.view).lookup(number)
+    rows = in_zone(sorted_rows(mine, shared.order).select(shared.titles), runner.settings.zone)
+    return Result("EXECUTE", rows, view=shared.view)
+
+
+def bound(runner: StatementRunner, found: Prepared, row: tuple[Any, ...]) -> tuple[SharedQuery, int]:
+    """What answers the caller for some values, and under which number."""
+    queries, key = runner.shared, (runner.settings.user, *row)
+    known = found.bindings.get(key)
+    if known is not None and known[0].is_answering:
+        queries.check(known[0], runner.access.who())
+        return known
+    query = ParametrisedQuery(found.source, found.tree, tuple(found.labels), found.types, row)
+    shared = queries.get(query, f"{HIDDEN}prepared_{found.name}" if not found.shared else "", has_arguments=True)
+    number = queries.bind(shared, row if shared.query.labels else (), runner.settings.user)
+    found.bindings[key] = shared, number
+    shared.followers[number] = shared.followers.get(number, 0) + 1
+    if shared not in found.shared:
+        found.shared.append(shared)
+    return shared, number
 
 
 def fitting(found: Prepared, given: list[tuple[Any, Type]], statement: Execute) -> tuple[Type, ...]:
@@ -193,43 +205,23 @@ def fitting(found: Prepared, given: list[tuple[Any, Type]], statement: Execute) 
     return tuple(wanted)
 
 
-def install(runner: StatementRunner, found: Prepared, wanted: tuple[Type, ...]) -> None:
-    """Install a statement for parameters of these types, with the bindings that it has."""
+def widen(runner: StatementRunner, found: Prepared, wanted: tuple[Type, ...]) -> None:
+    """Answer all bindings from a dataflow for wider types."""
+    known = list(found.bindings)
     remove(runner, found)
-    columns: dict[str, Type] = {"binding": types.Int}
-    columns |= {f"p{label}": type for label, type in zip(found.labels, wanted, strict=True)}
-    engine = core_of(runner.engine)
-    arguments = ArgumentTables(engine)
-    with arguments.kept_if_installed():
-        parameters = engine.transient_input(f"__parameters_{found.name}", Schema(columns), ["binding"], "upsert")
-        arguments.tables[BINDING] = parameters
-        reads = runner.reader()
-        binder = Binder(found.source, reads)
-        names = tuple(binder.name(n, t) for n, t in columns.items())
-        binder.placeholders = dict(zip(found.labels, map(col, names[1:]), strict=True))
-        with outer_columns(binder.columns):
-            bound = binder.query(found.tree, None)
-            plan, names_of_result = answered(bound, binder, Scan("parameters", parameters, names), names)
-            collection = runner.lowered(plan)
-        titles = runner.titles(bound.titles)
-        outputs: list[tuple[str, Expr]] = [(BINDING, col(names_of_result[0]))]
-        outputs += [(title, col(name)) for title, name in zip(titles, bound.names, strict=True)]
-        extra = [o.column for o in bound.order if o.column not in bound.names]
-        outputs += [(name, col(name)) for name in dict.fromkeys(extra)]
-        view = runner.engine.install(f"__prepared_{found.name}", project(collection, outputs), order_by=[BINDING])
-    shown = dict(zip(bound.names, titles, strict=True))
-    found.arguments, found.view, found.titles, found.reads, found.types = arguments, view, titles, reads.names, wanted
-    found.order = [(shown.get(o.column, o.column), o) for o in bound.order]
-    if found.bindings:
-        arguments.commit({BINDING: [(number, *row) for row, number in found.bindings.items()]}, 1, "bind")
+    found.types = wanted
+    for user, *row in known:
+        if user == runner.settings.user:  # others have theirs again when they ask
+            bound(runner, found, tuple(row))
 
 
 def remove(runner: StatementRunner, found: Prepared) -> None:
-    """Take a statement's dataflow away, if it has one."""
-    if found.view is not None and found.arguments is not None:
-        found.view.drop()
-        found.arguments.drop()
-        found.view = found.arguments = None
+    """Let go of a statement's dataflows."""
+    for shared, number in found.bindings.values():
+        runner.shared.release(shared, number)
+    found.bindings.clear()
+    found.shared.clear()
+    runner.shared.sweep()
 
 
 def widened(type: Type) -> Type:
@@ -237,24 +229,22 @@ def widened(type: Type) -> Type:
     return types.Decimal(18, max(type.scale, 4)) if isinstance(type, types.DecimalType) else type
 
 
-def answered(bound: Bound, binder: Binder, parameters: Scan, names: tuple[str, ...]) -> tuple[Node, list[str]]:
-    """A query for every row of its parameters, with the number of the binding beside its own columns."""
-    own = [binder.name(name, binder.columns[name][1]) for name in names]
-    renamed = Project(parameters, tuple((new, col(old)) for new, old in zip(own, names, strict=True)))
-    domain = Domain(renamed, list(names), own)
-    return pushed_down(decorrelate(bound.plan, binder.names), domain, binder.names), own
-
-
 def deallocate(runner: StatementRunner, statement: Deallocate, parameters: Mapping[str, Any]) -> Result:
     """DEALLOCATE name: forget the statement; DEALLOCATE name(values): stop answering one binding."""
     found = named(runner, statement)
+    who = runner.access.who()
     if statement.values is not None:
         given = values_of(runner, found, statement.values, statement, parameters)
-        number = found.bindings.pop(tuple(value for value, _ in given), None)
-        if number is None or found.arguments is None:
+        known = found.bindings.pop((runner.settings.user, *(value for value, _ in given)), None)
+        if known is None:
             raise statement.source.error(f"{found.name!r} is not bound to these values", statement.place, NotFoundError)
-        found.arguments.commit({BINDING: [(number,)]}, -1, "bind")
+        runner.shared.release(*known)
+        core_of(runner.engine).commit(WriteSet())
         return Result("DEALLOCATE")
+    if not runner.access.is_super(who) and who != found.owner:
+        raise PermissionDenied(
+            f"permission denied: prepared statement {found.name!r} is of {found.owner or 'a superuser'}"
+        )
     remove(runner, found)
     del runner.prepared[statement.name]
     return Result("DEALLOCATE")

@@ -45,8 +45,6 @@ class Result(ArrowReadable):
     table: pa.Table | None = None
     view: View | None = None
     subscription: Subscription | None = None
-    is_temporary: bool = False
-    """Whether the view was installed for this subscription alone: it is dropped by whoever ends that."""
     notice: str = ""
     """What there is to say beside that, for whoever reads it."""
 

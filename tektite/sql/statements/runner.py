@@ -9,7 +9,7 @@ from __future__ import annotations
 import datetime
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 from weakref import WeakKeyDictionary
 
 import pyarrow as pa
@@ -28,8 +28,10 @@ from tektite.query.builders import project
 from tektite.query.collection import Collection
 from tektite.query.limits import Sorted
 from tektite.query.row_order import sorted_rows
+from tektite.sql.access.access_control import AccessControl
+from tektite.sql.access.allowances import Allowance
 from tektite.sql.bind.bound import nothing
-from tektite.sql.bind.named_relations import HIDDEN, Definition, Given, Reads
+from tektite.sql.bind.named_relations import HIDDEN, Definition, Given, ReaderIdentity, Reads
 from tektite.sql.bind.query import Binder
 from tektite.sql.bind.zones import converted
 from tektite.sql.catalog import catalog_lookup
@@ -39,7 +41,9 @@ from tektite.sql.catalog.schemas import DEFAULT, SYSTEM, implied_schemas, stored
 from tektite.sql.catalog.settings import SessionSettings
 from tektite.sql.logical import Node, outer_columns
 from tektite.sql.lower.lower import Lowering
+from tektite.sql.parse import access_statements as said
 from tektite.sql.parse import parser
+from tektite.sql.parse.connector_statements import CreateConnector, DropConnector
 from tektite.sql.parse.depth_limit import deep_calls
 from tektite.sql.parse.places import StatementText
 from tektite.sql.parse.read_arguments import copied, refuse_unread
@@ -49,8 +53,11 @@ from tektite.sql.statements import (
     copy,
     create,
     drop,
+    grants,
     insert,
+    policies,
     prepared,
+    roles,
     session_settings,
     show,
     table_writes,
@@ -58,7 +65,9 @@ from tektite.sql.statements import (
     update,
 )
 from tektite.sql.statements.direct_texts import DirectTexts
+from tektite.sql.statements.parametrised import parametrised
 from tektite.sql.statements.result import Result
+from tektite.sql.statements.shared_queries import SharedQueries
 from tektite.sql.statements.shown_zone import in_zone
 from tektite.sql.statements.statement_cache import Planned, Remembered, carries_data
 from tektite.values import types
@@ -66,6 +75,22 @@ from tektite.values.schema import Schema
 
 if TYPE_CHECKING:
     from tektite.engine.engine import Engine
+
+
+class ConnectorRunner(Protocol):
+    """What runs sources and sinks: a server does."""
+
+    all: dict[str, Any]
+    """Each by its kind and name."""
+
+    def create(self, statement: CreateConnector) -> Result:
+        """CREATE SOURCE, CREATE SINK."""
+
+    def drop(self, statement: DropConnector) -> Result:
+        """DROP SOURCE, DROP SINK."""
+
+    def shown(self, kind: str) -> pa.Table:
+        """SHOW SOURCES, SHOW SINKS."""
 
 
 class StatementRunner:
@@ -91,6 +116,14 @@ class StatementRunner:
         self._told: datetime.datetime | None = None
         self._numbers = 0
         self.remembered = Remembered(self)
+        self.access = AccessControl(self)
+        self.shared = SharedQueries(self)
+        self.connectors: ConnectorRunner | None = None
+        """What runs sources and sinks, if something does."""
+        self.allowance = Allowance()
+        """What every user may take whose role says nothing else."""
+        self.standing_secured: dict[str, frozenset[str]] = {}
+        """The tables whose policies materialised views were installed with, by view; those of views that roles own."""
         self._direct = DirectTexts(self)
 
     @property
@@ -176,6 +209,8 @@ class StatementRunner:
         match statement:
             case parser.Plain():
                 return self._plain(statement, parameters)
+            case parser.Explain() if statement.is_subscription:
+                return self._explain_subscribe(source, statement.tree, parameters)
             case parser.Explain():
                 return self._explain(source, statement, parameters)
             case parser.Subscribe():
@@ -196,7 +231,22 @@ class StatementRunner:
                 return prepared.execute(self, statement, parameters)
             case parser.Deallocate():
                 return prepared.deallocate(self, statement, parameters)
-        raise AssertionError(f"no way to run {type(statement).__name__}")
+        if isinstance(statement, CreateConnector):
+            return self.connectors_of(statement).create(statement)
+        if isinstance(statement, DropConnector):
+            return self.connectors_of(statement).drop(statement)
+        handler = ACCESS_HANDLERS[type(statement)]
+        return handler(self, statement)
+
+    def connectors_of(self, statement: parser.Statement) -> ConnectorRunner:
+        """What runs sources and sinks, for a statement about one."""
+        if self.connectors is None:
+            raise statement.source.error(
+                "sources and sinks are run by a server: tektite serve. A program calls engine.load, and follows views itself",
+                statement.start,
+                UnsupportedError,
+            )
+        return self.connectors
 
     def _plain(self, statement: parser.Plain, parameters: Mapping[str, Any]) -> Result:
         source, tree = statement.source, statement.tree
@@ -220,13 +270,15 @@ class StatementRunner:
         """
         tree = statement.tree
         properties = tree.args.get("properties")
-        joins = "auto"
+        joins, statement_tree = "auto", tree
         if isinstance(tree, exp.Create) and properties and properties.find(exp.MaterializedProperty):
             joins = create.joins_of(source, tree)
             tree = tree.expression
         if not isinstance(tree, exp.Query | exp.Values):
             raise source.error("EXPLAIN of anything but a query is not supported", None, UnsupportedError)
-        planned = self.bind(source, tree, parameters).joined_by(joins)
+        is_view = joins != "auto" or isinstance(statement_tree, exp.Create)
+        bind = self.bind_standing if is_view else self.bind
+        planned = bind(source, tree, parameters).joined_by(joins)
         collection = self.collection(planned)
         lines = self.engine.explain(collection).splitlines()
         if statement.analyze:
@@ -238,15 +290,17 @@ class StatementRunner:
     def _subscribe(self, source: StatementText, tree: exp.Expr, parameters: Mapping[str, Any]) -> Result:
         """The changes of a view or a table, or of a query that is installed for it."""
         name = only_table(source, tree)
-        found = None if name is None else self.relation_named(name)
-        temporary = False
-        if isinstance(found, Table) and not found.name.startswith(HIDDEN):
-            return Result("SUBSCRIBE", subscription=found.subscribe())
-        if not isinstance(found, View) or found.name.startswith(HIDDEN):
-            temporary = True
-            self._numbers += 1
-            found = self.install(f"subscription_{self._numbers}", self.bind(source, tree, parameters))
-        return Result("SUBSCRIBE", view=found, subscription=found.subscribe(), is_temporary=temporary)
+        found = None if name is None or self.access.who() is not None else self.relation_named(name)
+        if isinstance(found, Table | View) and not found.name.startswith(HIDDEN):
+            view = found if isinstance(found, View) else None
+            return Result("SUBSCRIBE", view=view, subscription=found.subscribe())
+        answer = self.shared.answer(parametrised(self, source, tree, parameters))
+        return Result("SUBSCRIBE", subscription=answer.subscribe())
+
+    def _explain_subscribe(self, source: StatementText, tree: exp.Expr, parameters: Mapping[str, Any]) -> Result:
+        """How a subscription would be computed: for whom else at once, and by which plan."""
+        query = parametrised(self, source, tree, parameters)
+        return Result("EXPLAIN", pa.table({"plan": self.shared.explain(query)}))
 
     # ------------------------------------------------------------------ queries
 
@@ -257,9 +311,14 @@ class StatementRunner:
         return self.remembered.plan(tree, lambda: self._bind(source, tree, parameters))
 
     def _bind(
-        self, source: StatementText, tree: exp.Expr, parameters: Mapping[str, Any], given: Given | None = None
+        self,
+        source: StatementText,
+        tree: exp.Expr,
+        parameters: Mapping[str, Any],
+        given: Given | None = None,
+        reader: ReaderIdentity | None = None,
     ) -> Planned:
-        reads = Reads(self, given)
+        reads = Reads(self, given, reader)
         binder = Binder(source, reads, parameters)
         try:
             with outer_columns(binder.columns):
@@ -271,7 +330,25 @@ class StatementRunner:
         except RecursionError:
             raise source.error("the query is nested too deeply", None, UnsupportedError) from None
         declared = tuple(binder.declared(col(name)) for name in bound.names)
-        return Planned(plan, bound, reads.names, reads.asked, reads_system=reads.reads_system, declared=declared)
+        return Planned(
+            plan, bound, reads.names, reads.asked, reads_system=reads.reads_system, declared=declared,
+            secured=frozenset(reads.secured), reads_user=reads.reads_user,
+        )  # fmt: skip
+
+    def bind_given(self, source: StatementText, tree: exp.Expr, given: Given) -> Planned:
+        """A query of our own over what is given by name."""
+        return self._bind(source, tree, {}, given, ReaderIdentity(None))
+
+    def bind_standing(self, source: StatementText, tree: exp.Expr, parameters: Mapping[str, Any]) -> Planned:
+        """A query that is to be kept up to date, with the rights of whoever has it installed; it follows the roles."""
+        if not self.access.is_configured:
+            return self.bind(source, tree, parameters)
+        who, user = self.access.who(), lit(self.settings.user, types.String)
+        return self._bind(source, tree, parameters, None, ReaderIdentity(who, None, user, is_standing=True))
+
+    def bind_for(self, source: StatementText, tree: exp.Expr, reader: ReaderIdentity) -> Planned:
+        """A query as somebody reads it."""
+        return self._bind(source, tree, {}, None, reader)
 
     def collection(self, planned: Planned, hidden: bool = False) -> Collection:
         """A query as a collection, its columns under their visible names; with those that only order it, if asked."""
@@ -361,7 +438,28 @@ class StatementRunner:
         """The rows of a collection as of the last closed epoch, with the changes of the transaction that is open. What reads
         no table is computed here, and keeps its order.
         """
-        return core_of(self.engine).collect(collection)
+        allowed = self.allowed()
+        return core_of(self.engine).collect(collection, allowed.memory, allowed.rows)
+
+    def allowed(self) -> Allowance:
+        """What the user of the caller's session may take."""
+        return self.allowed_to(self.settings.user)
+
+    def allowed_to(self, user: str) -> Allowance:
+        """What a user may take."""
+        role = self.access.tables.roles.get(user)
+        if role is None:
+            return self.allowance
+        return Allowance(role.row_limit, role.memory_limit, role.query_limit).within(self.allowance)
+
+    def check_queries(self, allowed: Allowance) -> None:
+        """Refuse one standing query more than the user may have."""
+        if allowed.queries is None:
+            return
+        user = self.settings.user
+        owned = [o.object for o in self.access.tables.owners.values() if o.owner == user]
+        views = sum(object.removeprefix("table ") in self.reads for object in owned)
+        allowed.check_queries(user, views + self.shared.followed_by(user))
 
     def plan(self, text: str, parameters: Mapping[str, Any]) -> Collection:
         """One query as a collection."""
@@ -380,8 +478,12 @@ class StatementRunner:
                 f"{name!r} reads the system catalogs, which cannot be kept up to date: CREATE VIEW makes a definition, which is "
                 "read anew each time"
             )
-        view = self.engine.install(name, self.sorted_collection(planned))
+        allowed = self.allowed()
+        self.check_queries(allowed)
+        view = self.engine.install(name, self.sorted_collection(planned), limit=allowed.memory)
         self.reads[name] = planned.reads
+        if planned.secured:
+            self.standing_secured[name] = planned.secured
         return view
 
     def sorted_collection(self, planned: Planned) -> Collection:
@@ -446,7 +548,11 @@ class StatementRunner:
         found += [view for view, reads in self.reads.items() if name in reads]
         found += [index.name for index in self.indexes.values() if index.table == name]
         found += [p.name for p in self.prepared.values() if name in p.reads]
-        return found
+        named = {f"{HIDDEN}prepared_{p.name}" for p in self.prepared.values()}
+        found += [
+            "a subscription" for q in self.shared.all() if name in q.reads and q.followers and q.view.name not in named
+        ]
+        return list(dict.fromkeys(found))
 
     def schema_names(self) -> list[str]:
         """Every schema: those that were created, those that names of tables and views say, and those of the system."""
@@ -537,4 +643,17 @@ HANDLERS: dict[type[exp.Expr], Callable[[StatementRunner, StatementText, Any, Ma
     exp.Commit: transactions.commit,
     exp.Rollback: transactions.rollback,
     exp.Copy: copy.copy,
+}
+ACCESS_HANDLERS: dict[type[parser.Statement], Callable[[StatementRunner, Any], Result]] = {
+    said.CreateRole: roles.create_role,
+    said.AlterRole: roles.alter_role,
+    said.DropRole: roles.drop_role,
+    said.TakeRole: roles.take_role,
+    said.ChangeGrants: grants.change_grants,
+    said.ChangeMembers: grants.change_members,
+    said.ChangeOwner: grants.change_owner,
+    said.ChangeOwned: roles.change_owned,
+    said.ChangePolicy: policies.change_policy,
+    said.SecureTable: policies.secure_table,
+    said.ChangeToken: roles.change_token,
 }

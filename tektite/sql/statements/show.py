@@ -30,6 +30,8 @@ def show(runner: StatementRunner, statement: Show) -> Result:
         names = ("name", "setting", "description")
         every = list(zip(*runner.settings.rows(), strict=True))
         return Result("SHOW", pa.table({n: pa.array(v, pa.string()) for n, v in zip(names, every, strict=True)}))
+    if statement.what in ("sources", "sinks"):
+        return Result("SHOW", runner.connectors_of(statement).shown(statement.what.removesuffix("s")))
     shown = {
         "tables": tables, "views": views, "indexes": indexes, "arrangements": arrangements, "schemas": schemas,
     }  # fmt: skip

@@ -9,7 +9,7 @@ read something that was dropped are removed.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -62,6 +62,10 @@ class Planned:
     """Whether it holds rows of the system catalogs, as they were when it was planned."""
     declared: tuple[str, ...] = ()
     """The types of PostgreSQL that its visible columns have, where ours do not say them."""
+    secured: frozenset[str] = frozenset()
+    """The tables whose policies were asked for."""
+    reads_user: bool = False
+    """Whether it depends on who its user is."""
 
     def joined_by(self, joins: str) -> Planned:
         """The same plan with a join strategy forced."""
@@ -86,6 +90,10 @@ class Ground:
     generation: int
     zone: str
     """The time zone of the session, which casts from and to moments depend on."""
+    user: str | None
+    """Whose statement it is, where that matters."""
+    rights: tuple[str | None, int]
+    """Whose rights it has, and the version of the rights."""
 
 
 @dataclass(frozen=True)
@@ -174,7 +182,7 @@ class Remembered:
         if planned.reads_system:  # it holds rows of the system catalogs as they are
             return planned
         # The tree is held, so that no other one gets its id.
-        self._plans[id(tree)] = Known(tree, planned, self._ground(planned.asked))
+        self._plans[id(tree)] = Known(tree, planned, self._ground(planned))
         if len(self._plans) > PLANS:
             self._plans.popitem(last=False)
         return planned.again()
@@ -184,19 +192,23 @@ class Remembered:
         for key in [key for key, known in self._plans.items() if name in known.planned.reads]:
             del self._plans[key]
 
-    def _ground(self, asked: Iterable[str]) -> Ground:
-        meanings = tuple([(name, self._runner.relation_named(name)) for name in sorted(asked)])
+    def _ground(self, planned: Planned) -> Ground:
+        runner = self._runner
+        meanings = tuple([(name, runner.relation_named(name)) for name in sorted(planned.asked)])
         return Ground(
-            meanings,
-            self._sizes(meanings),
-            self._indexes(meanings),
-            core_of(self._runner.engine).catalog.generation,
-            self._runner.settings.zone,
-        )
+            meanings, self._sizes(meanings), self._indexes(meanings), core_of(runner.engine).catalog.generation,
+            runner.settings.zone, runner.settings.user if planned.reads_user else None, self._rights(),
+        )  # fmt: skip
+
+    def _rights(self) -> tuple[str | None, int]:
+        access = self._runner.access
+        return (access.who(), access.version) if access.is_configured else (None, 0)
 
     def _stands(self, ground: Ground) -> bool:
         """Whether the facts of a plan still hold. A table or view that was dropped and made again is a different one."""
         runner, meanings = self._runner, ground.meanings
+        if ground.rights != self._rights() or ground.user not in (None, runner.settings.user):
+            return False
         if not all([is_same(runner.relation_named(name), found) for name, found in meanings]):
             return False
         if self._sizes(meanings) != ground.sizes or runner.settings.zone != ground.zone:

@@ -18,8 +18,11 @@ from tektite.engine.core import core_of
 from tektite.engine.declarations import defaults_of
 from tektite.engine.table import Table
 from tektite.errors import ConflictError, IncorrectError, NotFoundError, TektiteError, UnsupportedError
+from tektite.sql.access.access_control import PermissionDenied, schema_object, table_object
+from tektite.sql.access.policy_conditions import PolicyConditions
+from tektite.sql.bind.named_relations import Given, TargetTable, unpointed
 from tektite.sql.bind.scope import folded
-from tektite.sql.catalog.schemas import written_name
+from tektite.sql.catalog.schemas import name_parts, written_name
 from tektite.sql.parse.places import StatementText, nearest
 from tektite.sql.parse.read_arguments import copied, refuse_unread
 from tektite.sql.statements.result import Result
@@ -30,6 +33,10 @@ if TYPE_CHECKING:
 
 OWN = "#table"
 """The name under which a statement reads the table that it changes, whatever WITH calls by the table's own."""
+EVERY = "#every"
+"""The name under which a statement reads all rows of that table, whatever its policies show."""
+NEW = "#new"
+"""The name under which the conditions of policies read the rows that a statement writes."""
 CHANGED = "#changed"
 """The name under which RETURNING reads the rows that a statement has changed."""
 
@@ -56,15 +63,23 @@ class Writing:
     table: Table
     alias: str
     parameters: Mapping[str, Any]
+    command: str
+    """INSERT, UPDATE, DELETE or TRUNCATE."""
 
     @staticmethod
     def of(
-        runner: StatementRunner, source: StatementText, tree: exp.Expr, node: exp.Expr, parameters: Mapping[str, Any]
+        runner: StatementRunner,
+        source: StatementText,
+        tree: exp.Expr,
+        node: exp.Expr,
+        parameters: Mapping[str, Any],
+        command: str,
     ) -> Writing:
         table = target(runner, source, node)
+        check_write(runner, table, command, any([bool(dict.get(tree.args, part)) for part in READING]))
         alias = node.args.get("alias")
         named = folded(alias.this) if alias is not None and alias.this is not None else folded(node.this)
-        return Writing(runner, source, tree, table, named, parameters)
+        return Writing(runner, source, tree, table, named, parameters, command)
 
     @property
     def names(self) -> list[str]:
@@ -76,8 +91,12 @@ class Writing:
         return exp.column(name, table=exp.to_identifier(of or self.alias, quoted=True), quoted=True)
 
     def own(self) -> exp.Table:
-        """The table as a member of FROM."""
+        """The table as a member of FROM: the rows that the statement may change."""
         return table_reference(OWN, self.alias)
+
+    def every(self) -> exp.Table:
+        """The table as a member of FROM, with rows that nobody shows to the user: their keys are taken."""
+        return table_reference(EVERY, self.alias)
 
     def select(
         self,
@@ -90,8 +109,10 @@ class Writing:
         common = self.tree.args.get("with_")
         if common is not None and isinstance(query, exp.Query) and not query.args.get("with_"):
             query.set("with_", copied(common))
+        changes = {"INSERT": "UPDATE", "TRUNCATE": ""}.get(self.command, self.command)
+        own = {OWN: TargetTable(self.table, changes), EVERY: TargetTable(self.table, "")}
         try:
-            return self.runner.select(self.source, query, self.parameters, wanted, {OWN: self.table, **(given or {})})
+            return self.runner.select(self.source, query, self.parameters, wanted, {**own, **(given or {})})
         except TektiteError as error:
             if not what or "\nline " in str(error):
                 raise
@@ -101,6 +122,9 @@ class Writing:
         """Write the rows that come and go; the result, with what RETURNING says of the rows that came, or else went."""
         returned = self._returned(old if new is None else new)
         refuse_unread(self.source, self.tree)
+        if new is not None:
+            command = "UPDATE" if old is not None else self.command
+            check_new_rows(self.runner, self.table, new, command, returned is not None)
         self.runner.write(self.table, new, old)
         return Result(f"{what} {many}", returned)
 
@@ -124,6 +148,79 @@ class Writing:
         """The rows as words (columns x rows), by which they are told apart."""
         words = self.table.schema.encode(rows, core_of(self.runner.engine).dictionary)
         return words if columns is None else np.ascontiguousarray(words[list(columns)])
+
+
+READING = ("where", "returning", "from_", "using", "conflict")
+"""Parts of a statement that read the table which it changes."""
+
+
+def check_write(runner: StatementRunner, table: Table, command: str, is_read: bool = False) -> None:
+    """Refuse a command on a table to those who have no privilege for it."""
+    access = runner.access
+    who = access.who()
+    if who is None:
+        return
+    access.check(who, "USAGE", schema_object(name_parts(table.name)[0]))
+    access.check(who, command, table_object(table.name))
+    if is_read:
+        access.check(who, "SELECT", table_object(table.name))
+
+
+def check_new_rows(runner: StatementRunner, table: Table, rows: pa.Table, command: str, is_read: bool = False) -> None:
+    """Refuse rows that the policies of a table do not let the user leave behind, and those that would replace a row which the
+    user may not change.
+    """
+    access = runner.access
+    who = access.who()
+    if who is None or access.bypasses(who, table.name) or not rows.num_rows:
+        return
+    conditions = PolicyConditions(access, table.name, who, False, runner.reader().columns_of)
+    condition = conditions.written(command, is_read)
+    name = name_parts(table.name)[1]
+    if condition is not None:
+        allowed = exp.Coalesce(this=exp.Paren(this=condition), expressions=[exp.false()])
+        wrong = counted(table_reference(NEW, name), exp.Not(this=allowed))
+        if number_of(runner, table, wrong, {NEW: rows}):
+            raise PermissionDenied(f"new row violates row-level security policy for table {table.name!r}")
+    unique, seen = core_of(table).unique, conditions.seen("UPDATE")
+    if command != "INSERT" or unique is None or core_of(table).semantics != "upsert" or seen is None:
+        return
+    own = exp.to_identifier(name, quoted=True)
+    pairs: list[exp.Expr] = [
+        exp.EQ(this=exp.column(key, table=own.copy(), quoted=True),
+               expression=exp.column(key, table=exp.to_identifier(NEW, quoted=True), quoted=True))
+        for key in [table.schema.names[at] for at in unique]
+    ]  # fmt: skip
+    same = exp.Exists(
+        this=exp.Select(
+            expressions=[exp.Literal.number(1)],
+            from_=exp.From(this=table_reference(NEW, NEW)),
+            where=exp.Where(this=exp.and_(*pairs, copy=False)),
+        )
+    )
+    hidden = exp.Not(this=exp.Coalesce(this=exp.Paren(this=seen), expressions=[exp.false()]))
+    taken = counted(table_reference(EVERY, name), exp.And(this=same, expression=hidden))
+    if number_of(runner, table, taken, {NEW: rows, EVERY: TargetTable(table, "")}):
+        raise PermissionDenied(
+            f"new row violates row-level security policy for table {table.name!r}: it would replace a row that the policies hide"
+        )
+
+
+def counted(relation: exp.Table, condition: exp.Expr) -> exp.Select:
+    """How many rows of a relation meet a condition."""
+    return exp.Select(
+        expressions=[exp.Count(this=exp.Star())], from_=exp.From(this=relation), where=exp.Where(this=condition)
+    )
+
+
+def number_of(runner: StatementRunner, table: Table, query: exp.Select, given: Given) -> int:
+    """The number that a query about the policies of a table gives."""
+    try:
+        rows = runner.select(StatementText(f"policies of {table.name}"), query, {}, None, given)
+    except TektiteError as error:
+        raise type(error)(f"in the policies of {table.name!r}: {unpointed(error)}") from None
+    found: int = rows.column(0)[0].as_py()
+    return found
 
 
 def refuse_totals(source: StatementText, tree: exp.Expr) -> None:
@@ -164,11 +261,17 @@ def arranged(runner: StatementRunner, found: Table, rows: pa.Table, given: list[
 # ---------------------------------------------------------------------- DELETE
 
 
-def delete(runner: StatementRunner, source: StatementText, tree: exp.Delete, parameters: Mapping[str, Any]) -> Result:
+def delete(
+    runner: StatementRunner,
+    source: StatementText,
+    tree: exp.Delete,
+    parameters: Mapping[str, Any],
+    command: str = "DELETE",
+) -> Result:
     """DELETE FROM table [USING ...] WHERE ... [RETURNING ...]"""
     if tree.args.get("tables") or tree.this is None:
         raise source.error("syntax error: DELETE needs FROM")
-    writing = Writing.of(runner, source, tree, tree.this, parameters)
+    writing = Writing.of(runner, source, tree, tree.this, parameters, command)
     where = tree.args.get("where")
     if tree.args.get("using"):
         where = with_match(tree.args["using"], where)
@@ -195,5 +298,5 @@ def truncate(
         target(runner, source, node)
     refuse_unread(source, tree)
     for node in tree.expressions:
-        delete(runner, source, exp.Delete(this=node), parameters)
+        delete(runner, source, exp.Delete(this=node), parameters, "TRUNCATE")
     return Result("TRUNCATE TABLE")

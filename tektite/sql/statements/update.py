@@ -27,7 +27,7 @@ TIMES = "#times"
 
 def update(runner: StatementRunner, source: StatementText, tree: exp.Update, parameters: Mapping[str, Any]) -> Result:
     """UPDATE table SET column = expression, ... [FROM ...] WHERE ... [RETURNING ...]"""
-    writing = Writing.of(runner, source, tree, tree.this, parameters)
+    writing = Writing.of(runner, source, tree, tree.this, parameters, "UPDATE")
     changes = assignments(writing, tree.expressions)
     others = tree.args.get("from_")
     if others is None:

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import duckdb
+from sqlglot import exp
 
 import tektite as tk
 from tektite.sql.rules.decorrelate import comparison, matched
@@ -28,6 +29,35 @@ def agrees(query: str, ordered: bool = False) -> None:
         assert (found == expected) if ordered else (sorted(found, key=str) == sorted(expected, key=str)), query
         view = engine.sql(f"CREATE MATERIALIZED VIEW v AS {query}").view
         assert view is not None and sorted(view.rows(), key=str) == sorted(expected, key=str), query
+
+
+RIGHTS = """
+    CREATE TABLE docs (id int PRIMARY KEY, owner varchar); INSERT INTO docs VALUES (1, 'ann'), (2, 'bob');
+    CREATE USER ann; CREATE USER bob; CREATE ROLE staff; GRANT staff TO ann; GRANT SELECT ON docs TO staff, bob;
+    CREATE POLICY own ON docs USING (owner = current_user); ALTER TABLE docs ENABLE ROW LEVEL SECURITY
+"""
+
+
+def rights() -> None:
+    """Each of two subscribers has their own rows, and loses them with the grant; so has a query that is run once."""
+    with tk.Engine() as engine:
+        engine.sql(RIGHTS)
+        sessions = {name: engine.session() for name in ("bob", "ann")}
+        followed = {}
+        for name, session in sessions.items():
+            session.sql(f"SET ROLE {name}")
+            assert session.sql("SELECT id FROM docs").rows() == [(1,) if name == "ann" else (2,)]
+            followed[name] = session.sql("SUBSCRIBE (SELECT id FROM docs)").subscription
+        told = {name: [(change.row, change.diff) for change in found.changes()] for name, found in followed.items()}
+        assert told == {"ann": [((1,), 1)], "bob": [((2,), 1)]}
+        engine.sql("REVOKE staff FROM ann")
+        told = {name: [(change.row, change.diff) for change in found.changes()] for name, found in followed.items()}
+        assert told == {"ann": [((1,), -1)], "bob": []}
+        try:
+            found = sessions["ann"].sql("SELECT id FROM docs").rows()
+        except tk.TektiteError:
+            found = None
+        assert found is None
 
 
 def outer_joins() -> None:
@@ -197,4 +227,12 @@ FAULTS = [
           a_definition_is_read_as_it_is),
     Fault("a table is for ever as a statement found it", f"{STATEMENTS}.direct RowInsert.stands", returning(True),
           inserts_write_the_default_of_today),
+    Fault("everybody may read", "tektite.sql.access.access_control AccessControl.may", returning(True), rights),
+    Fault("policies bind nobody", "tektite.sql.access.access_control AccessControl.bypasses", returning(True), rights),
+    Fault("arguments count whoever asks", f"{STATEMENTS}.shared_queries counts",
+          being(lambda needed, object: exp.true()), rights),
+    Fault("all clients have one number", f"{STATEMENTS}.shared_queries SharedQueries.bind",
+          lambda there: lambda self, *given: min(there(self, *given), 1), rights),
+    Fault("changes are routed to nobody", "tektite.engine.routing Router.route", returning(None), rights),
+    Fault("plans outlive the rights", f"{STATEMENTS}.statement_cache Remembered._rights", returning((None, 0)), rights),
 ]  # fmt: skip

@@ -1,0 +1,233 @@
+"""Router: the changes of one view, sent to those who follow one value of its first column.
+
+A view that answers many at once has the number of who asked in its first column. If everybody followed it by a feed of their own,
+everybody would look at everybody's changes. A router takes each change once and gives it to the followers of its number: an epoch
+costs what changed and who is concerned. Nobody is given a row of another number. Followers get rows without that column.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from tektite.dataflow.output import changes_table
+from tektite.engine.change_feed import ChangeFeed
+from tektite.engine.notices import Waiter
+from tektite.errors import TektiteError
+from tektite.values.words import Words
+
+if TYPE_CHECKING:
+    from tektite.engine.view_core import ViewCore
+    from tektite.values.schema import Schema
+
+LARGE = 1 << 20
+"""Bytes from which on a follower's part of some changes is copied: a part that is not holds on to all of them."""
+
+
+class RoutedAnswer(Protocol):
+    """The part of a view that followers of one value hold, as others hold a view."""
+
+    @property
+    def name(self) -> str:
+        """What it is called in messages."""
+
+    @property
+    def schema(self) -> Schema:
+        """Its columns."""
+
+    @property
+    def time(self) -> int | None:
+        """The last time that it answers for."""
+
+    @property
+    def _core(self) -> ViewCore:
+        """The view that it is a part of."""
+
+
+class RoutedFeed:
+    """What one follower of a value has not been told yet. It offers what a `ChangeFeed` does to a subscription."""
+
+    def __init__(self, router: Router, value: int, source: RoutedAnswer) -> None:
+        self.source = source
+        """What its follower holds."""
+        self.schema = source.schema
+        """The columns of the rows that it tells of."""
+        self.waiters: dict[Waiter, None] = {}
+        """Threads and tasks that wait for changes."""
+        self.is_open = True
+        self.upto: int | None = None
+        self.start = 0
+        """Earlier changes count as changes at this time."""
+        self._router = router
+        self._value = value
+        self._parts: deque[tuple[pa.Table, int, int]] = deque()
+
+    @property
+    def view(self) -> ViewCore:
+        """The view whose changes it tells."""
+        return self._router.view
+
+    @property
+    def low(self) -> int:
+        """The first epoch that it can not tell of yet, or ever."""
+        return self.view.low if self.upto is None else self.upto
+
+    def give(self, table: pa.Table, begin: int, end: int, copied: bool = False) -> None:
+        """Keep some rows of a table of changes until they are taken; a copy of them, if that is said."""
+        if copied:
+            table, begin, end = table.take(np.arange(begin, end)), 0, end - begin
+        self._parts.append((table, begin, end))
+
+    def take(self) -> pa.Table | None:
+        """What has changed since the last call; see `ChangeFeed.take`. The caller holds the lock."""
+        if self.is_open:
+            self._router.route()
+        if not self._parts:
+            return None
+        parts, self._parts = self._parts, deque()
+        named = [table.slice(begin, end - begin).select(self._columns(table)) for table, begin, end in parts]
+        return pa.concat_tables(named)
+
+    def _columns(self, table: pa.Table) -> list[int]:
+        """The places of its own columns in a table of changes, with time and diff."""
+        names = [*self.schema.names, *table.column_names[-2:]]
+        return [table.column_names.index(name) for name in names]
+
+    def empty(self) -> pa.Table:
+        """A table of no changes."""
+        found = self._router.empty
+        return found.select(self._columns(found))
+
+    def end(self, forget: bool = False) -> None:
+        """Collect no more changes; see `ChangeFeed.end`. The caller holds the lock; may be repeated."""
+        if self.is_open:
+            if not forget:
+                self._router.route()
+            self.upto = self.view.low
+            self.is_open = False
+            self._router.remove(self._value, self)
+        if forget:
+            self._parts.clear()
+        for waiter in list(self.waiters):
+            waiter.notify()
+
+    def abandon(self) -> None:
+        """Nobody reads it any more. Called by garbage collection, in any thread at any line, and so without the lock."""
+        self.is_open = False
+        self._parts.clear()
+
+    def why_ended(self) -> TektiteError | None:
+        """The error that ended it."""
+        view = self.view
+        if self._router.reason is not None:
+            return self._router.reason
+        if view.failure is not None:
+            return view.failure
+        return view.drop_error() if view.dropped and not view.engine.is_closed else None
+
+
+class Router:
+    """The followers of one view, by the values of its first column, which is a whole number. Used with the engine's lock held."""
+
+    def __init__(self, view: ViewCore) -> None:
+        self.view = view
+        self.reason: TektiteError | None = None
+        """Why it was closed, if followers are to be told more than that the view was dropped."""
+        self._followers: dict[int, list[RoutedFeed]] = {}
+        self._feed = ChangeFeed(view, snapshot=False)
+        self._feed.call(self.route, self.route)
+        self.empty = self._feed.empty()
+
+    def follow(self, value: int, source: RoutedAnswer, snapshot: bool = True, since: int | None = None) -> RoutedFeed:
+        """A feed of the rows with a value in the first column: those that are there, or were at a time `since`, if a snapshot is
+        wanted; then each change behind that time.
+        """
+        view = self.view
+        view.engine.finish(view)
+        self.route()
+        made = RoutedFeed(self, value, source)
+        last = max(view.low - 1, view.first)
+        made.start = (last if since is None else since) + (0 if snapshot else 1)
+        if snapshot:
+            words = view.words(since, True, value).copy()
+            words[-2] = made.start
+            self._give(made, words)
+        if since is not None and since < last:
+            past = ChangeFeed(view, snapshot=False, since=since)
+            words = past.words()
+            past.end(forget=True)
+            self._give(made, words[:, words[0] == value])
+        self._followers.setdefault(value, []).append(made)
+        return made
+
+    def _give(self, feed: RoutedFeed, words: Words) -> None:
+        if words.shape[1]:
+            feed.give(self._decoded(words), 0, words.shape[1])
+
+    def remove(self, value: int, feed: RoutedFeed) -> None:
+        """A follower has ended."""
+        left = [other for other in self._followers.get(value, ()) if other is not feed]
+        if left:
+            self._followers[value] = left
+        else:
+            self._followers.pop(value, None)
+
+    def route(self) -> None:
+        """Give each change to its followers."""
+        if not self._feed.is_open:
+            return
+        words = self._feed.words()
+        if not words.shape[1]:
+            return
+        words = words[:, np.argsort(words[0], kind="stable")]
+        lead = words[0]
+        cuts = [0, *(np.flatnonzero(lead[1:] != lead[:-1]) + 1).tolist(), words.shape[1]]
+        table = self._decoded(words)
+        is_large = len(cuts) > 2 and table.nbytes > LARGE
+        for value, begin, end in zip(lead[cuts[:-1]].tolist(), cuts[:-1], cuts[1:], strict=True):
+            for feed in self._followers.get(value, ()):
+                if not feed.is_open:
+                    self.remove(value, feed)
+                    continue
+                feed.give(table, begin, end, is_large)
+                for waiter in list(feed.waiters):
+                    waiter.notify()
+
+    def change_to(self, view: ViewCore) -> None:
+        """Follow another view in place of this one: what followers had is retracted, and what the other has is told, in the last
+        epoch that has closed.
+        """
+        view.engine.finish(self.view)
+        view.engine.finish(view)
+        self.route()
+        before = {value: self.view.words(None, True, value).copy() for value in self._followers}
+        self._feed.end(forget=True)
+        self.view = view
+        self._feed = ChangeFeed(view, snapshot=False)
+        self._feed.call(self.route, self.route)
+        for value, feeds in self._followers.items():
+            old, new = before[value], view.words(None, True, value).copy()
+            old[-1] *= -1
+            words = np.concatenate([old, new], axis=1)
+            words[-2] = view.low - 1
+            table = self._decoded(words)
+            for feed in feeds:
+                feed.give(table, 0, table.num_rows)
+                for waiter in list(feed.waiters):
+                    waiter.notify()
+
+    def _decoded(self, words: Words) -> pa.Table:
+        dictionary = self.view.engine.dictionary
+        with dictionary.text_use():
+            return changes_table(np.ascontiguousarray(words), self.view.schema, dictionary)
+
+    def close(self, reason: TektiteError | None = None) -> None:
+        """Follow the view no more; its followers end, with a reason if there is one."""
+        self.reason = reason
+        for feeds in list(self._followers.values()):
+            for feed in feeds:
+                feed.end()
+        self._feed.end(forget=True)

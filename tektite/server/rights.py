@@ -1,0 +1,94 @@
+"""SessionRights: what the user of a session may do, for requests that do not go through statements.
+
+A statement is checked where it is bound. A request for a table by its name is checked here, each time. Where policies say which
+rows the user sees, the request is answered by the statement that says the same.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from tektite.engine.table import Table
+from tektite.engine.view import View
+from tektite.sql import runner
+from tektite.sql.access.access_control import table_object
+from tektite.sql.catalog.schemas import name_parts, sql_name
+from tektite.sql.statements.table_writes import check_new_rows, check_write
+
+if TYPE_CHECKING:
+    from tektite.server.sessions import ClientSession
+
+
+class SessionRights:
+    """The rights of one session's user. All methods but `is_bound` are called in the session, with the engine's lock held."""
+
+    def __init__(self, session: ClientSession) -> None:
+        self._session = session
+        self._sql = runner(session.server.engine)
+
+    @property
+    def who(self) -> str | None:
+        """Whose rights count; None for whoever may do everything."""
+        return self._sql.access.who_is(self._session.settings)
+
+    @property
+    def is_bound(self) -> bool:
+        """Whether rights have to be asked for."""
+        return self.who is not None
+
+    def reads_all(self, found: Table | View) -> bool:
+        """Whether the user sees all rows of a relation; refuses one that it may not read."""
+        if not self.is_bound:
+            return True
+        self._sql.access.check_read(self.who, found)
+        return self._sql.access.bypasses(self.who, found.name)
+
+    def rows(self, found: Table | View, condition: str = "", values: tuple[object, ...] = ()) -> pa.Table:
+        """The rows of a relation that the user sees, and that a condition leaves."""
+        parameters = {str(at): value for at, value in enumerate(values, 1)}
+        table = self._sql.run(f"SELECT * FROM {sql_name(found.name)} {condition}", parameters).table
+        assert table is not None
+        return table
+
+    def check_insert(self, table: Table, rows: pa.Table | None = None) -> bool:
+        """Refuse an insert that the user may not make; whether its rows have to be checked by this once they are known."""
+        check_write(self._sql, table, "INSERT")
+        if not self.is_bound or self._sql.access.bypasses(self.who, table.name):
+            return False
+        if rows is not None:
+            check_new_rows(self._sql, table, rows, "INSERT")
+        return True
+
+    def check_remove(self, table: Table) -> None:
+        """Refuse to let the user remove rows by their values; where policies count, DELETE does that."""
+        check_write(self._sql, table, "DELETE")
+        if self.is_bound and not self._sql.access.bypasses(self.who, table.name):
+            self._sql.access.check_super(
+                self.who, f"to remove given rows of {table.name!r}, which has policies: DELETE FROM asks them"
+            )
+
+    def check_create(self, name: str) -> None:
+        """Refuse a table or view that the user may not make."""
+        self._sql.access.check_create(self.who, name_parts(name)[0])
+
+    def created(self, name: str) -> None:
+        """The user has made something."""
+        self._sql.access.created(table_object(name))
+
+    def check_owner(self, name: str) -> None:
+        """Refuse what only the owner of a relation may do."""
+        self._sql.access.check_owner(self.who, table_object(name))
+
+    def dropped(self, name: str) -> None:
+        """A relation is gone."""
+        self._sql.access.dropped([table_object(name)])
+
+    def check_rules(self) -> None:
+        """Refuse rules of Datalog, attributes and facts to those who may not do everything: rules read tables as they are. What
+        they define can be granted.
+        """
+        self._sql.access.check_super(
+            self.who, "to use rules, attributes and facts; what rules define is granted by GRANT SELECT"
+        )

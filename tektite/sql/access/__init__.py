@@ -1,0 +1,9 @@
+"""Who may do what: roles, grants, owners and policies on rows.
+
+access_control     what an engine knows of roles and rights, and the questions that statements ask
+access_tables      roles, grants, owners and policies as tables, which a storage keeps
+allowances         what one user may take
+policy_conditions  the condition under which a row of a protected table is seen or written
+rights_views       roles and rights as views, which standing queries are joined with
+verifiers          passwords as SCRAM verifiers, and tokens as digests
+"""

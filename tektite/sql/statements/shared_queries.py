@@ -1,0 +1,469 @@
+"""SharedQueries: the standing queries of many clients that differ in constants and users alone are one dataflow.
+
+The constants and the user of each are a row of an argument table, with a number. The query is computed for all rows at once, as a
+correlated subquery would be, and its answer has the number beside its own columns: EXECUTE looks its number up, SUBSCRIBE follows
+it (`engine.routing`). What reads no argument is one view for everybody.
+
+With roles, an argument row counts only while its user may read what the query reads: the row is joined with the view of those who
+may. So a subscriber's rows are retracted in the epoch in which a grant is withdrawn, and come back with it. Policies see the
+user of the row as `current_user`.
+
+An expression that can fail, such as a cast of a text, is not computed for many at once: its error would be everybody's.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from sqlglot import exp
+
+from tektite.engine.argument_tables import ArgumentTables
+from tektite.engine.core import core_of
+from tektite.engine.routing import Router
+from tektite.engine.subscription import Subscription, release_with
+from tektite.engine.table import Table
+from tektite.engine.view import View
+from tektite.engine.write_set import WriteSet
+from tektite.errors import ConflictError, TektiteError, UnsupportedError
+from tektite.expr import Expr, col, lit
+from tektite.expr.fold import can_fail
+from tektite.query.builders import project
+from tektite.query.collection import Collection
+from tektite.query.window_calls import Ordering
+from tektite.sql.access.allowances import Allowance
+from tektite.sql.access.policy_conditions import RIGHTS
+from tektite.sql.access.rights_views import EVERYTHING
+from tektite.sql.bind.bound import Bound
+from tektite.sql.bind.named_relations import HIDDEN, ReaderIdentity, Reads
+from tektite.sql.bind.query import Binder
+from tektite.sql.logical import Node, Once, Project, outer_columns
+from tektite.sql.parse.read_arguments import refuse_unread
+from tektite.sql.rules.decorrelate import decorrelate
+from tektite.sql.rules.domains import Domain, pushed_down
+from tektite.sql.statements.parametrised import ParametrisedQuery
+from tektite.sql.walking import walk
+from tektite.values import types
+from tektite.values.schema import Schema
+from tektite.values.types import Type
+
+if TYPE_CHECKING:
+    from tektite.engine.view_core import ViewCore
+    from tektite.sql.statements.runner import StatementRunner
+
+BINDING = "#binding"
+"""The column of an answer that has the number of the arguments."""
+ARGUMENTS = "#arguments"
+"""What the argument table is called in the query that says which of its rows count."""
+
+
+@dataclass(frozen=True)
+class QueryShape:
+    """What standing queries have in common that share a dataflow: everything but the values of their arguments."""
+
+    text: str
+    """The query, with labels in place of the arguments."""
+    search_path: tuple[str, ...]
+    types: tuple[Type, ...]
+    is_gated: bool
+    """Whether its users are roles, whose rights count."""
+    has_arguments: bool
+    """Whether it has an argument table in any case."""
+    alone: tuple[Any, ...] = ()
+    """The user and the values of a query that shares with nobody."""
+
+
+@dataclass
+class SharedQuery:
+    """One dataflow, and the arguments that it answers."""
+
+    query: ParametrisedQuery
+    shape: QueryShape
+    who: str | None
+    """Somebody who may read it, by whose rights it is planned."""
+    view: View
+    arguments: ArgumentTables | None
+    """None for a query that depends on nothing but tables."""
+    titles: list[str]
+    order: list[tuple[str, Ordering]]
+    reads: set[str]
+    secured: set[str]
+    needs: set[tuple[str | None, str]]
+    """Who needs which object; None is whoever asks."""
+    bindings: dict[tuple[Any, ...], int] = field(default_factory=dict)
+    """The numbers of the arguments: a user and values."""
+    followers: dict[int, int] = field(default_factory=dict)
+    """How many need each number."""
+    router: Router | None = None
+    numbers: int = 0
+
+    @property
+    def is_answering(self) -> bool:
+        """Whether the dataflow is there."""
+        return not core_of(self.view).dropped
+
+    @property
+    def schema(self) -> Schema:
+        """The columns of an answer, without the number and what only orders it."""
+        return self.view.schema.select(*self.titles)
+
+
+@dataclass(frozen=True)
+class SharedAnswer:
+    """What a shared query answers one user and some values: a part of its view, which can be followed as a view can."""
+
+    queries: SharedQueries
+    shared: SharedQuery
+    values: tuple[Any, ...]
+    user: str
+
+    @property
+    def name(self) -> str:
+        """What it is called in messages."""
+        return "a query"
+
+    @property
+    def _kind(self) -> str:
+        return "view"
+
+    @property
+    def schema(self) -> Schema:
+        """Its columns."""
+        return self.shared.schema
+
+    @property
+    def time(self) -> int | None:
+        """The last time that it answers for; see `View.time`."""
+        return self.shared.view.time
+
+    @property
+    def _core(self) -> ViewCore:
+        return core_of(self.shared.view)
+
+    def subscribe(self, *, snapshot: bool = True, progress: bool = False, since: int | None = None) -> Subscription:
+        """Its changes; see `View.subscribe`."""
+        with self._core.lock.held:
+            return self.queries.follow(self, snapshot, progress, since)
+
+
+class SharedQueries:
+    """The shared dataflows of one engine, by their shapes. Used with the engine's lock held."""
+
+    def __init__(self, runner: StatementRunner) -> None:
+        self._runner = runner
+        self._by_shape: dict[QueryShape, SharedQuery] = {}
+        self._followed: Counter[str] = Counter()
+        """How many subscriptions each user has."""
+        self._left: deque[tuple[SharedQuery, int, str | None]] = deque()
+        """Numbers that one follower less needs."""
+        self._unneeded: deque[tuple[SharedQuery, int]] = deque()
+        """Numbers that nobody needs, and that are still in the argument tables."""
+        self.alone: dict[tuple[str, tuple[Type, ...]], str] = {}
+        """Why queries share with nobody, by their texts and types."""
+        self._numbers = 0
+        core_of(runner.engine).hooks.before_commit.append(self._forget)
+
+    def all(self) -> list[SharedQuery]:
+        """Every shared dataflow."""
+        return list(self._by_shape.values())
+
+    # ------------------------------------------------------------------ asking
+
+    def answer(self, query: ParametrisedQuery) -> SharedAnswer:
+        """What a query answers the caller, to be followed."""
+        self.sweep()
+        return SharedAnswer(self, self.get(query), query.values, self._runner.settings.user)
+
+    def follow(self, answer: SharedAnswer, snapshot: bool, progress: bool, since: int | None) -> Subscription:
+        """The changes of an answer. What that needs goes when it ends."""
+        shared = answer.shared
+        runner, number = self._runner, 0
+        allowed = runner.allowed()
+        runner.check_queries(allowed)
+        if shared.arguments is None:
+            found = shared.view.subscribe(snapshot=snapshot, progress=progress, since=since)
+        else:
+            number = self.bind(shared, answer.values if shared.query.labels else (), answer.user)
+            core = core_of(shared.view)
+            if shared.router is None:
+                shared.router = Router(core)
+            feed = shared.router.follow(number, answer, snapshot, since)
+            found = Subscription(core, snapshot, progress, since, feed)
+        self._limit(shared, allowed)
+        shared.followers[number] = shared.followers.get(number, 0) + 1
+        left, user = self._left, answer.user
+        self._followed[user] += 1
+        release_with(found, lambda: left.append((shared, number, user)))
+        return found
+
+    def _limit(self, shared: SharedQuery, allowed: Allowance) -> None:
+        """Let a dataflow keep as much as all who share it may keep together."""
+        flow = core_of(shared.view).flow
+        flow.limit = None if allowed.memory is None else allowed.memory * max(len(shared.bindings), 1)
+
+    def followed_by(self, user: str) -> int:
+        """How many subscriptions a user has."""
+        self._count()
+        return self._followed[user]
+
+    def bind(self, shared: SharedQuery, values: tuple[Any, ...], user: str) -> int:
+        """The number of a user and some values, which are answered from here on."""
+        row = (user, *values)
+        number = shared.bindings.get(row)
+        if number is None:
+            assert shared.arguments is not None
+            shared.numbers += 1
+            number = shared.bindings[row] = shared.numbers
+            shared.arguments.commit({BINDING: [(number, *row)]}, 1, "bind")
+        return number
+
+    def get(self, query: ParametrisedQuery, name: str = "", has_arguments: bool = False) -> SharedQuery:
+        """The dataflow of a query, which is made if there is none. What it reads, the caller must be allowed to read."""
+        runner = self._runner
+        who = runner.access.who()
+        key = (query.text, query.types)
+        if key not in self.alone:
+            shape = QueryShape(query.text, runner.settings.search_path, query.types, who is not None, has_arguments)
+            try:
+                return self._found(query, shape, who, name)
+            except SharesNothing as reason:
+                self.alone[key] = str(reason)
+        alone = query.alone()
+        shape = QueryShape(
+            query.text, runner.settings.search_path, query.types, who is not None, has_arguments,
+            (runner.settings.user, *query.values),
+        )  # fmt: skip
+        return self._found(alone, shape, who, name)
+
+    def _found(self, query: ParametrisedQuery, shape: QueryShape, who: str | None, name: str) -> SharedQuery:
+        found = self._by_shape.get(shape)
+        if found is not None and found.is_answering:
+            self.check(found, who)
+            return found
+        self._numbers += 1
+        found = self._by_shape[shape] = self._made(name or f"{HIDDEN}shared_{self._numbers}", query, shape, who)
+        return found
+
+    def check(self, shared: SharedQuery, who: str | None) -> None:
+        """Refuse a query that somebody may not read."""
+        access = self._runner.access
+        for needed, object in sorted(shared.needs, key=str):
+            access.check(
+                who if needed is None else needed, "USAGE" if object.startswith("schema ") else "SELECT", object
+            )
+
+    # ------------------------------------------------------------------ making
+
+    def _made(self, name: str, query: ParametrisedQuery, shape: QueryShape, who: str | None) -> SharedQuery:
+        """Install a query for all arguments."""
+        runner, core = self._runner, core_of(self._runner.engine)
+        is_alone = bool(shape.alone)
+        columns: dict[str, Type] = {"binding": types.Int, "user": types.String}
+        columns |= {f"p{label}": type for label, type in zip(query.labels, query.types, strict=True) if not is_alone}
+        arguments = ArgumentTables(core)
+        with arguments.kept_if_installed():
+            made = core.transient_input(f"{name}_arguments", Schema(columns), ["binding"], "upsert")
+            arguments.tables[BINDING] = made
+            binder, bound, reads, names = self._bound(query, columns, made, who, is_alone)
+            is_asked = bool(query.labels or shape.is_gated or reads.reads_user or shape.has_arguments)
+            number: list[str] = []
+            if is_asked:
+                plan, number = self._answered(bound, binder, reads, columns, names, is_alone)
+            else:
+                plan = decorrelate(bound.plan, binder.names)
+            with outer_columns(binder.columns):
+                collection = runner.lowered(plan)
+            titles = runner.titles(bound.titles)
+            outputs: list[tuple[str, Expr]] = [(BINDING, col(number[0]))] if is_asked else []
+            outputs += [(title, col(column)) for title, column in zip(titles, bound.names, strict=True)]
+            extra = [o.column for o in bound.order if is_asked and o.column not in bound.names]
+            outputs += [(column, col(column)) for column in dict.fromkeys(extra)]
+            order_by = [BINDING] if is_asked else []
+            view = runner.engine.install(name, project(collection, outputs), order_by=order_by)
+        if not is_asked:
+            arguments.drop()
+        kept = arguments if is_asked else None
+        shown = dict(zip(bound.names, titles, strict=True))
+        order = [(shown.get(o.column, o.column), o) for o in bound.order]
+        return SharedQuery(query, shape, who, view, kept, titles, order, reads.names, reads.secured, reads.needs)
+
+    def _bound(
+        self, query: ParametrisedQuery, columns: Mapping[str, Type], arguments: Table, who: str | None, is_alone: bool
+    ) -> tuple[Binder, Bound, Reads, tuple[str, ...]]:
+        """The query with columns in place of its arguments and of its user."""
+        runner = self._runner
+        user = lit(runner.settings.user, types.String)
+        reads = Reads(runner, {ARGUMENTS: arguments}, ReaderIdentity(who, None, user, is_standing=True))
+        binder = Binder(query.source, reads, query.parameters if is_alone else {})
+        names = tuple(binder.name(n, t) for n, t in columns.items())
+        if not is_alone:
+            reads.read_for(ReaderIdentity(who, None if who is None else col(names[1]), col(names[1]), is_standing=True))
+            binder.placeholders = dict(zip(query.labels, map(col, names[2:]), strict=True))
+        with outer_columns(binder.columns):
+            bound = binder.query(query.tree, None)
+            if reads.reads_system:
+                raise UnsupportedError(
+                    "the query reads the system catalogs, which cannot be kept up to date: run it once, without SUBSCRIBE"
+                )
+            refuse_unread(query.source, query.tree)
+            if not is_alone and (query.labels or who is not None or reads.reads_user):
+                refuse_failing(bound.plan, binder)
+        return binder, bound, reads, names
+
+    def _answered(
+        self,
+        bound: Bound,
+        binder: Binder,
+        reads: Reads,
+        columns: Mapping[str, Type],
+        names: tuple[str, ...],
+        is_alone: bool,
+    ) -> tuple[Node, list[str]]:
+        """A query for every row of its arguments that counts, and the column that has the number."""
+        query = exp.Select(
+            expressions=[exp.column(n, quoted=True) for n in columns],
+            from_=exp.From(this=exp.Table(this=exp.to_identifier(ARGUMENTS, quoted=True))),
+        )
+        parts = [counts(needed, object) for needed, object in sorted(reads.needs, key=str)]
+        if parts and reads.is_gated:
+            query.set("where", exp.Where(this=exp.and_(*parts, copy=False)))
+        try:
+            with outer_columns(binder.columns):
+                gate = binder.query(query, None)
+                given = decorrelate(gate.plan, binder.names)
+                own = [binder.name(n, t) for n, t in columns.items()]
+                renamed = Project(given, tuple((new, col(old)) for new, old in zip(own, gate.names, strict=True)))
+                domain = Domain(renamed, list(names), own)
+                return pushed_down(decorrelate(bound.plan, binder.names), domain, binder.names), own
+        except UnsupportedError as error:
+            if is_alone:
+                raise
+            raise SharesNothing(str(error)) from None
+
+    def explain(self, query: ParametrisedQuery) -> list[str]:
+        """How a subscription to a query is computed: its arguments, who shares it, and its plan."""
+        runner = self._runner
+        shared = self.get(query)
+        try:
+            lines = []
+            if shared.shape.alone:
+                lines.append(f"alone: {self.alone[(query.text, query.types)]}")
+            elif shared.arguments is None:
+                lines.append("one dataflow for everybody: it depends on tables alone")
+            else:
+                values = zip(query.labels, query.types, query.values, strict=True)
+                shown = [f"${label} {type} = {value!r}" for label, type, value in values]
+                user = [f"user = {runner.settings.user!r}"] if shared.shape.is_gated else []
+                lines.append(f"one dataflow for all arguments: {', '.join([*user, *shown]) or 'the user'}")
+                lines.append(f"arguments at the moment: {len(shared.bindings)}")
+            for needed, object in sorted(shared.needs, key=str):
+                lines.append(
+                    f"joined with the readers of {object}{'' if needed is None else f', for its reader {needed!r}'}"
+                )
+            return [
+                *lines,
+                *runner.engine.explain(Collection(runner.engine, core_of(shared.view).definition)).splitlines(),
+            ]
+        finally:
+            self.sweep()
+
+    # ------------------------------------------------------------------ letting go
+
+    def release(self, shared: SharedQuery, number: int) -> None:
+        """Somebody does not need a number any more."""
+        self._left.append((shared, number, None))
+
+    def _count(self) -> None:
+        """Take those who have left out of the counts."""
+        while self._left:
+            shared, number, user = self._left.popleft()
+            if user is not None:
+                self._followed[user] -= 1
+            left = shared.followers.get(number, 0) - 1
+            if left > 0:
+                shared.followers[number] = left
+                continue
+            shared.followers.pop(number, None)
+            for row in [row for row, found in shared.bindings.items() if found == number]:
+                del shared.bindings[row]
+                self._unneeded.append((shared, number))
+
+    def _forget(self, writes: WriteSet) -> None:
+        """Take the arguments that nobody needs out of their tables, with whatever is committed."""
+        self._count()
+        while self._unneeded:
+            shared, number = self._unneeded.popleft()
+            if shared.arguments is not None and shared.is_answering:
+                core_of(shared.arguments.tables[BINDING]).write([(number,)], None, -1, "bind", writes)
+
+    def sweep(self) -> None:
+        """Remove dataflows that nobody needs."""
+        self._count()
+        for shared in self.all():
+            if not shared.followers or not shared.is_answering:
+                self.remove(shared)
+
+    def remove(self, shared: SharedQuery, reason: TektiteError | None = None) -> None:
+        """Take a dataflow away; whoever follows it is told."""
+        self._by_shape.pop(shared.shape, None)
+        if shared.router is not None:
+            shared.router.close(reason)
+        if shared.is_answering:
+            shared.view.drop()
+        if shared.arguments is not None:
+            shared.arguments.drop()
+
+    def replan(self, table: str) -> None:
+        """Install the queries anew that depend on the policies of a table, and tell their followers what that changes."""
+        for shared in self.all():
+            if table not in shared.secured or not shared.is_answering:
+                continue
+            old_view, old_arguments = shared.view, shared.arguments
+            self._numbers += 1
+            try:
+                made = self._made(f"{HIDDEN}shared_{self._numbers}", shared.query, shared.shape, shared.who)
+            except TektiteError as error:
+                self.remove(shared, ConflictError(f"the policies of {table!r} have changed: subscribe again ({error})"))
+                continue
+            assert made.arguments is not None and old_arguments is not None
+            rows = [(number, *row) for row, number in shared.bindings.items()]
+            made.arguments.commit({BINDING: rows}, 1, "bind")
+            if shared.router is not None:
+                shared.router.change_to(core_of(made.view))
+            shared.view, shared.arguments = made.view, made.arguments
+            shared.reads, shared.secured, shared.needs = made.reads, made.secured, made.needs
+            shared.order, shared.titles = made.order, made.titles
+            old_view.drop()
+            old_arguments.drop()
+
+
+class SharesNothing(TektiteError):
+    """A query cannot be computed for many at once; its message says why."""
+
+
+def refuse_failing(plan: Node, binder: Binder) -> None:
+    """Refuse to compute an expression that can fail for many at once."""
+    for node in walk(plan):
+        if isinstance(node, Once):
+            raise SharesNothing("a scalar subquery can give several rows")
+        given = {name: (0, type) for below in node.inputs for name, type in below.columns.items()}
+        for expression in node.expressions:
+            if can_fail(expression, {**binder.columns, **given}):
+                raise SharesNothing(f"{expression} can fail, and its error would be everybody's")
+
+
+def counts(needed: str | None, object: str) -> exp.Expr:
+    """The condition that whoever needs an object may read it: the user of an argument row, or the owner of a view."""
+    alias = exp.TableAlias(this=exp.to_identifier("#r", quoted=True))
+    rights = exp.Table(this=exp.to_identifier(RIGHTS + "readers", quoted=True), alias=alias)
+    who = exp.column("user", table=exp.to_identifier(ARGUMENTS, quoted=True), quoted=True)
+    mine = exp.EQ(this=exp.column("who", table=exp.to_identifier("#r", quoted=True), quoted=True),
+                  expression=who if needed is None else exp.Literal.string(needed))  # fmt: skip
+    right = exp.In(
+        this=exp.column("object", table=exp.to_identifier("#r", quoted=True), quoted=True),
+        expressions=[exp.Literal.string(EVERYTHING), exp.Literal.string(object)],
+    )
+    where = exp.Where(this=exp.And(this=mine, expression=right))
+    return exp.Exists(this=exp.Select(expressions=[exp.Literal.number(1)], from_=exp.From(this=rights), where=where))

@@ -1,0 +1,1 @@
+select shop, total from {{ ref('per_shop') }} where total > 5
