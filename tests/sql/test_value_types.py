@@ -244,3 +244,22 @@ def test_python_gives_moments_to_columns_of_moments_only() -> None:
     zoned.insert([(aware,)])
     engine.advance()
     assert engine.sql("SELECT x FROM z WHERE x = $1", {"1": aware}).rows() == [(aware,)]
+
+
+@pytest.mark.executors("stages", "spark")
+def test_one_text_means_each_session_s_own_time_zone() -> None:
+    engine = make_engine(autocommit=True)
+    engine.sql("CREATE TABLE t (at timestamptz, id int)")
+    engine.sql("INSERT INTO t VALUES ('2026-07-01 12:00:00+00', 1)")
+    engine.sql("PREPARE q AS SELECT at::timestamp FROM t WHERE id = $1")
+    hours = {"America/New_York": 8, "Europe/Berlin": 14, "UTC": 12}
+    sessions = {zone: engine.session() for zone in hours}
+    for zone, session in sessions.items():
+        session.sql(f"SET TimeZone = '{zone}'")
+    for _ in range(2):
+        for zone, session in sessions.items():
+            expected = [(datetime.datetime(2026, 7, 1, hours[zone]),)]
+            assert session.sql("EXECUTE q (1)").rows() == expected
+            assert session.sql("SELECT at::timestamp FROM t").rows() == expected
+            followed = session.sql("SUBSCRIBE (SELECT at::timestamp FROM t WHERE id = 1)").subscription
+            assert followed is not None and [change.row for change in followed.changes()] == expected

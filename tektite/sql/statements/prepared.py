@@ -175,7 +175,7 @@ def execute(runner: StatementRunner, statement: Execute, parameters: Mapping[str
 
 def bound(runner: StatementRunner, found: Prepared, row: tuple[Any, ...]) -> tuple[SharedQuery, int]:
     """What answers the caller for some values, and under which number."""
-    queries, key = runner.shared, (runner.settings.user, *row)
+    queries, key = runner.shared, (runner.settings.user, runner.settings.zone, *row)
     known = found.bindings.get(key)
     if known is not None and known[0].is_answering:
         queries.check(known[0], runner.access.who())
@@ -210,8 +210,8 @@ def widen(runner: StatementRunner, found: Prepared, wanted: tuple[Type, ...]) ->
     known = list(found.bindings)
     remove(runner, found)
     found.types = wanted
-    for user, *row in known:
-        if user == runner.settings.user:  # others have theirs again when they ask
+    for user, zone, *row in known:
+        if (user, zone) == (runner.settings.user, runner.settings.zone):  # others have theirs again when they ask
             bound(runner, found, tuple(row))
 
 

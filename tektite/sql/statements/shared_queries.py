@@ -65,7 +65,8 @@ class QueryShape:
 
     text: str
     """The query, with labels in place of the arguments."""
-    search_path: tuple[str, ...]
+    names: tuple[str, ...]
+    """What decides on the meaning of the text: the schemas in which names are looked up, and the time zone."""
     types: tuple[Type, ...]
     is_gated: bool
     """Whether its users are roles, whose rights count."""
@@ -225,17 +226,21 @@ class SharedQueries:
         who = runner.access.who()
         key = (query.text, query.types)
         if key not in self.alone:
-            shape = QueryShape(query.text, runner.settings.search_path, query.types, who is not None, has_arguments)
+            shape = QueryShape(query.text, self._names(), query.types, who is not None, has_arguments)
             try:
                 return self._found(query, shape, who, name)
             except SharesNothing as reason:
                 self.alone[key] = str(reason)
         alone = query.alone()
         shape = QueryShape(
-            query.text, runner.settings.search_path, query.types, who is not None, has_arguments,
+            query.text, self._names(), query.types, who is not None, has_arguments,
             (runner.settings.user, *query.values),
         )  # fmt: skip
         return self._found(alone, shape, who, name)
+
+    def _names(self) -> tuple[str, ...]:
+        """What decides on the meaning of a text beside the text: the session's schemas and its time zone."""
+        return (*self._runner.settings.search_path, self._runner.settings.zone)
 
     def _found(self, query: ParametrisedQuery, shape: QueryShape, who: str | None, name: str) -> SharedQuery:
         found = self._by_shape.get(shape)
