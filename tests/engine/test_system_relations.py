@@ -285,3 +285,24 @@ def test_advice_names_what_could_be_better() -> None:
     texts.insert([("one",)])
     engine.settle()
     assert advised(engine)["failing"] == ["numbers"]
+
+
+def test_rights_hold_for_them_and_catalogs_go_on() -> None:
+    engine, _, _ = small_engine()
+    engine.sql("CREATE ROLE bob LOGIN; CREATE SCHEMA other; CREATE TABLE other.t (x int)")
+    bob = engine.session()
+    bob.sql("SET ROLE bob")
+    for statement in ("SELECT * FROM system.views", "SUBSCRIBE system.views", "EXPLAIN ANALYZE SELECT * FROM sales"):
+        with pytest.raises(tk.TektiteError, match="permission denied"):
+            bob.sql(statement)
+    engine.sql("GRANT SELECT ON system.views TO bob")
+    assert bob.sql("SELECT name FROM system.views").rows() == [("totals",)]
+    followed = bob.sql("SUBSCRIBE system.views").subscription
+    assert followed is not None and [change.row[0] for change in followed.changes()] == ["totals"]
+    assert engine.sql("SUBSCRIBE other.t").subscription is not None
+    for name in SYSTEM:  # every table is there
+        engine.table(name)
+    assert ("sales",) in engine.sql("SELECT relname FROM pg_catalog.pg_class").rows()
+    assert engine.sql("SELECT table_name FROM information_schema.tables WHERE table_schema = 'other'").rows() == [
+        ("t",)
+    ]

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
+from tektite.engine.core import core_of
 from tektite.engine.view import View
 from tektite.errors import ConflictError, NotFoundError, TektiteError
 from tektite.sql.access.access_tables import (
@@ -198,11 +199,13 @@ class AccessControl:
         if not self.is_configured or who is None:
             return []
         wanted: dict[tuple[str | None, str], None] = {}
+        system = core_of(self._runner.engine).system.names()
 
         def visit(reader: str | None, relation: Any) -> None:
             name = relation.name
             wanted[(reader, table_object(name))] = None
-            wanted[(reader, schema_object(name_parts(name)[0]))] = None
+            if name not in system:  # what the engine says of itself is in no schema that anybody has rights on
+                wanted[(reader, schema_object(name_parts(name)[0]))] = None
             owner = self.owner(table_object(name))
             if isinstance(relation, View) and owner is not None:
                 for read in sorted(self._runner.reads.get(name, ())):

@@ -140,7 +140,7 @@ class CatalogContents:
         core = core_of(self.runner.engine)
         found: list[RelationEntry] = []
         for table in sorted(core.inputs.values(), key=lambda table: table.name):
-            if not table.name.startswith("__"):
+            if not table.name.startswith("__") and not table.is_system:
                 found.extend(self._table(table))
         for view in sorted(core.views.values(), key=lambda view: view.name):
             if not view.name.startswith("__"):

@@ -211,12 +211,14 @@ class StatementParser:
     def subscribe(self, start: int) -> Subscribe:
         self.skip("TO")
         tokens = self.tokens[self.at :]
-        if len(tokens) == 1:
-            name = exp.to_identifier(self.word("the name of a view"))
-            name.meta["start"] = tokens[0].start
-            return Subscribe(
-                self.source, start, exp.Select(expressions=[exp.Star()], from_=exp.From(this=exp.Table(this=name)))
-            )
+        if len(tokens) == 1 or (len(tokens) == 3 and tokens[1].token_type == TokenType.DOT):
+            parts = []
+            for token in tokens[::2]:
+                parts.append(exp.to_identifier(self.word("the name of a view")))
+                parts[-1].meta["start"] = token.start
+                self.at += self.at < len(self.tokens)  # the point
+            table = exp.Table(this=parts[-1], db=parts[0] if len(parts) == 2 else None)
+            return Subscribe(self.source, start, exp.Select(expressions=[exp.Star()], from_=exp.From(this=table)))
         return Subscribe(self.source, start, self.tree(tokens))
 
     def show(self, start: int) -> Statement:
