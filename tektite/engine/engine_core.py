@@ -256,7 +256,10 @@ class EngineCore:
                     "what a transaction writes counts in the epoch that its commit closes: leave out the time"
                 )
             write(transaction.writes)
-        elif timed:
+            return None
+        if self.sessions.over:
+            self.sessions.check_not_over()
+        if timed:
             write(self.scheduled)
         elif not self.autocommit:
             write(self.writes)
@@ -596,5 +599,6 @@ class EngineCore:
 def by_name(where: Mapping[str, T], name: str, kind: str) -> T:
     """What has a name, or an error that lists the names there are."""
     if name not in where:
-        raise NotFoundError(f"there is no {kind} {name!r}; there are: {', '.join(map(repr, where)) or 'none'}")
+        known = [repr(each) for each in where if not each.startswith(HIDDEN_PREFIX)]
+        raise NotFoundError(f"there is no {kind} {name!r}; there are: {', '.join(known) or 'none'}")
     return where[name]

@@ -119,13 +119,18 @@ class Session:
         >>> transaction.time, sales.rows()
         (1, [('north', 3)])
         """
+        over = self._core.sessions.over
         with self:
             begun = self.begin()
+            begun.block = self
             try:
                 yield begun
             except BaseException:
                 begun.rollback()
                 raise
+            finally:
+                begun.block = None
+                over.discard(self)
             if begun.is_open:
                 begun.commit()
 
@@ -199,6 +204,8 @@ class Sessions:
     def __init__(self, core: EngineCore) -> None:
         self._core = core
         self._by_thread = threading.local()
+        self.over: set[Session] = set()
+        """Sessions in the block of a transaction that was committed or rolled back within the block."""
 
     def current(self) -> Session:
         """The session of the innermost `with` block, or else of the calling thread."""
@@ -210,6 +217,13 @@ class Sessions:
             found = self._by_thread.session = Session(self._core)
         assert isinstance(found, Session)
         return found
+
+    def check_not_over(self) -> None:
+        """Refuse to write in the block of a transaction that is over: it would count at once, by itself."""
+        if self.current() in self.over:
+            raise ConflictError(
+                "the transaction of this block is over, committed or rolled back: write before that, or after the block"
+            )
 
     @property
     def transaction(self) -> Transaction | None:
@@ -266,6 +280,8 @@ class Transaction:
         """What it has written."""
         self.is_open = True
         """Whether it can still be written to and committed."""
+        self.block: Session | None = None
+        """The session whose `with` block it is the transaction of, while that runs."""
         self.epoch: int
         """The epoch that it reads."""
         self.time: int | None = None
@@ -398,6 +414,8 @@ class Transaction:
 
     def _end(self) -> None:
         self.is_open = False
+        if self.block is not None:
+            self._core.sessions.over.add(self.block)
         self._core.snapshots.remove(self)
         self.writes = WriteSet()
 

@@ -177,8 +177,8 @@ class Table(ReadableCollection):
         return rewrite(self._core, self._matching(predicates, equal, "delete"), None, "delete")
 
     def set(self, *predicates: Expr | Sequence[Expr], **columns: Any) -> int | None:
-        """Change columns of the rows for which all predicates are true, of all rows without one: SQL's UPDATE. A column becomes a
-        value, or an expression over the row as it was. Returns what `insert` does.
+        """Change columns of the rows for which all predicates are true: SQL's UPDATE. A column becomes a value, or an expression
+        over the row as it was. `set(tk.lit(True), ...)` changes all rows. Returns what `insert` does.
 
         >>> import tektite as tk
         >>> engine = tk.Engine()
@@ -194,7 +194,7 @@ class Table(ReadableCollection):
             )
         for name in columns:
             self.schema.index(name)
-        found = self.filter(*predicates) if predicates else self
+        found = self._matching(predicates, {}, "set")
         typed = {
             name: (value if isinstance(value, Expr) else lit(value)).cast(self.schema.types[self.schema.index(name)])
             for name, value in columns.items()

@@ -22,6 +22,7 @@ match                  `tk.match`: conjunctions of any number of clauses
 ordered_groups         ordered aggregates of a group: texts joined, quantiles, mode, first
 other_names            what other libraries call the methods of collections
 outputs                what users give to `select` and `agg`, as named expressions
+own_columns            `table["x"]`: a column of one collection
 reduction_methods      the methods of `Collection` that reduce groups
 reductions             reductions of groups: distinct rows, extremes, top rows, functions
 row_order              the order of a table's rows, for ORDER BY and `sort`

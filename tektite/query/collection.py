@@ -21,6 +21,7 @@ from tektite.query.derived import check_collection, check_function, derived
 from tektite.query.former_names import former_name, former_options, without_former
 from tektite.query.other_names import METHODS
 from tektite.query.outputs import Outputs, check_no_null_comparison, flat, has_aggregate, outputs_of, plain
+from tektite.query.own_columns import OwnColumn, named_columns
 from tektite.query.reduction_methods import ReductionMethods
 from tektite.values import types
 from tektite.values.html import html_table, html_text
@@ -98,7 +99,7 @@ class Collection(ReductionMethods):
                 f"c[{name!r}]: a column is named by a text. Choose columns with select(...) and rows with filter(...)"
             )
         self.schema.index(name)
-        return col(name)
+        return OwnColumn(name, self.operator)
 
     # ------------------------------------------------------------------ linear operators
 
@@ -115,7 +116,7 @@ class Collection(ReductionMethods):
         >>> edges.select("dst", (-tk.col("src")).alias("back"), total=tk.col("src") + tk.col("dst"), start="src")
         <Collection (dst: int, back: int, total: int, start: int)>
         """
-        outputs = outputs_of("select", self.schema, columns, named)
+        outputs = named_columns(self, outputs_of("select", self.schema, columns, named), "select")
         if any(has_aggregate(expression) for _, expression in outputs):
             return self.agg([expression.alias(name) for name, expression in outputs])
         source, outputs = self._with_windows(outputs)
@@ -130,7 +131,7 @@ class Collection(ReductionMethods):
         >>> orders.with_columns(before="amount", amount=tk.col("amount") * 2, unit=tk.lit("EUR"))
         <Collection (amount: int, before: int, unit: string)>
         """
-        outputs = outputs_of("with_columns", self.schema, columns, named)
+        outputs = named_columns(self, outputs_of("with_columns", self.schema, columns, named), "with_columns")
         names = [name for name, _ in outputs]
         if len(set(names)) < len(names):
             twice = next(name for name in names if names.count(name) > 1)
@@ -189,7 +190,8 @@ class Collection(ReductionMethods):
             if not isinstance(predicate, Expr):
                 raise IncorrectError(f"filter takes an expression such as col('x') > 1, not {predicate!r}")
             check_no_null_comparison(predicate)
-        source, outputs = self._with_windows([("", plain(predicate)) for predicate in given])
+        named = named_columns(self, [("", plain(predicate)) for predicate in given], "filter")
+        source, outputs = self._with_windows(named)
         for _, predicate in outputs:
             found = expression_type(predicate, source.schema.positions)
             if found != types.Bool:

@@ -18,6 +18,7 @@ from tektite.query.derived import derived
 from tektite.query.expression_aggregates import Extraction
 from tektite.query.other_names import OF_GROUPS
 from tektite.query.outputs import aggregates_of
+from tektite.query.own_columns import named_columns
 from tektite.values import types
 from tektite.values.schema import Schema
 
@@ -81,7 +82,7 @@ def aggregated(
     always: bool = False,
 ) -> Collection:
     """One row for each group. Without keys there is one row, while there are rows, or `always`."""
-    outputs = aggregates_of(aggregates, named)
+    outputs = named_columns(collection, aggregates_of(aggregates, named), "agg")
     names = [name for name, _ in keys]
     extraction = Extraction(collection.schema, names)
     for name, _ in outputs:

@@ -11,6 +11,7 @@ from tektite.query import joins
 from tektite.query.collection import Collection
 from tektite.query.condition_joins import join
 from tektite.query.derived import derived
+from tektite.query.own_columns import joined_columns
 from tektite.values import types
 
 
@@ -43,6 +44,7 @@ def joined(
 def joined_where(left: Collection, right: Collection, condition: Expr, how: joins.JoinKind, suffix: str) -> Collection:
     """A join on any condition over the columns of the result."""
     names = joins.joined_names(left.schema, right.schema, (), suffix)
+    condition = joined_columns(left, right, names, condition)
     right = right.select(**{name: right.schema.names[c] for c, name in names.items()})
     found = expression_type(condition, left.schema.positions | right.schema.positions)
     if found != types.Bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -16,14 +16,16 @@ from tektite.query.builders import filtered
 from tektite.query.collection import Collection
 from tektite.query.columns import ColumnNames, column_numbers
 from tektite.query.derived import derived
+from tektite.query.outputs import flat, outputs_of
+from tektite.query.own_columns import named_columns
 from tektite.query.reduction_methods import OrderBy
 from tektite.query.row_order import sorted_rows
 from tektite.query.window_calls import Ordering
 
 
 class Sorted(Collection):
-    """A collection with an order, which counts for `limit`, for `collect`, and for reading the view that it becomes. What is
-    computed from it has no order.
+    """A collection with an order, which counts for `limit`, for `collect`, and for reading the view that it becomes. `filter`,
+    `select` and `with_columns` keep it, as long as its columns are there; whatever else is computed from it has no order.
     """
 
     def __init__(self, engine: Any, operator: plan.Operator, order: Sequence[tuple[Expr, bool, bool]]) -> None:
@@ -44,6 +46,29 @@ class Sorted(Collection):
         found = first_rows(self, self.order, (), *checked(n, offset))
         return Sorted(getattr(self, "engine", None), found.operator, self.order)
 
+    def filter(self, *predicates: Expr | Sequence[Expr], **equal: Any) -> Collection:
+        """Some of the rows, in the same order."""
+        return self._in_order(super().filter(*predicates, **equal), {})
+
+    def select(self, *columns: str | Expr | Sequence[str | Expr], **named: Any) -> Collection:
+        """Columns by name and by expression, in the same order of rows."""
+        found = super().select(*columns, **named)
+        kept = {column for column in flat(columns) if isinstance(column, str)}
+        changed = {name: None for name in self.schema.names if name not in kept and "*" not in kept}
+        return self._in_order(found, changed)
+
+    def with_columns(self, *columns: Expr | Sequence[Expr], **named: Any) -> Collection:
+        """More columns, in the same order of rows."""
+        given = outputs_of("with_columns", self.schema, columns, named)
+        return self._in_order(super().with_columns(*columns, **named), dict(given))
+
+    def _in_order(self, found: Collection, changed: Mapping[str, Any]) -> Collection:
+        """A collection of the same rows in this order, unless columns that the order reads have changed or gone."""
+        read = {name for part, _, _ in self.order for name in part.columns()}
+        if read & changed.keys() or not read <= set(found.schema.names):
+            return LostOrder(getattr(found, "engine", None), found.operator)
+        return Sorted(getattr(found, "engine", None), found.operator, self.order)
+
     def collect(self) -> pa.Table:
         """The rows in their order; see `Collection.collect`.
 
@@ -54,6 +79,16 @@ class Sorted(Collection):
         source, order = order_columns(Collection(getattr(self, "engine", None), self.operator), self.order)
         found: pa.Table = sorted_rows(source.collect(), [(part.column, part) for part in order])
         return found.select(list(self.schema.names))
+
+
+class LostOrder(Collection):
+    """What is computed from sorted rows without the columns that they are sorted by."""
+
+    def limit(self, n: int, offset: int = 0) -> Collection:
+        """Refused: the first rows would be any."""
+        raise IncorrectError(
+            "limit: the columns of sort(...) are gone or changed, so that there is no order: call limit first"
+        )
 
 
 def row_order(collection: Collection) -> Callable[[pa.Table], pa.Table] | None:
@@ -81,6 +116,7 @@ def order_parts(collection: Collection, by: Any, descending: Any, verb: str) -> 
     for part in parts:
         if part.op == "col":
             collection.schema.index(part.params[0])
+    parts = tuple([part for _, part in named_columns(collection, [("", part) for part in parts], verb)])
     return [(part, down, False) for part, down in zip(parts, directions(descending, len(parts), verb), strict=True)]
 
 

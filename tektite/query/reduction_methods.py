@@ -13,6 +13,7 @@ from tektite.query import reductions
 from tektite.query.columns import ColumnNames, column_list, column_numbers
 from tektite.query.former_names import former_name
 from tektite.query.outputs import flat, outputs_of
+from tektite.query.own_columns import named_columns
 from tektite.values import types
 
 if TYPE_CHECKING:
@@ -105,7 +106,8 @@ class ReductionMethods:
         """
         from tektite.query.grouped import Grouped
 
-        keys = outputs_of("group_by", self._collection.schema, by, named)
+        found = self._collection
+        keys = named_columns(found, outputs_of("group_by", found.schema, by, named), "group_by")
         names = [name for name, _ in keys]
         if len(set(names)) < len(names):
             raise IncorrectError(f"a column is named twice in {names}")

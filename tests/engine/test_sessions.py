@@ -463,3 +463,16 @@ def test_views_over_an_input_that_ended_before_its_first_epoch_hold_nobody_up() 
     assert engine.sql("SELECT going.k FROM going LEFT JOIN v ON going.k = v.k").rows() == [(5,)]
     assert engine.sql("SELECT count(*) FROM v").rows() == [(0,)]
     assert engine.install("both", going.concat(engine.view("v"))).rows() == [(5,)]
+
+
+@pytest.mark.parametrize("end", ["commit", "rollback"])
+def test_nothing_is_written_behind_the_end_of_a_transaction_within_its_block(end: str) -> None:
+    engine = make_engine(autocommit=True)
+    table = engine.create_table("numbers", {"x": int})
+    with pytest.raises(tk.ConflictError, match="is over"), engine.transaction() as transaction:
+        table.insert([(1,)])
+        getattr(transaction, end)()
+        table.insert([(2,)])
+    assert table.rows() == ([(1,)] if end == "commit" else [])
+    table.insert([(3,)])
+    assert (3,) in table.rows()

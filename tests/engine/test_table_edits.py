@@ -15,8 +15,8 @@ pytestmark = pytest.mark.executors
 COLUMNS = {"id": tk.Int, "x": tk.Float, "s": tk.String}
 EDITS: list[tuple[Any, str]] = [
     (lambda t: t.set(tk.col("id") == 1, x=tk.col("x") + 1), "UPDATE {} SET x = x + 1 WHERE id = 1"),
-    (lambda t: t.set(x=2), "UPDATE {} SET x = 2"),
-    (lambda t: t.set(id=tk.col("id") + 1), "UPDATE {} SET id = id + 1"),
+    (lambda t: t.set(tk.lit(True), x=2), "UPDATE {} SET x = 2"),
+    (lambda t: t.set(tk.lit(True), id=tk.col("id") + 1), "UPDATE {} SET id = id + 1"),
     (lambda t: t.set(tk.col("x").is_null(), s=None, x=0.5), "UPDATE {} SET s = NULL, x = 0.5 WHERE x IS NULL"),
     (lambda t: t.set([tk.col("id") > 2, tk.col("x") > 0], s=tk.col("s") + "!"),
      "UPDATE {} SET s = s || '!' WHERE id > 2 AND x > 0"),
@@ -78,8 +78,9 @@ def test_a_transaction_edits_what_it_has_written() -> None:
     [
         (lambda t: t.delete(), tk.IncorrectError, "say which rows of table 't'"),
         (lambda t: t.set(tk.col("x") > 1), tk.IncorrectError, "name a column of table 't'"),
-        (lambda t: t.set(y=1), tk.NotFoundError, "no column 'y'"),
-        (lambda t: t.set(x="one"), tk.TektiteError, "one"),
+        (lambda t: t.set(x=1), tk.IncorrectError, "say which rows of table 't'"),
+        (lambda t: t.set(tk.lit(True), y=1), tk.NotFoundError, "no column 'y'"),
+        (lambda t: t.set(tk.lit(True), x="one"), tk.TektiteError, "one"),
         (lambda t: t.delete(tk.col("y") > 1), tk.NotFoundError, "'y'"),
         (lambda t: t.delete("x"), tk.IncorrectError, "filter takes an expression"),
     ],

@@ -76,6 +76,19 @@ def test_an_order_by_expressions_and_several_columns() -> None:
     assert found.column_names == ["a", "b"]
 
 
+def test_an_order_is_kept_or_its_loss_is_said() -> None:
+    engine = make_engine(autocommit=True)
+    table = engine.create_table("t", {"v": int, "u": int})
+    table.insert([(3, 1), (1, 2), (9, 3), (2, 4)])
+    ordered = table.sort("v")
+    for query in (ordered.filter(tk.col("u") > 0), ordered.select("v"), ordered.with_columns(z=tk.col("v") * 2)):
+        assert query.limit(2).collect()["v"].to_pylist() == [1, 2]
+        assert query.collect()["v"].to_pylist() == [1, 2, 3, 9]
+    for query in (ordered.select("u"), ordered.with_columns(v=-tk.col("v")), ordered.select(v=-tk.col("v"))):
+        with pytest.raises(tk.IncorrectError, match="call limit first"):
+            query.limit(2)
+
+
 def test_what_leaves_a_loop_can_be_collected() -> None:
     engine = make_engine(autocommit=True)
     edges = engine.values({"src": [1, 2], "dst": [2, 3]})
