@@ -24,13 +24,19 @@ from tektite.values.words import NULL, Words
 _OFFSET = re.compile(r"(?:utc|gmt)?([+-])(\d{1,2})(?::?(\d{2}))?", re.IGNORECASE)
 
 
-@lru_cache(512)
 def zone_named(name: str) -> str:
     """The zone that a name means, as the database of zones has it: any case will do, and offsets such as +02.
 
     >>> zone_named("europe/berlin"), zone_named("utc"), zone_named("+05:30")
     ('Europe/Berlin', 'UTC', '+05:30')
     """
+    if not isinstance(name, str):
+        raise IncorrectError(f"a time zone is named by a text such as 'Europe/Berlin', not {name!r}")
+    return _known_zone(name)
+
+
+@lru_cache(512)
+def _known_zone(name: str) -> str:
     text = name.strip()
     if text.lower() in ("utc", "z", "zulu", "gmt", "default"):
         return "UTC"

@@ -82,6 +82,10 @@ def Struct(fields: Mapping[str, Any] | None = None, /, **named: Any) -> StructTy
     >>> Struct(x=Int, label=str)
     struct("x" int, "label" string)
     """
+    if fields is not None and not isinstance(fields, Mapping):
+        raise IncorrectError(
+            f"a struct is made of named fields, tk.Struct(x=tk.Int) or tk.Struct({{'x': int}}), not of {fields!r}"
+        )
     pairs = {**(fields or {}), **named}
     if not pairs:
         raise IncorrectError("a struct needs a field: tk.Struct(x=tk.Int)")

@@ -31,7 +31,7 @@ CASES: dict[str, tuple[Callable[[Any], object], str]] = {
     "two columns of one name": (lambda c: c.select("x", x + 1), "two columns would be called 'x'"),
     "two new columns of one name": (lambda c: c.with_columns(x + 1, x + 2), r"name one of them with .alias"),
     "a function in select": (lambda c: c.select(y=len), "not a column or an expression"),
-    "a list in an expression": (lambda c: c.select(y=[1]), "cannot use"),
+    "a set in an expression": (lambda c: c.select(y={1}), "cannot use|not a column or an expression"),
     "a dict in select": (lambda c: c.select({"x": 1}), "takes column names and expressions"),
     "everything dropped": (lambda c: c.drop("x", "t", "f", "d"), "no column would be left"),
     "dropping a number": (lambda c: c.drop(1), "a list of names, not \\[1\\]"),
