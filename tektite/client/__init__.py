@@ -1,5 +1,6 @@
 """Clients of a server: `tektite.connect` and `tektite.connect_async`. They speak `docs/wire-protocol.md` over a WebSocket.
 
+absent_names   what a client answers for names that it does not have
 address        where a server is, from a URL
 async_session  AsyncSession: what a client offers, as coroutines
 conversion     what users give, as tables that can be sent

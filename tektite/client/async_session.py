@@ -10,6 +10,7 @@ from typing import Any, Literal, Self
 
 import pyarrow as pa
 
+from tektite.client.absent_names import SaysWhatDoesNotTravel
 from tektite.client.address import ServerAddress
 from tektite.client.conversion import as_params
 from tektite.client.link import Link
@@ -59,7 +60,7 @@ class AsyncStatement:
             await self._session.ask("deallocate", {"name": self._name})
 
 
-class AsyncSession:
+class AsyncSession(SaysWhatDoesNotTravel):
     """One user's way to a server. Its methods are those of `RemoteSession`, as coroutines."""
 
     def __init__(self, link: Link) -> None:

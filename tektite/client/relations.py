@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from tektite.client.absent_names import SaysWhatDoesNotTravel
 from tektite.client.conversion import as_table
 from tektite.errors import TektiteError
 from tektite.values.columns import python_rows
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from tektite.client.subscriptions import AsyncSubscription
 
 
-class AsyncRelation:
+class AsyncRelation(SaysWhatDoesNotTravel):
     """What tables and views on a server have in common."""
 
     kind = ""

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Literal, Self
 
+from tektite.client.absent_names import SaysWhatDoesNotTravel
 from tektite.client.async_session import _WITHIN, AsyncSession, AsyncStatement, RemoteTransaction
 from tektite.client.event_loop import BackgroundLoop
 from tektite.client.results import RemoteResult
@@ -27,7 +28,7 @@ class RemoteStatement:
         self._loop.run(self._made.close())
 
 
-class RemoteSession:
+class RemoteSession(SaysWhatDoesNotTravel):
     """One user's way to a server, with the words of `Engine`. Threads may share it: while one has a transaction open, the others
     wait.
 

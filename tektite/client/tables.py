@@ -7,6 +7,7 @@ from typing import Any, Generic, Self, TypeVar
 
 import pyarrow as pa
 
+from tektite.client.absent_names import SaysWhatDoesNotTravel
 from tektite.client.event_loop import BackgroundLoop
 from tektite.client.relations import AsyncRelation, AsyncTable, AsyncView
 from tektite.client.subscriptions import AsyncSubscription
@@ -84,7 +85,7 @@ class RemoteSubscription:
         return repr(self._made).replace("Async", "Remote", 1)
 
 
-class RemoteRelation(ArrowReadable, Generic[R]):
+class RemoteRelation(ArrowReadable, SaysWhatDoesNotTravel, Generic[R]):
     """What tables and views on a server have in common."""
 
     def __init__(self, loop: BackgroundLoop, made: R) -> None:

@@ -1,0 +1,15 @@
+"""What a client answers for names that it does not have: queries that are built in Python do not travel."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NoReturn
+
+
+class SaysWhatDoesNotTravel:
+    """Answers an unknown name with what to use instead."""
+
+    if not TYPE_CHECKING:  # type checkers are to see names that are not there
+
+        def __getattr__(self, name: str) -> NoReturn:
+            hint = "" if name.startswith("_") else "; over a wire, write it in SQL or Datalog: session.sql(...)"
+            raise AttributeError(f"{type(self).__name__} has no {name!r}{hint}")
