@@ -368,8 +368,10 @@ def shown(given: Array, type: Type) -> Array:
         return pa.array(
             [None if m == NULL else interval_text.shown_interval(m, d, u) for m, d, u in parts], pa.string()
         )
+    elements, places = elements_of(given)
+    missing = np.asarray(given.is_null())  # a NULL has no elements of its own
+    found: list[str | None]
     if isinstance(type, ListType):
-        elements, places = elements_of(given)
         inner = shown_payloads(elements, type.element).to_pylist()
         written = written_lists.shown_list
         found = [
@@ -377,12 +379,12 @@ def shown(given: Array, type: Type) -> Array:
         ]
     else:
         assert isinstance(type, StructType)
-        elements, places = elements_of(given)
         columns = []
         for at, (_, kind) in enumerate(type.fields):
-            columns.append(shown_payloads(elements.take(pa.array(places[:-1] + at)), kind).to_pylist())
+            numbers = pa.array(places[:-1] + at, mask=missing)
+            columns.append(shown_payloads(elements.take(numbers), kind).to_pylist())
         found = [written_lists.shown_struct(list(row), type) for row in zip(*columns, strict=True)]
-    return pa.array(found, pa.string())
+    return pa.array(found, pa.string(), mask=missing)
 
 
 def parsed(given: Array, type: Type) -> Array:

@@ -111,4 +111,4 @@ def test_sql_subscribes_to_the_same(statement: str) -> None:
     time = table.insert([(5,)])
     delta = subscription.poll(60)
     assert delta is not None and (delta.time, delta.table.to_pylist()) == (time, [{"n": 5, "diff": 1}])
-    assert subscription.source.rows() == [(5,)]
+    assert isinstance(subscription.source, tk.Table | tk.View) is ("SELECT" not in statement)

@@ -437,3 +437,27 @@ def test_statements_that_need_no_plan_are_checked() -> None:
     for statement in (lambda: ann(reading, x=1), lambda: ann(writing(13))):
         with pytest.raises(PermissionDenied):
             statement()
+
+
+def test_an_update_replaces_no_row_that_a_policy_hides() -> None:
+    engine = make_engine(autocommit=True)
+    engine.sql(
+        "CREATE TABLE u (id int PRIMARY KEY, o varchar) WITH (mode = 'upsert'); INSERT INTO u VALUES (1, 'a'), (2, 'b')"
+    )
+    engine.sql("CREATE USER a PASSWORD 'x'; GRANT ALL ON u TO a; CREATE POLICY p ON u USING (o = current_user)")
+    engine.sql("ALTER TABLE u ENABLE ROW LEVEL SECURITY")
+    session = engine.session()
+    session.sql("SET ROLE a")
+    with pytest.raises(tk.TektiteError, match="a row that the policies hide"):
+        session.sql("UPDATE u SET id = 2 WHERE id = 1")
+    session.sql("UPDATE u SET id = 3 WHERE id = 1")
+    assert sorted(engine.sql("SELECT * FROM u").rows()) == [(2, "b"), (3, "a")]
+    with pytest.raises(tk.ConflictError, match="'policy p' reads it"):
+        engine.sql("ALTER TABLE u RENAME COLUMN o TO other")
+
+
+def test_a_table_is_made_of_a_query_with_and_without_roles() -> None:
+    engine = make_engine(autocommit=True)
+    engine.sql("CREATE TABLE c AS SELECT 1 AS a")
+    engine.sql("CREATE TABLE d AS SELECT a + 1 AS b FROM c")
+    assert engine.sql("SELECT a, b FROM c, d").rows() == [(1, 2)]

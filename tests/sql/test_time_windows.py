@@ -39,3 +39,12 @@ def test_view_is_what_its_query_gives(number: int) -> None:
                 engine.sql(f"DELETE FROM {pick.choice('tq')} WHERE k = {pick.randrange(4)}")
             assert sorted(map(repr, engine.view("v").rows())) == sorted(map(repr, engine.sql(QUERIES[number]).rows()))
         assert engine.view("v").rows()
+
+
+def test_sessions_take_rows_of_one_moment_together() -> None:
+    engine = make_engine(autocommit=True)
+    engine.sql("CREATE TABLE seen (k int, ts timestamp)")
+    first, second = "TIMESTAMP '2024-01-01 00:10:00'", "TIMESTAMP '2024-01-01 00:33:00'"
+    engine.sql(f"INSERT INTO seen VALUES (9, {first}), (9, {second}), (9, {second}), (8, {second})")
+    query = "SELECT window_start, count(*) FROM session(seen, ts, INTERVAL '10 minutes') GROUP BY 1 ORDER BY 1"
+    assert [n for _, n in engine.sql(query).rows()] == [1, 3]

@@ -263,3 +263,14 @@ def test_one_text_means_each_session_s_own_time_zone() -> None:
             assert session.sql("SELECT at::timestamp FROM t").rows() == expected
             followed = session.sql("SUBSCRIBE (SELECT at::timestamp FROM t WHERE id = 1)").subscription
             assert followed is not None and [change.row for change in followed.changes()] == expected
+
+
+def test_nothing_inside_lists_and_structs_is_shown_as_nothing() -> None:
+    engine = make_engine(autocommit=True)
+    engine.sql("CREATE TABLE t (k int, s struct(x int, y varchar))")
+    engine.sql("INSERT INTO t VALUES (1, {'x': 1, 'y': 'a'}), (2, NULL), (3, {'x': 3, 'y': 'b'})")
+    one, other = "{'x': 1, 'y': a}", "{'x': 3, 'y': b}"
+    assert engine.sql("SELECT [[1], NULL, [3]]::varchar").rows() == [("[[1], NULL, [3]]",)]
+    assert engine.sql("SELECT array_agg(s ORDER BY k)::varchar FROM t").rows() == [(f"[{one}, NULL, {other}]",)]
+    assert engine.sql("SELECT s::varchar FROM t ORDER BY k").rows() == [(one,), (None,), (other,)]
+    assert engine.sql("SELECT [s, s]::varchar FROM t WHERE k = 2").rows() == [("[NULL, NULL]",)]

@@ -54,6 +54,7 @@ def from_json(value: Any, kind: str, structures: Structures, where: str) -> str:
 def from_files(text: str, kind: str, structures: Structures, where: str) -> str:
     """A record of a fact file as rules have it.
 
+    >>> from tektite.datalog.syntax import statements
     >>> structure = statements.Structure("L", ((None, (("x", "symbol"), ("l", "L"))),))
     >>> from_files("[a b, [c, nil]]", "L", {"L": structure}, "file:1")
     '["a b", ["c", nil]]'

@@ -65,7 +65,8 @@ def sessions(table: str, moment: str, gap: str, keys: list[str]) -> str:
     number = f"PARTITION BY {', '.join([*keys, '__session'])}"
     before = f"lag({moment}) OVER ({by} ORDER BY {moment})"
     begins = f"SELECT *, CASE WHEN {before} + {gap} >= {moment} THEN 0 ELSE 1 END AS __begins FROM {table}"
-    count = f"sum(__begins) OVER ({by} ORDER BY {moment} ROWS UNBOUNDED PRECEDING)"
+    # Rows of the same moment belong together: the frame ends with the last of them.
+    count = f"sum(__begins) OVER ({by} ORDER BY {moment} RANGE UNBOUNDED PRECEDING)"
     numbered = f"SELECT *, {count} AS __session FROM ({begins}) AS counted"
     return (
         f"SELECT * EXCLUDE (__begins, __session), min({moment}) OVER ({number}) AS window_start, "

@@ -260,6 +260,8 @@ class Alteration:
             message = f"cannot alter table {name!r}: the open transaction has changed it; COMMIT or ROLLBACK first"
             raise self.source.error(message, None, ConflictError)
         readers = runner.readers(name)
+        if runner.access.is_configured:
+            readers += [f"policy {policy.name}" for policy in runner.access.policies(name)]
         if readers:
             shown = ", ".join(map(repr, readers))
             message = (

@@ -219,6 +219,9 @@ def create_table_as(
     take_away(runner, replaced)
     made = runner.engine.create_table(name, rows.schema, mode=mode)
     runner.access.created(table_object(name))
+    # The rows are those of the moment at which the query was answered, whatever has been committed since.
+    core = core_of(runner.engine)
+    core.sessions.current().statement_began = core.epoch
     runner.write(made, rows, None)
     return Result(f"CREATE TABLE {rows.num_rows}")
 

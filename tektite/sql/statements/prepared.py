@@ -235,7 +235,8 @@ def deallocate(runner: StatementRunner, statement: Deallocate, parameters: Mappi
     who = runner.access.who()
     if statement.values is not None:
         given = values_of(runner, found, statement.values, statement, parameters)
-        known = found.bindings.pop((runner.settings.user, *(value for value, _ in given)), None)
+        key = (runner.settings.user, runner.settings.zone, *(value for value, _ in given))
+        known = found.bindings.pop(key, None)
         if known is None:
             raise statement.source.error(f"{found.name!r} is not bound to these values", statement.place, NotFoundError)
         runner.shared.release(*known)

@@ -45,6 +45,8 @@ def target(runner: StatementRunner, source: StatementText, node: exp.Expr) -> Ta
     """The table that a statement changes."""
     name = written_name(source, node)
     found = runner.relation_named(name)
+    if isinstance(found, Table) and core_of(found).is_system:
+        raise source.error(f"{name!r} is a system relation, which the engine writes itself", node, ConflictError)
     if isinstance(found, Table) and not found.name.startswith("__"):
         return found
     if found is not None:
@@ -183,7 +185,7 @@ def check_new_rows(runner: StatementRunner, table: Table, rows: pa.Table, comman
         if number_of(runner, table, wrong, {NEW: rows}):
             raise PermissionDenied(f"new row violates row-level security policy for table {table.name!r}")
     unique, seen = core_of(table).unique, conditions.seen("UPDATE")
-    if command != "INSERT" or unique is None or core_of(table).semantics != "upsert" or seen is None:
+    if command not in ("INSERT", "UPDATE") or unique is None or core_of(table).semantics != "upsert" or seen is None:
         return
     own = exp.to_identifier(name, quoted=True)
     pairs: list[exp.Expr] = [

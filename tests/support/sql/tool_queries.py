@@ -48,7 +48,8 @@ def prepared_engine(engine: tk.Engine) -> dict[str, int]:
     """Make the tables that the queries were recorded with; the oids of relations by name."""
     engine.sql(TABLES)
     runner = sql.runner(engine)
-    runner.settings.user, runner.settings.database = "tek", "postgres"
+    runner.settings.user = runner.settings.login = "tek"
+    runner.settings.database = "postgres"
     return {f"{r.schema}.{r.name}": r.oid for r in CatalogContents(runner, runner.settings).relations}
 
 
