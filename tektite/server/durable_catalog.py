@@ -69,7 +69,10 @@ class DurableCatalog:
             try:
                 with self._engine.session() as session:
                     settings = self._runner.settings_of(session)
+                    path, _, zone = path.partition("\n")
                     settings.search_path = tuple(path.split(","))
+                    if zone:
+                        settings.changed["timezone"] = zone
                     kind, _, name = object.partition(" ")
                     owner = self._runner.access.owner(f"table {name}") if kind == "view" else None
                     settings.user = settings.login if owner is None else owner
@@ -123,7 +126,13 @@ class DurableCatalog:
             return
         gone = [row for name, row in self._entries.items() if name == object]
         self._number += 1
-        self._write(gone, [(object, self._number, ",".join(self._runner.settings.search_path), text)])
+        self._write(gone, [(object, self._number, self._settings(), text)])
+
+    def _settings(self) -> str:
+        """What a statement means beside its text: the schemas in which it looks names up, and the time zone, if that is not UTC."""
+        settings = self._runner.settings
+        path = ",".join(settings.search_path)
+        return path if settings.zone == "UTC" else f"{path}\n{settings.zone}"
 
     def check_can_store(self, why: str) -> None:
         """Refuse a definition that a statement cannot say, where definitions are stored."""
@@ -175,7 +184,7 @@ class DurableCatalog:
     def _store(self, text: str, made: list[str], there: Mapping[str, Any]) -> None:
         """Write the rows of what was made, and remove those of what is gone."""
         assert self._table is not None
-        path = ",".join(self._runner.settings.search_path)
+        path = self._settings()
         gone = [
             row
             for name, row in self._entries.items()

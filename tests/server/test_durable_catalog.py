@@ -114,3 +114,14 @@ def test_the_table_of_definitions_is_not_seen(tmp_path: Path) -> None:
         assert rows(client, "SELECT tablename FROM pg_tables WHERE schemaname = 'public'") == []
         with pytest.raises(psycopg.errors.UndefinedTable):
             client.execute("SELECT * FROM __catalog")
+
+
+def test_a_view_keeps_its_time_zone(tmp_path: Path) -> None:
+    with connected(tmp_path / "store") as client:
+        client.execute("CREATE TABLE seen (at timestamptz); SET TimeZone = 'Asia/Tokyo'")
+        client.execute("CREATE MATERIALIZED VIEW shown AS SELECT at::varchar AS s, at::date::varchar AS d FROM seen")
+        client.execute("INSERT INTO seen VALUES ('2024-01-01 23:30:00+00')")
+        before = rows(client, "SELECT * FROM shown")
+        assert before == [("2024-01-02 08:30:00+09", "2024-01-02")]
+    with connected(tmp_path / "store") as client:
+        assert rows(client, "SELECT * FROM shown") == before
