@@ -129,7 +129,7 @@ class DurableCatalog:
         self._write(gone, [(object, self._number, self._settings(), text)])
 
     def _settings(self) -> str:
-        """What a statement means beside its text: the schemas in which it looks names up, and the time zone, if that is not UTC."""
+        """What a statement depends on beside its text: the search path, and the time zone if that is not UTC."""
         settings = self._runner.settings
         path = ",".join(settings.search_path)
         return path if settings.zone == "UTC" else f"{path}\n{settings.zone}"
