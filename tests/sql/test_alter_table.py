@@ -140,3 +140,17 @@ def test_what_cannot_be_is_refused_and_changes_nothing(statement: str, message: 
             engine.sql(statement)
         assert contents(engine) == before
         engine.sql("INSERT INTO t VALUES (4, 'd', 1)")
+
+
+@pytest.mark.parametrize("change", ["ADD CHECK (n > 0)", "ALTER COLUMN n SET NOT NULL", "ADD COLUMN m int"])
+def test_a_table_that_an_open_transaction_has_changed_is_not_altered(change: str) -> None:
+    engine = make_engine(autocommit=True)
+    engine.sql("CREATE TABLE z (n int)")
+    other = engine.session()
+    other.sql("BEGIN; INSERT INTO z VALUES (-5)")
+    with pytest.raises(tk.ConflictError, match="an open transaction of another session has changed it"):
+        engine.sql(f"ALTER TABLE z {change}")
+    other.sql("COMMIT")
+    engine.sql("UPDATE z SET n = 5")
+    engine.sql(f"ALTER TABLE z {change}")
+    assert engine.sql("SELECT n FROM z").rows() == [(5,)]

@@ -293,6 +293,12 @@ def alter(runner: StatementRunner, source: StatementText, tree: exp.Alter, param
     for action in tree.args.get("actions") or ():
         take(found, action, to)
     refuse_unread(source, tree)
+    own = None if runner.transaction is None else runner.transaction.writes
+    if any(writes is not own and writes.rows(core) for writes in core_of(runner.engine).snapshots.writes()):
+        message = (
+            f"cannot alter table {table.name!r}: an open transaction of another session has changed it; try again later"
+        )
+        raise source.error(message, tree.this, ConflictError)
     try:
         found.carry_out()
     except TektiteError as error:
