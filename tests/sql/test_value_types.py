@@ -274,3 +274,17 @@ def test_nothing_inside_lists_and_structs_is_shown_as_nothing() -> None:
     assert engine.sql("SELECT array_agg(s ORDER BY k)::varchar FROM t").rows() == [(f"[{one}, NULL, {other}]",)]
     assert engine.sql("SELECT s::varchar FROM t ORDER BY k").rows() == [(one,), (None,), (other,)]
     assert engine.sql("SELECT [s, s]::varchar FROM t WHERE k = 2").rows() == [("[NULL, NULL]",)]
+
+
+@pytest.mark.parametrize(
+    ("kind", "value"),
+    [("time", "TIME '01:00:00'"), ("int[]", "[1, 2]"), ("interval", "INTERVAL '1 day'"), ("bytea", "'\\xff'")],
+)
+def test_a_default_that_a_declaration_cannot_keep_is_refused_before_there_is_a_table(kind: str, value: str) -> None:
+    engine = make_engine(autocommit=True)
+    with pytest.raises(tk.UnsupportedError, match="DEFAULT of a column of type"):
+        engine.sql(f"CREATE TABLE t (k int, v {kind} DEFAULT {value})")
+    assert engine.tables == ()
+    engine.sql("CREATE TABLE t (k int, v uuid DEFAULT '7d444840-9dc0-11d1-b245-5ffdce74fad2')")
+    engine.sql("INSERT INTO t (k) VALUES (1)")
+    assert len(engine.sql("SELECT v FROM t").rows()) == 1

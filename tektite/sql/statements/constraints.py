@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 from sqlglot import exp
 
 from tektite.engine.declarations import check_constraint, unique_constraint
@@ -20,6 +21,7 @@ from tektite.sql.parse.read_arguments import written
 from tektite.storage.description import CheckConstraint, UniqueConstraint
 from tektite.values.schema import Schema
 from tektite.values.types import Type
+from tektite.values.words import arrow_type
 
 if TYPE_CHECKING:
     from tektite.sql.statements.runner import StatementRunner
@@ -205,4 +207,19 @@ def default_value(runner: StatementRunner, source: StatementText, tree: exp.Expr
     value = folded_constant(value)
     if value.op != "lit":
         raise source.error("DEFAULT takes a constant of the column's type", tree, UnsupportedError)
-    return value.params[1]
+    found = value.params[1]
+    if found is not None and not can_be_stored(found, kind):
+        raise source.error(
+            f"DEFAULT of a column of type {kind} is not supported: give the value in INSERT", tree, UnsupportedError
+        )
+    return found
+
+
+def can_be_stored(value: Any, kind: Type) -> bool:
+    """Whether a declaration, which keeps defaults as texts, gives back the same value."""
+    arrow = arrow_type(kind)
+    try:
+        text = pa.scalar(value, arrow).cast(pa.string()).as_py()
+        return bool(pa.scalar(text).cast(arrow).as_py() == pa.scalar(value, arrow).as_py())
+    except (pa.ArrowException, TypeError, ValueError):
+        return False
