@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
@@ -24,6 +25,10 @@ from tektite.wire.messages import WireMessage
 
 _WITHIN: ContextVar[tuple[object, ...]] = ContextVar("tektite_remote_transactions", default=())
 """The transactions of whoever asks."""
+
+
+SETS = re.compile(r"\s*(RE)?SET\s+(?!LOCAL\b|TRANSACTION\b)", re.IGNORECASE)
+"""The beginning of a statement that sets something for the rest of a session."""
 
 
 class RemoteTransaction:
@@ -111,7 +116,9 @@ class AsyncSession(SaysWhatDoesNotTravel):
         """Run one or several statements of SQL; the last one's result."""
         if not isinstance(text, str):
             raise IncorrectError(f"a statement of SQL is text, not {text!r}")
-        return self.result(await self.ask("sql", {"text": text, "params": as_params(params, named)}))
+        found = self.result(await self.ask("sql", {"text": text, "params": as_params(params, named)}))
+        self.link.settings += [part for part in text.split(";") if SETS.match(part)]
+        return found
 
     async def prepare(self, text: str) -> AsyncStatement:
         """A statement that is run with several values."""

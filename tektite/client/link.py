@@ -36,6 +36,8 @@ class Link:
     ) -> None:
         self.address = address
         self.reconnect_seconds = reconnect_seconds
+        self.settings: list[str] = []
+        """Statements that set something in the session, such as its role: they are said again on each new connection."""
         self.generation = 0
         """How often it was opened."""
         self.lineage = ""
@@ -138,6 +140,8 @@ class Link:
             self._reader = asyncio.get_running_loop().create_task(self._read(socket))
             try:
                 hello = await self._ask("hello", {"protocol": PROTOCOL, "format": "arrow"}, None)
+                for text in self.settings:
+                    await self._ask("sql", {"text": text}, None)
             except BaseException:
                 self._socket = None
                 await socket.close()

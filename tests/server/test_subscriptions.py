@@ -295,6 +295,24 @@ def test_the_client_resumes_by_itself(served: RunningServer) -> None:
         changes.close()
 
 
+def test_a_new_connection_has_the_settings_of_the_one_before(served: RunningServer) -> None:
+    with tk.connect(served.web_url, user="ann") as session:
+        session.sql("CREATE ROLE low; CREATE TABLE secret (x int); SET TimeZone = 'Asia/Tokyo'")
+        session.sql("SET ROLE low")
+        assert session._made.link._socket is not None
+        session._made.link._socket.transport.abort()
+        deadline = time.monotonic() + 20
+        while True:
+            try:
+                assert session.sql("SELECT current_user").rows() == [("low",)]
+                break
+            except tk.TektiteError as error:
+                assert error.retryable and time.monotonic() < deadline
+        assert session.sql("SHOW TimeZone").rows() == [("Asia/Tokyo",)]
+        with pytest.raises(tk.TektiteError, match="permission denied"):
+            session.sql("SELECT * FROM secret")
+
+
 def test_requests_of_a_broken_connection_and_transactions_say_so(served: RunningServer) -> None:
     with tk.connect(served.web_url) as session:
         table = session.create_table("t", {"x": int})
