@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from tektite.engine.view import View
     from tektite.engine.view_core import ViewCore
 
+HIDDEN_PREFIX = "__"
+"""Begins the names of inputs and views that languages need for themselves."""
+
 
 @overload
 def core_of(facade: Engine) -> EngineCore: ...

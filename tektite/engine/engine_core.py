@@ -19,6 +19,7 @@ from tektite.dataflow.interrupts import decided_change
 from tektite.engine.catalog import Catalog, Entry, fingerprint
 from tektite.engine.collect import collect
 from tektite.engine.constraints import check_time
+from tektite.engine.core import HIDDEN_PREFIX
 from tektite.engine.epochs import PreparedEpoch
 from tektite.engine.hooks import Hooks
 from tektite.engine.input_core import InputCore
@@ -57,9 +58,6 @@ if TYPE_CHECKING:
     from tektite.engine.engine import Engine
 
 T = TypeVar("T")
-
-HIDDEN_PREFIX = "__"
-"""Begins the names of inputs and views that languages need for themselves."""
 
 
 class EngineCore:

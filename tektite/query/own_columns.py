@@ -13,12 +13,11 @@ from tektite.errors import IncorrectError
 from tektite.expr import Expr, col
 from tektite.plan.algebra import Operator
 from tektite.plan.walk import walk
+from tektite.query.joins import SUFFIX
 
 if TYPE_CHECKING:
     from tektite.query.collection import Collection
     from tektite.query.outputs import Outputs
-
-SUFFIX = "_right"
 
 
 class OwnColumn(Expr):

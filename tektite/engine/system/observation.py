@@ -16,6 +16,7 @@ from tektite.dataflow.flow import Dataflow
 from tektite.dataflow.graph import Scope
 from tektite.dataflow.node import Node
 from tektite.engine.catalog import Entry
+from tektite.engine.core import HIDDEN_PREFIX
 from tektite.engine.input_core import InputCore
 from tektite.engine.view_core import ViewCore
 from tektite.plan.algebra import Operator
@@ -24,8 +25,6 @@ from tektite.plan.rules import optimize
 
 if TYPE_CHECKING:
     from tektite.engine.engine_core import EngineCore
-
-HIDDEN_PREFIX = "__"
 
 
 class StableNumbers:

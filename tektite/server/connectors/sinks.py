@@ -19,8 +19,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import csv
 
-from tektite.engine.core import core_of
-from tektite.engine.engine_core import HIDDEN_PREFIX
+from tektite.engine.core import HIDDEN_PREFIX, core_of
 from tektite.engine.subscription import Subscription
 from tektite.engine.table import Table
 from tektite.engine.view import View

@@ -11,8 +11,7 @@ import datetime
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, get_args, get_type_hints
 
-from tektite.engine.core import core_of
-from tektite.engine.engine_core import HIDDEN_PREFIX
+from tektite.engine.core import HIDDEN_PREFIX, core_of
 from tektite.engine.write_set import WriteSet
 from tektite.values import types
 from tektite.values.types import Type

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tektite.engine.engine_core import HIDDEN_PREFIX
+from tektite.engine.core import HIDDEN_PREFIX
 from tektite.engine.view import View
 from tektite.sql.access.access_tables import PUBLIC, AccessTables
 from tektite.sql.parse import parser

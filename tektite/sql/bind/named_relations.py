@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import pyarrow as pa
 from sqlglot import exp
 
-from tektite.engine.core import core_of
-from tektite.engine.engine_core import HIDDEN_PREFIX
+from tektite.engine.core import HIDDEN_PREFIX, core_of
 from tektite.engine.table import Table
 from tektite.engine.view import View
 from tektite.errors import ConflictError, NotFoundError, TektiteError
