@@ -2,7 +2,7 @@
 PYTHON ?= python3
 PYTEST_ARGS ?=
 BENCH ?=
-SF ?= 0.1
+SF ?= 0.05
 DEMO ?=
 CASES ?= 1000
 KILLS ?= 50
@@ -17,20 +17,20 @@ LINT := $(RUN) -m ruff check . && $(RUN) -m ruff format --check . && $(RUN) -m m
 PYTEST := $(RUN) -m pytest -n 2 --dist loadgroup --durations=25
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test nightly soak bench wheel lint format clean distclean
+.PHONY: help demo test nightly soak bench wheel console-vendor lint format clean distclean
 
 help:  ## show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' Makefile
 	@echo
 	@echo "  PYTHON=python3.12        the interpreter to build .venv with (3.11 or later)"
 	@echo "  PYTEST_ARGS='-m \"not slow\"'   more arguments for pytest, for make test"
-	@echo "  SF=0.1                   TPC-H scale factor of make demo"
+	@echo "  SF=0.05                  TPC-H scale factor of make demo"
 	@echo "  CASES=1000               how many storages make soak works on, three kills each"
 	@echo "  KILLS=50                 how often make soak kills a Spark driver"
 	@echo "  INTERRUPTS=180           at how many lines make soak interrupts each call, in each setting: some 6,000 in all"
 	@echo "  BENCH='count join'       which benchmarks to run, and their options; all of them if empty"
 
-demo: $(STAMP)  ## TPC-H on Spark, with sharing and without; DEMO holds options, such as --help
+demo: $(STAMP)  ## 110 standing TPC-H queries: shared, not shared, and by Spark SQL; DEMO holds options, such as --help
 	$(RUN) -m examples.demo --scale $(SF) $(DEMO)
 
 # Kernels compile in the background while style and types are checked: both take about a minute on one core each.
@@ -57,6 +57,9 @@ bench: $(STAMP)  ## run benchmarks; results go to out/
 
 wheel: $(STAMP)  ## build a wheel with compiled kernels into dist/: it needs neither Numba nor a compiler to run
 	$(RUN) -m pip wheel --disable-pip-version-check --no-deps --no-build-isolation -w dist .
+
+console-vendor:  ## bundle the libraries of the console anew, which are checked in; needs Node and npm
+	cd tools/console && npm ci --ignore-scripts --no-audit --no-fund && node build.mjs
 
 lint: $(STAMP)  ## check style and types
 	$(LINT)

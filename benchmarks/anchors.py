@@ -75,7 +75,7 @@ def with_anchor(record: Mapping[str, Any], found: Sequence[Mapping[str, Any]], *
     more: dict[str, Any] = {}
     for other in found:
         if all([record.get(name) == other.get(name) for name in same]):
-            for name in ("seconds", "p50_us", "p99_us"):
+            for name in ("seconds", "cpu_seconds", "p50_us", "p99_us"):
                 if name in record and other.get(name):
                     more[f"anchor_{name}"] = other[name]
                     more[f"{name}_ratio"] = round(record[name] / other[name], 2)

@@ -5,6 +5,9 @@ Each kind of query is one standing dataflow whose arguments are a table (`tektit
 read the same two indexes of one table of edges. *Not shared*, each kind has a table of edges of its own, and every change of
 the graph goes to all of them.
 
+With `long`, the last rate goes on for so many seconds, and memory is looked at each second (Figure 5c). With `postgres`,
+PostgreSQL (Debian's package) answers the questions of Figure 6 on the same graph.
+
 The paper's graph has 10M nodes and 64M edges: `--param nodes=10_000_000 --param edges=64_000_000 --param rate=100_000`.
 """
 
@@ -20,6 +23,7 @@ from typing import Any
 import numpy as np
 
 import tektite as tk
+from benchmarks import graph_postgres
 from benchmarks.measure import Laps, Others, ccdf, memory, percentile
 from benchmarks.open_loop import TICK, paced
 from benchmarks.plots import Record, draw_ccdf, figure, short
@@ -46,6 +50,8 @@ def run(
     rate: Sequence[int] = (2_000, 5_000, 10_000, 20_000),
     standing: int = 1_000,
     duration: float = 5.0,
+    long: float = 0.0,
+    postgres: bool = False,
     check: bool = True,
 ) -> Iterator[dict[str, Any]]:
     """For each side: a record of the load; one for each kind and number of concurrent queries (Figure 6); then one for each
@@ -75,9 +81,18 @@ def run(
             latencies = mix.offer(offered, duration)
             record = {"side": side, "phase": "fig5", "rate": offered} | figures(latencies)
             yield record | memory() | mix.size() | others.figures() | {"ccdf": ccdf(latencies)}
+        for second in range(round(long)):
+            others = Others()
+            latencies = mix.offer(rate[-1], 1.0)
+            record = {"side": side, "phase": "fig5c", "rate": rate[-1], "second": second} | figures(latencies)
+            yield record | memory() | mix.size() | others.figures()
         if check:
             mix.check()
         mix.close()
+    if postgres:
+        rows = Arguments(nodes)
+        for kind, many, seconds in graph_postgres.measured(nodes, edges, concurrent, repetitions, rows.draw):
+            yield {"side": "postgresql", "phase": "fig6", "kind": kind, "concurrent": many} | figures(seconds)
 
 
 def figures(seconds: Sequence[float]) -> dict[str, float]:
@@ -90,11 +105,26 @@ def figures(seconds: Sequence[float]) -> dict[str, float]:
     }
 
 
+class Arguments:
+    """Arguments of queries, at random."""
+
+    def __init__(self, nodes: int) -> None:
+        self.nodes, self.drawn = nodes, 0
+
+    def draw(self, kind: str, many: int) -> Words:
+        """New arguments of a kind."""
+        width = 2 if kind == "4-path" else 1
+        places = np.arange(self.drawn, self.drawn + many * width, dtype=np.uint64)
+        self.drawn += many * width
+        return (r(QUERY_SEED, places) % np.uint64(self.nodes)).astype(np.int64).reshape(many, width)
+
+
 class Mix:
     """The four kinds of queries over one graph, and the changes of both."""
 
     def __init__(self, nodes: int, edges: int, workers: int, shared: bool) -> None:
-        self.nodes, self.edges, self.swapped, self.drawn = nodes, edges, 0, 0
+        self.nodes, self.edges, self.swapped = nodes, edges, 0
+        self._draw = Arguments(nodes).draw
         self.engine = tk.Engine(workers, autocommit=False)
         self.values = self.engine.create_table(
             "values", {"node": tk.Int, "value": tk.Int}, order_by="node", checked=False
@@ -131,13 +161,6 @@ class Mix:
     def _finish(self) -> None:
         for query in self.queries.values():
             self.engine.finish(query.view)
-
-    def _draw(self, kind: str, many: int) -> Words:
-        """New arguments of a kind, at random."""
-        width = 2 if kind == "4-path" else 1
-        places = np.arange(self.drawn, self.drawn + many * width, dtype=np.uint64)
-        self.drawn += many * width
-        return (r(QUERY_SEED, places) % np.uint64(self.nodes)).astype(np.int64).reshape(many, width)
 
     def size(self) -> dict[str, float]:
         """Memory of all arrangements."""

@@ -6,16 +6,20 @@ the first `removals` assignments of null (for aliases: of `removals` assignments
 Programs to measure come with packages of the registries: SQLite's amalgamation is in the crate libsqlite3-sys, zlib in libz-sys,
 lz4 in the source package of Python's lz4. Without sources, a program is generated: `functions` functions that call each other,
 store pointers and return null.
+
+With `anchor=FILE`, the program of benchmarks/anchor, differential-dataflow evaluates the same rules over the same facts before.
 """
 
 from __future__ import annotations
 
 import random
+import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from benchmarks.anchors import run_anchor
 from benchmarks.measure import Laps, Others
 from examples.analysis.c.questions import extract
 from examples.analysis.fact_base import Facts
@@ -40,6 +44,10 @@ FORMS = {
 REMOVED = {"dataflow": "NullAssignment", "points-to": "AssignLocal", "null through memory": "NullAssignment"}
 
 
+# The tasks of the other program.
+ANCHORED = {("dataflow", "plain"): "dataflow", ("points-to", "plain"): "plain", ("points-to", "shared"): "shared"}
+
+
 def run(
     sources: Sequence[str] = (),
     clang: Sequence[str] = (),
@@ -50,6 +58,7 @@ def run(
     jars: Sequence[str] = (),
     contexts: Sequence[str] = ("insensitive", "object2"),
     workers: int = 1,
+    anchor: str = "",
 ) -> Iterator[dict[str, Any]]:
     """A record for each analysis and form: the first answer, and the removal of assignments of null. With `jars`, the points-to
     analysis of a Java program instead: a record for each context.
@@ -66,7 +75,25 @@ def run(
         if analysis not in analyses or form not in forms:
             continue
         record = {"program": program, "analysis": analysis, "form": form, "extraction_s": extraction}
-        yield record | measured(units, predicates, REMOVED[analysis], removals, workers)
+        other: dict[str, Any] = {}
+        if anchor and (analysis, form) in ANCHORED:
+            with tempfile.NamedTemporaryFile("w", suffix=".facts") as file:
+                file.writelines(numbered(units))
+                file.flush()
+                task = ANCHORED[analysis, form]
+                for found in run_anchor(anchor, "analysis", file.name, task, workers, removals):
+                    other |= {f"anchor_{name}": value for name, value in found.items() if name != "phase"}
+        found = measured(units, predicates, REMOVED[analysis], removals, workers)
+        if other:
+            if other["anchor_rows"] != found["rows_left"]:
+                raise AssertionError(
+                    f"{task}: {found['rows_left']} rows left, and {other['anchor_rows']} by the other program"
+                )
+            for name in ("first_s", "removal_p50_us", "removal_max_us"):
+                if other.get(f"anchor_{name}"):
+                    other[f"{name}_ratio"] = round(found[name] / other[f"anchor_{name}"], 2)
+            other["cpu_ratio"] = round(found["first_cpu_s"] / max(other["anchor_cpu_seconds"], 0.01), 2)
+        yield record | found | other
 
 
 def measured(
@@ -94,10 +121,47 @@ def measured(
         "rows": rows,
         "rows_left": left,
         "first_s": first["seconds"],
+        "first_cpu_s": first["cpu_seconds"],
         "removed": len(chosen),
         **{f"removal_{name}": value for name, value in laps.figures().items()},
         **others.figures(),
     }
+
+
+def numbered(units: dict[str, Facts]) -> Iterator[str]:
+    """The facts of a program as lines of numbers, in the order in which they are removed."""
+    rows: dict[str, set[tuple[str | int, ...]]] = {}
+    for facts in units.values():
+        for relation, found in facts.items():
+            rows.setdefault(relation, set()).update(map(tuple, found))
+    numbers: dict[str | int, int] = {}
+
+    def line(kind: str, *words: str | int) -> str:
+        return " ".join([kind, *(str(numbers.setdefault(word, len(numbers))) for word in words)]) + "\n"
+
+    formal = {(function, index): node for function, index, node in rows.get("FormalArgument", ())}
+    returned: dict[str | int, list[str | int]] = {}
+    for function, node in rows.get("ReturnedNode", ()):
+        returned.setdefault(function, []).append(node)
+    callees: dict[str | int, list[str | int]] = {}
+    for call, _, callee in rows.get("CallSite", ()):
+        callees.setdefault(call, []).append(callee)
+    for row in sorted(rows.get("AssignLocal", ()), key=repr):
+        yield line("a", *row)
+    for row in sorted(rows.get("NullAssignment", ()), key=repr):
+        yield line("n", *row)
+    for call, index, node in rows.get("ActualArgument", ()):
+        for callee in callees.get(call, ()):
+            if (callee, index) in formal:
+                yield line("c", node, formal[callee, index])
+    for call, node in rows.get("CallResult", ()):
+        for callee in callees.get(call, ()):
+            for result in returned.get(callee, ()):
+                yield line("c", result, node)
+    for pointer, part in rows.get("Dereference", ()):
+        yield line("p", pointer, part, "*")
+    for row in rows.get("FieldAddress", ()):
+        yield line("p", *row)
 
 
 def replaced_bodies(jars: Sequence[Path], context: str, methods: int, workers: int) -> dict[str, Any]:

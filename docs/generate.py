@@ -25,15 +25,16 @@ FOLDER = Path(__file__).parent / "api"
 PAGES: dict[str, tuple[str, tuple[str, ...]]] = {
     "engine": (
         "Engine, sessions and storage",
-        ("Engine", "Session", "Transaction", "Storage", "Held", "Index", "IndexInfo", "Profile", "OperatorProfile"),
+        ("Engine", "Session", "Transaction", "Storage", "Held", "Index", "IndexInfo", "Profile", "OperatorProfile", "SpanExport"),
     ),
     "tables-and-views": ("Tables and views", ("Table", "View", "ReadableCollection")),
     "subscriptions": ("Subscriptions", ("Subscription", "Delta", "Change", "Listener")),
     "clients": ("Clients of a server", ("connect", "connect_async")),
-    "queries": ("Queries", ("Collection", "Grouped", "Loop", "LoopVariable", "match", "ArgumentQuery")),
+    "queries": ("Queries", ("Collection", "Grouped", "Loop", "LoopVariable", "match", "ArgumentQuery", "Explanation")),
     "expressions": (
         "Expressions",
-        ("Expr", "col", "lit", "when", "coalesce", "concat", "greatest", "least", "hash64", "truncdiv", "truncmod"),
+        ("Expr", "col", "lit", "when", "coalesce", "concat", "concat_ws", "greatest", "least", "hash64", "now", "truncdiv",
+            "truncmod"),
     ),
     "aggregates": (
         "Aggregates and windows",
@@ -46,7 +47,7 @@ PAGES: dict[str, tuple[str, tuple[str, ...]]] = {
         "Types and errors",
         (
             "Schema", "Type", "Int", "Int64", "Float", "Float64", "Bool", "Date", "Time", "Timestamp", "TimestampTz",
-            "Interval", "String", "Decimal", "List", "Struct", "Json", "Uuid", "Blob",
+            "Interval", "IntervalValue", "String", "Decimal", "List", "Struct", "Json", "Uuid", "Blob",
             "TektiteError", "IncorrectError", "NotFoundError", "ConflictError", "TransactionConflict", "UnsupportedError",
             "FaultError", "FunctionError",
         ),

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from tektite.engine.profile import OperatorProfile, Profile
     from tektite.engine.session import Session, Transaction
     from tektite.engine.subscription import Change, Delta, Listener, Subscription
+    from tektite.engine.system.spans import SpanExport
     from tektite.engine.table import Table
     from tektite.engine.view import View
     from tektite.errors import (
@@ -26,7 +27,22 @@ if TYPE_CHECKING:
         TransactionConflict,
         UnsupportedError,
     )
-    from tektite.expr import Expr, coalesce, col, concat, greatest, hash64, least, lit, truncdiv, truncmod, when
+    from tektite.expr import (
+        Expr,
+        coalesce,
+        col,
+        concat,
+        concat_ws,
+        greatest,
+        hash64,
+        least,
+        lit,
+        now,
+        truncdiv,
+        truncmod,
+        when,
+    )
+    from tektite.plan.explanation import Explanation
     from tektite.query.aggregates import (
         all,
         any,
@@ -50,6 +66,7 @@ if TYPE_CHECKING:
     from tektite.query.match import match
     from tektite.query.windows import cume_dist, dense_rank, lag, lead, ntile, percent_rank, rank, row_number
     from tektite.storage.options import Storage
+    from tektite.values.intervals import IntervalValue
     from tektite.values.schema import Schema
     from tektite.values.type_names import List, Struct
     from tektite.values.types import (
@@ -84,6 +101,7 @@ __all__ = [
     "Decimal",
     "Delta",
     "Engine",
+    "Explanation",
     "Expr",
     "FaultError",
     "FunctionError",
@@ -97,6 +115,7 @@ __all__ = [
     "Int",
     "Int64",
     "Interval",
+    "IntervalValue",
     "Json",
     "List",
     "Listener",
@@ -107,6 +126,7 @@ __all__ = [
     "Profile",
     "Schema",
     "Session",
+    "SpanExport",
     "Storage",
     "String",
     "Struct",
@@ -128,6 +148,7 @@ __all__ = [
     "coalesce",
     "col",
     "concat",
+    "concat_ws",
     "connect",
     "connect_async",
     "count",
@@ -148,6 +169,7 @@ __all__ = [
     "median",
     "min",
     "n_unique",
+    "now",
     "ntile",
     "percent_rank",
     "rank",
@@ -170,13 +192,15 @@ _HOMES = {
     "engine.engine": "Engine",
     "engine.holds": "Held Index IndexInfo",
     "engine.profile": "OperatorProfile Profile",
+    "engine.system.spans": "SpanExport",
     "engine.session": "Session Transaction",
     "engine.subscription": "Change Delta Listener Subscription",
     "engine.table": "Table",
     "engine.view": "View",
     "errors": "ConflictError FaultError FunctionError IncorrectError NotFoundError TektiteError TransactionConflict "
     "UnsupportedError",
-    "expr": "Expr coalesce col concat greatest hash64 least lit truncdiv truncmod when",
+    "expr": "Expr coalesce col concat concat_ws greatest hash64 least lit now truncdiv truncmod when",
+    "plan.explanation": "Explanation",
     "query.aggregates": "all any avg count count_distinct first last max mean median min n_unique std sum var",
     "query.collection": "Collection",
     "query.grouped": "Grouped",
@@ -186,6 +210,7 @@ _HOMES = {
     "storage.options": "Storage",
     "values.schema": "Schema",
     "values.type_names": "List Struct",
+    "values.intervals": "IntervalValue",
     "values.types": "Blob Bool Date Decimal Float Float64 Int Int64 Interval Json String Time Timestamp TimestampTz Type Uuid",
 }
 _FORMER = {"Input": "Table", "ArrangementInfo": "IndexInfo"}
@@ -202,6 +227,14 @@ _OTHERS = {
     "Boolean": "tk.Bool",
     "Datetime": "tk.Timestamp",
     "DateTime": "tk.Timestamp",
+    "Int32": "tk.Int",
+    "Int16": "tk.Int",
+    "UInt32": "tk.Int",
+    "Float32": "tk.Float",
+    "Duration": "tk.Interval",
+    "max_horizontal": "tk.greatest(...)",
+    "min_horizontal": "tk.least(...)",
+    "concat_str": "tk.concat(...)",
     "sql": "engine.sql(...)",
     "table": "engine.table(name)",
 }
@@ -225,4 +258,4 @@ if not TYPE_CHECKING:  # a checker would take every name for one that may be the
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted({*(name for name in globals() if name.startswith("__")), *__all__})

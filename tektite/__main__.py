@@ -104,6 +104,29 @@ def run(
 
 
 @app.command()
+def console(
+    attach: Annotated[
+        str, typer.Option("--attach", help="The server to look into, such as tektite://host:5434.")
+    ] = "tektite://localhost:5434",
+    browser: Annotated[bool, typer.Option(help="Open the page in a browser, beside printing its address.")] = True,
+) -> None:
+    """Open the console of a running server: of `tektite serve`, or of a program that called engine.console()."""
+    from tektite.client.address import find_console
+    from tektite.errors import TektiteError
+
+    try:
+        url = find_console(attach)
+    except TektiteError as error:
+        typer.echo(f"tektite: {error}", err=True)
+        raise typer.Exit(1) from None
+    typer.echo(f"the console is at {url}")
+    if browser:
+        import webbrowser
+
+        webbrowser.open(url)
+
+
+@app.command()
 def serve(
     description: Annotated[
         Path | None,
@@ -127,6 +150,9 @@ def serve(
     ] = None,
     certificate: Annotated[Path | None, typer.Option(help="A certificate for TLS, as PEM.")] = None,
     private_key: Annotated[Path | None, typer.Option(help="The certificate's key, as PEM.")] = None,
+    spans: Annotated[
+        bool, typer.Option("--spans", help="Give OpenTelemetry spans of epochs, installations and requests.")
+    ] = False,
     log: Annotated[str, typer.Option(help="How events are written to standard error: text or json.")] = "text",
     check: Annotated[bool, typer.Option("--check", help="Read and check the description, and serve nothing.")] = False,
 ) -> None:
@@ -139,7 +165,7 @@ def serve(
         "address": address, "port": port, "http_port": http_port, "storage": storage, "epochs": epochs, "workers": workers,
         "connections": connections, "statement_seconds": statement_seconds,
         "certificate": None if certificate is None else str(certificate),
-        "private_key": None if private_key is None else str(private_key),
+        "private_key": None if private_key is None else str(private_key), "spans": spans or None,
     }  # fmt: skip
     raise typer.Exit(serve_file(description, options, log, check))
 

@@ -6,7 +6,7 @@ A call that raises one of these has changed nothing.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
 
 class TektiteError(Exception):
@@ -25,7 +25,8 @@ class TektiteError(Exception):
 
     @property
     def details(self) -> dict[str, Any]:
-        """Facts that the message tells, for programs: `view`, or `line` and `column` of a statement, where they are known.
+        """Facts that the message tells, for programs, where they are known: `view`, `table`, `kind` and `name` of what is meant,
+        or `line` and `column` of a statement.
 
         >>> import tektite as tk
         >>> try:
@@ -37,6 +38,20 @@ class TektiteError(Exception):
         """
         found: dict[str, Any] = self.__dict__.setdefault("_details", {})
         return found
+
+    def about(self, **details: Any) -> Self:
+        """This error, with facts for programs.
+
+        >>> import tektite as tk
+        >>> try:
+        ...     tk.Engine().table("sales")
+        ... except tk.NotFoundError as error:
+        ...     print(error.details)
+        ...
+        {'kind': 'table', 'name': 'sales'}
+        """
+        self.details.update(details)
+        return self
 
 
 class IncorrectError(TektiteError, ValueError):

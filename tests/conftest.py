@@ -87,6 +87,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in on_spark:
         # By day, one Java serves all; at night there is so much for Spark that two processes share it.
         item.add_marker(pytest.mark.xdist_group(f"spark {modules.index(item.path) % 2}" if NIGHTLY else "spark"))
+    for item in items:
+        if "browser" in getattr(item, "fixturenames", ()):  # one browser for all tests of a module
+            item.add_marker(pytest.mark.xdist_group("browser"))
     items.sort(key=lambda item: item.get_closest_marker("slow") is None)
     write_groups(config, items)
 

@@ -63,12 +63,14 @@ def check_answer(view: tk.View, query: Query, scale: float) -> None:
     check_rows(view.rows(), answer(query, scale), query)
 
 
-def check_rows(ours: list[tuple[Any, ...]], theirs: list[tuple[Any, ...]], query: Query) -> None:
-    """Compare two answers, numbers within a relative 1e-9. Of a LIMIT with ties, numbers alone."""
+def check_rows(ours: list[tuple[Any, ...]], theirs: list[tuple[Any, ...]], query: Query, rounding: float = 0.0) -> None:
+    """Compare two answers, numbers within a relative 1e-9 or within what one side rounds to. Of a LIMIT with ties, numbers
+    alone.
+    """
     if "limit" in query.select:
         ours, theirs = ([tuple(filter(number, row)) for row in rows] for rows in (ours, theirs))
     for mine, other in zip(sorted(ours, key=place), sorted(theirs, key=place), strict=False):
-        if len(mine) != len(other) or not all(map(alike, mine, other)):
+        if len(mine) != len(other) or not all([alike(a, b, rounding) for a, b in zip(mine, other, strict=True)]):
             raise WrongAnswer(f"{query.name}: {mine} instead of {other}")
     if len(ours) != len(theirs):
         raise WrongAnswer(f"{query.name}: {len(ours)} rows instead of {len(theirs)}")
@@ -79,10 +81,10 @@ def number(value: Any) -> bool:
     return isinstance(value, Decimal | float)
 
 
-def alike(mine: Any, other: Any) -> bool:
+def alike(mine: Any, other: Any, rounding: float = 0.0) -> bool:
     """Whether two values are equal, numbers within the tolerance."""
     if isinstance(mine, int | float | Decimal) and isinstance(other, int | float | Decimal):
-        return math.isclose(mine, other, rel_tol=1e-9)
+        return math.isclose(mine, other, rel_tol=1e-9, abs_tol=rounding)
     return bool(mine == other)
 
 

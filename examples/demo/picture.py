@@ -1,78 +1,93 @@
-"""The picture: installation, updates and memory with sharing and without, as three panels."""
+"""The picture: first answers, changes, memory and the cost of each query, over the number of queries, as four panels."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter
+from matplotlib.ticker import FuncFormatter, NullFormatter
 
 from benchmarks.tpch.sides import NOT_SHARED, SHARED
-from examples.demo.record import MIB, Record
-from examples.demo.sides import SIDES
+from examples.demo.record import MIB, Record, Step, ratio
+from examples.demo.sides import ENGINES, SIDES, SPARK
 
-COLORS = {SHARED: "#0072b2", NOT_SHARED: "#d55e00"}
+COLORS = {SHARED: "#0072b2", NOT_SHARED: "#d55e00", SPARK: "#7a5195"}
+CURRENT = "Time until all queries are current after a change (median)"
+MARKS = {SHARED: "o", NOT_SHARED: "s", SPARK: "^"}
 
 
 def draw(record: Record, path: Path) -> None:
     """Write the picture of a run to a file, whose ending says the format."""
-    figure = Figure(figsize=(15, 5), layout="constrained")
+    figure = Figure(figsize=(13, 9), layout="constrained")
     FigureCanvasAgg(figure)
-    install, update, memory = figure.subplots(1, 3)
-    draw_installs(install, record)
-    draw_updates(update, record)
-    draw_memory(memory, record)
+    (first, current), (memory, each) = figure.subplots(2, 2)
+    lines(first, record, lambda step, side: step.sides[side].first * 1000)
+    first.set(title="Time to a first answer (median)", ylabel="milliseconds")
+    current.set(title=CURRENT, ylabel="milliseconds")
+    lines(current, record, lambda step, side: step.sides[side].current * 1000)
+    lines(memory, record, lambda step, side: step.sides[side].resident / MIB, ENGINES, "process")
+    lines(memory, record, lambda step, side: step.sides[side].indexed / MIB, ENGINES, "indexes", ":")
+    memory.set(title="Memory", ylabel="MiB")
+    lines(each, record, lambda step, side: step.each(side) * 1000)
+    each.set(title="Cost of a change for each query", ylabel="milliseconds")
+    for axes in (first, current, memory, each):
+        dress(axes, record)
     what = record.settings
     figure.suptitle(
-        f"Tektite on Spark: {len(record.sides[SHARED].installs)} TPC-H queries arrive and leave at scale factor "
-        f"{what.scale:g}, while lineitem streams in: {record.epoch:,} epochs of {what.changes:,} rows"
+        f"Standing TPC-H queries at scale factor {what.scale:g}, {what.history:,} lineitems and {what.changes:,} more with each "
+        f"change, through Spark\n{verdict(record)}"
     )
-    for axis in (install.xaxis, update.xaxis):
-        axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    update.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.1%}" if value < 0.01 else f"{value:.0%}"))
-    install.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.0%}"))
-    for axes in (install, update, memory):
-        axes.grid(alpha=0.3)
-        axes.legend(loc="upper left" if axes is not update else "lower left", framealpha=0.9)
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=110)
 
 
-def draw_installs(axes: Any, record: Record) -> None:
-    """For each duration, the share of queries that had their first answer by then."""
-    for side in SIDES:
-        values = np.sort(record.sides[side].installs) * 1000
-        shares = np.arange(1, len(values) + 1) / max(len(values), 1)
-        axes.step(values, shares, where="post", color=COLORS[side], label=side, linewidth=2)
-    axes.set(xscale="log", ylim=(0, 1.02), title="Installation: until the first complete answer",
-             xlabel="milliseconds", ylabel="share of queries answered")  # fmt: skip
+def verdict(record: Record) -> str:
+    """What the run comes to, in one line."""
+    if not record.steps:
+        return "nothing was measured"
+    last = record.steps[-1]
+    ours, others = last.sides[SHARED], last.sides[NOT_SHARED]
+    spark = last.sides[SPARK]
+    more = "more than " if spark.is_more else ""
+    return (
+        f"With {last.queries} queries, not sharing takes {ratio(ours.current, others.current)} the time and "
+        f"{ratio(ours.resident, others.resident)} the memory; Spark SQL takes {more}{ratio(ours.current, spark.current)} the time"
+    )
 
 
-def draw_updates(axes: Any, record: Record) -> None:
-    """For each duration, the share of epochs that took at least as long: from their arrival, and the work alone."""
-    for side in SIDES:
-        found = record.sides[side]
-        for values, text, style in ((found.latencies, "from arrival", "-"), (found.work, "work alone", ":")):
-            shares = 1 - np.arange(len(values)) / max(len(values), 1)
-            axes.step(np.sort(values) * 1000, shares, style, where="post", color=COLORS[side], label=f"{side}: {text}")
-    through = np.sort(record.sides[SHARED].through) * 1000
-    shares = 1 - np.arange(len(through)) / max(len(through), 1)
-    axes.step(through, shares, "--", where="post", color="gray", label="from file to durable epoch, through Spark")
-    least = 1 / (6 * max(len(through), 1))  # the legend goes below the lines
-    axes.set(xscale="log", yscale="log", ylim=(least, 1.1), title="Updates: until every query has taken in an epoch",
-             xlabel="milliseconds", ylabel="share of epochs that took at least as long")  # fmt: skip
+def lines(
+    axes: Any,
+    record: Record,
+    value: Callable[[Step, str], float],
+    sides: tuple[str, ...] = SIDES,
+    what: str = "",
+    style: str = "-",
+) -> None:
+    """A line for each side over the number of queries, with a label at its end."""
+    for side in sides:
+        found = [(step.queries, value(step, side)) for step in record.steps]
+        found = [(queries, measured) for queries, measured in found if measured == measured and measured > 0]
+        label = f"{side}: {what}" if what else side
+        axes.plot(*zip(*found, strict=True) if found else ([], []), style, marker=MARKS[side], color=COLORS[side],
+                  label=label, linewidth=2)  # fmt: skip
+        if found:
+            is_more = not what and axes.get_title() == CURRENT and record.steps[-1].sides[side].is_more
+            said = f"{found[-1][1]:,.3g}" if found[-1][1] < 1000 else f"{found[-1][1]:,.0f}"
+            axes.annotate(f"> {said}" if is_more else said, found[-1], xytext=(6, -7 if style == ":" else 4 if what else 0),
+                          textcoords="offset points", color=COLORS[side], va="center")  # fmt: skip
 
 
-def draw_memory(axes: Any, record: Record) -> None:
-    """Memory over time: what the engine keeps indexed, and the whole process."""
-    for side in SIDES:
-        found = record.sides[side]
-        axes.plot(found.times, np.array(found.indexed) / MIB, color=COLORS[side], label=f"{side}: indexed", linewidth=2)
-        axes.plot(found.times, np.array(found.resident) / MIB, color=COLORS[side], linestyle=":",
-                  label=f"{side}: whole process")  # fmt: skip
-    axes.set(title="Memory", xlabel="seconds", ylabel="MiB")
-    most = max((max(found.resident, default=0) for found in record.sides.values()), default=0)
-    axes.set_ylim(0, 1.4 * most / MIB or 1)  # the legend goes above the lines
+def dress(axes: Any, record: Record) -> None:
+    """Axes, grid and legend."""
+    numbers = [step.queries for step in record.steps] or [1]
+    axes.set(xscale="log", yscale="log", xlabel="queries")
+    axes.set_xlim(0.9, max(numbers) * 2.4)
+    axes.set_xticks(numbers)
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axes.xaxis.set_minor_formatter(NullFormatter())
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}"))
+    axes.grid(alpha=0.3, which="both")
+    axes.legend(loc="best", framealpha=0.9)

@@ -1,11 +1,15 @@
-"""The TPC-H queries that arrive and leave, and when."""
+"""The standing queries of the demonstration: the 22 of TPC-H with other constants each time, as dashboards have them."""
 
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 from benchmarks.tpch import QUERIES
+from benchmarks.tpch.parameters import PARAMETERS, drawn, with_values
+from benchmarks.tpch.queries import Query
 
 TITLES = {
     1: "pricing summary", 2: "minimum cost supplier", 3: "shipping priority", 4: "order priority checking",
@@ -15,29 +19,77 @@ TITLES = {
     18: "large-volume customers", 19: "discounted revenue", 20: "potential part promotion", 21: "suppliers who kept waiting",
     22: "global sales opportunity",
 }  # fmt: skip
+PREPARED = frozenset({3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 17, 19, 21, 22})
+"""Queries that dashboards ask as prepared statements: one dataflow answers all their constants. The others are views."""
 
 
 @dataclass(frozen=True)
-class Query:
-    """One query of the standard's, with the epochs at which it arrives and leaves."""
+class Panel:
+    """A query of a dashboard: one of the 22, and the seed that its constants are drawn with."""
 
     number: int
-    arrives: int
-    leaves: int
+    seed: int
+    scale: float
+
+    @property
+    def key(self) -> str:
+        """What it is called in SQL."""
+        return f"q{self.number:02d}_{self.seed}"
 
     @property
     def name(self) -> str:
         """For people."""
         return f"Q{self.number} {TITLES[self.number]}"
 
+    @property
+    def is_prepared(self) -> bool:
+        """Whether dashboards ask it as a prepared statement."""
+        return self.number in PREPARED
 
-def schedule(queries: int, epochs: int, seed: int) -> list[Query]:
-    """Some of the 22 queries, each once, in random order: the last arrives after four fifths of the epochs, each stays for
-    half of them.
+    @cached_property
+    def values(self) -> tuple[str, ...]:
+        """Its constants."""
+        return drawn(self.number, self.scale, self.seed)
 
-    >>> [(query.arrives, query.leaves) for query in schedule(4, 20, 1)]
-    [(0, 10), (4, 14), (8, 18), (12, 22)]
+    @cached_property
+    def query(self) -> Query:
+        """Its text. The view that Q15 needs has a name of its own."""
+        found = with_values(self.number, self.scale, self.values)
+        own = f"revenue_{self.seed}"
+        before = tuple(text.replace("revenue0", own) for text in found.before)
+        return replace(found, before=before, select=found.select.replace("revenue0", own))
+
+    @property
+    def statement(self) -> str:
+        """What prepares it, with parameters in place of its constants."""
+        labels = tuple(f"${at}" for at in range(1, len(PARAMETERS[self.number]) + 1))
+        return f"PREPARE q{self.number:02d} AS {with_values(self.number, self.scale, labels).select}"
+
+    @property
+    def execution(self) -> str:
+        """What asks the prepared statement for these constants."""
+        return f"EXECUTE q{self.number:02d}({', '.join(self.values)})"
+
+
+def arrivals(scale: float, seed: int) -> Iterator[Panel]:
+    """Queries without end: each of the 22 once, in random order, then all of them again with other constants.
+
+    >>> from itertools import islice
+    >>> panels = list(islice(arrivals(1.0, 1), 44))
+    >>> sorted(panel.number for panel in panels[:22]) == list(QUERIES), len({panel.key for panel in panels})
+    (True, 44)
     """
-    chosen = random.Random(seed).sample(QUERIES, min(queries, len(QUERIES)))
-    arrivals = [place * epochs * 4 // (5 * len(chosen)) for place in range(len(chosen))]
-    return [Query(number, at, at + epochs // 2) for number, at in zip(chosen, arrivals, strict=True)]
+    chance, asked = random.Random(seed), 0
+    while True:
+        for number in chance.sample(QUERIES, len(QUERIES)):
+            yield Panel(number, asked, scale)
+        asked += 1
+
+
+def steps(queries: int) -> list[int]:
+    """How many queries there are at each step, up to the number that is asked for.
+
+    >>> steps(110), steps(6), steps(1)
+    ([1, 5, 22, 55, 110], [1, 5, 6], [1])
+    """
+    return [*[step for step in (1, 5, 22, 55, 110) if step < queries], queries]

@@ -1,9 +1,4 @@
-"""What a run has shown so far: every measurement of both sides, and whether their answers agree.
-
-An epoch's latency counts from when its rows arrive, at a steady rate, to when every query has taken them in. While
-a side installs a query, epochs wait. The sides take turns on one machine, so each has a clock of its own, which only
-its own work moves: latencies are what they were if it had been alone, and if the rows had come encoded.
-"""
+"""What a run has shown so far: for each number of queries, what every side took, and whether the answers agree."""
 
 from __future__ import annotations
 
@@ -14,38 +9,55 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from examples.demo.queries import Query
-from examples.demo.sides import SIDES, Note, Turn
+from benchmarks.maintained import WrongAnswer
+from benchmarks.tpch.answers import check_rows
+from benchmarks.tpch.sides import SHARED
+from examples.demo.queries import Panel
+from examples.demo.sides import ENGINES, SIDES, SPARK, Note, Rows, Turn
 
 MIB = 1 << 20
+SPARK_ROUNDS = 1e-6
+"""Spark SQL rounds averages and quotients of decimals to six places."""
 
 
 @dataclass
-class Measurements:
-    """One side's measurements: seconds of each installation; of each epoch, work, latency and the whole way through Spark;
-    memory as time went by.
-    """
+class Measured:
+    """One side at one number of queries: seconds to first answers and to be current after each change; memory at the end."""
 
-    load: float = 0.0
-    installs: list[float] = field(default_factory=list)
-    work: list[float] = field(default_factory=list)
-    latencies: list[float] = field(default_factory=list)
-    through: list[float] = field(default_factory=list)
-    clock: float = 0.0
-    times: list[float] = field(default_factory=list)
-    indexed: list[int] = field(default_factory=list)
-    resident: list[int] = field(default_factory=list)
-    spark: list[int] = field(default_factory=list)
+    firsts: list[float] = field(default_factory=list)
+    currents: list[float] = field(default_factory=list)
+    indexed: int = 0
+    resident: int = 0
+    answered: int = 0
+    """How many queries the last change was waited for; 0 is all of them."""
 
-    def spend(self, arrival: float, seconds: float) -> float:
-        """Move the clock by some work that could not begin before `arrival`; how long after that it was done.
+    @property
+    def is_more(self) -> bool:
+        """Whether a change takes longer than what was waited for."""
+        return self.answered > 0
 
-        >>> side = Measurements()
-        >>> [side.spend(arrival, 1.0) for arrival in (0.0, 0.25, 5.0)]
-        [1.0, 1.75, 1.0]
-        """
-        self.clock = max(self.clock, arrival) + seconds
-        return self.clock - arrival
+    @property
+    def first(self) -> float:
+        """Seconds to a first answer: the median."""
+        return quantile(self.firsts, 0.5)
+
+    @property
+    def current(self) -> float:
+        """Seconds to be current after a change: the median."""
+        return quantile(self.currents, 0.5)
+
+
+@dataclass
+class Step:
+    """Everything that was measured at one number of queries."""
+
+    queries: int
+    sides: dict[str, Measured] = field(default_factory=lambda: {side: Measured() for side in SIDES})
+
+    def each(self, side: str) -> float:
+        """Seconds of a change for each query."""
+        found = self.sides[side]
+        return found.current / (found.answered or self.queries)
 
 
 @dataclass
@@ -53,14 +65,10 @@ class Settings:
     """What the run is about."""
 
     scale: float
-    rate: float
+    queries: int
     epochs: int
-    lineitems: int = 0
-
-    @property
-    def changes(self) -> int:
-        """How many lineitems come in an epoch."""
-        return self.lineitems // self.epochs
+    changes: int
+    history: int = 0
 
 
 class Record:
@@ -68,89 +76,109 @@ class Record:
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
-        self.sides = {side: Measurements() for side in SIDES}
-        self.active: dict[str, tuple[float, ...]] = {}
+        self.steps: list[Step] = []
+        self.load: dict[str, float] = {}
+        self.through: list[float] = []
+        """Seconds of each change from the file to the durable epoch, through Spark."""
+        self.spark = 0
+        """The most that Spark's own processes took."""
+        self.active: dict[Panel, tuple[float, ...]] = {}
         self.epoch = 0
         self.compared = 0
         self.differing: list[str] = []
         self.events: deque[str] = deque(maxlen=50)
         self.state = "starting"
         self.done = self.total = 0
+        self.console = ""
+        """Where the console is, once it is there."""
         self._start = time.monotonic()
-
-    @property
-    def arrival(self) -> float:
-        """When the changes of the epoch to come arrive."""
-        return self.epoch / self.settings.rate
 
     @property
     def elapsed(self) -> float:
-        """Seconds since the stream began."""
+        """Seconds since the run began."""
         return time.monotonic() - self._start
 
-    def begin(self, turns: dict[str, Turn]) -> None:
-        """The relations are loaded, and the stream begins."""
-        self._start = time.monotonic()
-        self.done = self.total = 0
-        self.state = "queries arrive and leave; Ctrl-C ends it with the summary so far"
-        for side, turn in turns.items():
-            self.sides[side].load = turn.seconds
-        self.remember(turns)
+    @property
+    def step(self) -> Step:
+        """The present step."""
+        return self.steps[-1]
 
     def note(self, note: Note) -> None:
-        """A side says what it does before the stream begins."""
+        """A side says what it does."""
         self.state, self.done, self.total = note.text, note.done, note.total
+        self.console = note.console or self.console
 
-    def remember(self, turns: dict[str, Turn]) -> None:
-        """Note the memory of both sides."""
+    def loaded(self, turns: dict[str, Turn]) -> None:
+        """The relations are loaded."""
+        self.total = 0
+        self.load = {side: turn.seconds for side, turn in turns.items()}
+        self.note(Note("queries arrive and leave; Ctrl-C ends it with the summary so far"))
+
+    def begin(self, queries: int) -> None:
+        """From here on there are so many queries."""
+        self.steps.append(Step(queries))
+
+    def _remember(self, turns: dict[str, Turn]) -> None:
         for side, turn in turns.items():
-            found = self.sides[side]
-            found.times.append(self.elapsed)
-            found.indexed.append(turn.indexed)
-            found.resident.append(turn.resident)
-            found.spark.append(turn.spark)
+            found = self.step.sides[side]
+            found.indexed, found.resident = turn.indexed, turn.resident
+            self.spark = max(self.spark, turn.spark)
+        if self.spark:
+            self.step.sides[SPARK].resident = turns[SHARED].spark if SHARED in turns else self.spark
 
-    def installed(self, query: Query, turns: dict[str, Turn]) -> None:
+    def installed(self, panel: Panel, turns: dict[str, Turn]) -> None:
         """A query has arrived."""
         for side, turn in turns.items():
-            self.sides[side].installs.append(turn.seconds)
-            self.sides[side].spend(self.arrival, turn.seconds)
-        self.active[query.name] = tuple(turns[side].seconds for side in SIDES)
-        took = ", ".join(f"{side} {milliseconds(turns[side].seconds)}" for side in SIDES)
-        self.events.append(f"+ {query.name} arrives; first answer: {took}")
-        self.remember(turns)
+            self.step.sides[side].firsts.append(turn.seconds)
+        self.active[panel] = tuple(turns[side].seconds for side in ENGINES)
+        took = ", ".join(f"{side} {milliseconds(turns[side].seconds)}" for side in ENGINES)
+        how = ", prepared" if panel.is_prepared else ""
+        self.events.append(f"+ {len(self.active)}: {panel.name}{how} arrives; first answer: {took}")
+        self._remember(turns)
 
-    def left(self, query: Query, turns: dict[str, Turn]) -> None:
+    def left(self, panel: Panel, turns: dict[str, Turn]) -> None:
         """A query has left."""
-        for side, turn in turns.items():
-            self.sides[side].spend(self.arrival, turn.seconds)
-        del self.active[query.name]
-        self.events.append(f"- {query.name} leaves")
-        self.remember(turns)
+        del self.active[panel]
+        self.events.append(f"- {panel.name} leaves")
+        self._remember(turns)
 
     def updated(self, turns: dict[str, Turn]) -> None:
-        """An epoch has been closed and every query answered for it."""
+        """A change has been taken in by every query."""
         for side, turn in turns.items():
-            self.sides[side].work.append(turn.seconds)
-            self.sides[side].through.append(turn.through)
-            self.sides[side].latencies.append(self.sides[side].spend(self.arrival, turn.seconds))
+            self.step.sides[side].currents.append(turn.seconds)
+        self.through.append(turns[SHARED].through)
         self.epoch += 1
-        self.remember(turns)
+        self._remember(turns)
 
-    def answered(self, query: Query, turns: dict[str, Turn]) -> None:
-        """Both sides have been asked for the same answer."""
+    def recomputed(self, panels: Sequence[Panel], turn: Turn, answers: dict[str, Turn]) -> None:
+        """Spark SQL has computed all answers anew; the others said theirs."""
+        found = self.step.sides[SPARK]
+        found.firsts += turn.each
+        found.currents.append(turn.seconds)
+        many = len(panels) - turn.answers.count(None)
+        found.answered = many if many < len(panels) else 0
+        for at, panel in enumerate(panels):
+            self._compare(panel, [turn.answers[at], *[answers[side].answers[at] for side in ENGINES]])
+        self.events.append(f"  Spark SQL computed {many} answers anew in {turn.seconds:.1f} s; {self.verdict}")
+
+    def _compare(self, panel: Panel, answers: Sequence[Rows | None]) -> None:
+        """Compare the answers of all sides, as far as they have given one."""
+        first, *others = [rows for rows in answers if rows is not None]
         self.compared += 1
-        if len({turn.answer for turn in turns.values()}) > 1:
-            self.differing.append(query.name)
+        for rows in others:
+            try:
+                check_rows(rows, first, panel.query, SPARK_ROUNDS)
+            except WrongAnswer as error:
+                self.differing.append(f"{panel.key} ({error})")
 
     @property
     def verdict(self) -> str:
         """Whether the answers agree, in words."""
         if self.differing:
-            return f"ANSWERS DIFFER for {', '.join(sorted(set(self.differing)))}"
+            return f"ANSWERS DIFFER for {', '.join(self.differing[:5])}"
         if not self.compared:
-            return "answers of both sides are compared when a query leaves, and at the end"
-        return f"{self.compared} answers compared: all the same on both sides"
+            return "answers of all sides are compared whenever Spark SQL has computed them"
+        return f"{self.compared} answers compared: all the same on all sides"
 
 
 def quantile(values: Sequence[float], share: float) -> float:
@@ -163,25 +191,27 @@ def quantile(values: Sequence[float], share: float) -> float:
 
 
 def milliseconds(seconds: float) -> str:
-    """A duration for people, always in milliseconds.
+    """A duration for people, always in milliseconds; `-` for none.
 
-    >>> milliseconds(0.0000123), milliseconds(0.00123), milliseconds(0.0456), milliseconds(12.3)
-    ('0.01 ms', '1.23 ms', '45.6 ms', '12,300 ms')
+    >>> milliseconds(0.0000123), milliseconds(0.00123), milliseconds(0.0456), milliseconds(12.3), milliseconds(float("nan"))
+    ('0.01 ms', '1.23 ms', '45.6 ms', '12,300 ms', '-')
     """
     number = seconds * 1000
+    if number != number:
+        return "-"
     return f"{number:.2f} ms" if number < 10 else f"{number:.1f} ms" if number < 100 else f"{number:,.0f} ms"
 
 
 def mebibytes(count: float) -> str:
     """Memory for people."""
-    return f"{count / MIB:,.0f} MiB"
+    return f"{count / MIB:,.0f} MiB" if count else "-"
 
 
-def ratio(shared: float, not_shared: float) -> str:
-    """How many times as much the side without sharing takes.
+def ratio(ours: float, others: float) -> str:
+    """How many times as much another side takes.
 
-    >>> ratio(2.0, 3.0), ratio(1.0, 250.0)
-    ('1.5x', '250x')
+    >>> ratio(2.0, 3.0), ratio(1.0, 250.0), ratio(1.0, float("nan"))
+    ('1.5x', '250x', '-')
     """
-    times = not_shared / shared if shared else float("nan")
-    return f"{times:.0f}x" if times >= 10 else f"{times:.1f}x"
+    times = others / ours if ours else float("nan")
+    return "-" if times != times else f"{times:.0f}x" if times >= 10 else f"{times:.1f}x"

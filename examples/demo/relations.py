@@ -1,4 +1,4 @@
-"""The data of the demonstration: the relations that tpchgen-cli made, and lineitem as a folder of files, one an epoch."""
+"""The data of the demonstration: the relations that tpchgen-cli made, and lineitem as a history and a folder of later files."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from benchmarks.tpch.data import RELATIONS, folder, plain
 from tektite.values.schema import Schema
 
 KEYED = tuple(name for name in RELATIONS if name != "lineitem")
-"""The relations that are loaded before the first query; lineitem streams in."""
+"""The relations that stay as they are; lineitem goes on streaming in."""
+HISTORY = "history.parquet"
+"""The lineitems that are there before the first query."""
 
 
 class Described:
@@ -23,16 +25,21 @@ class Described:
             self.schemas[name] = Schema(columns)
 
 
-def cut(scale: float, parts: int, target: Path) -> int:
-    """Write lineitem into a folder as `parts` files of about equal size; how many rows there are."""
+def cut(scale: float, parts: int, changes: int, target: Path) -> int:
+    """Write lineitem into a folder: a history, and `parts` files of `changes` rows; how many rows the history has."""
     table = parquet.read_table(folder(scale) / "lineitem.parquet")
-    target.mkdir(parents=True, exist_ok=True)
+    begin = table.num_rows - parts * changes
+    if begin < 1:
+        raise ValueError(
+            f"{parts} changes of {changes:,} rows are more than the {table.num_rows:,} lineitems that there are"
+        )
+    (target / "later").mkdir(parents=True, exist_ok=True)
+    parquet.write_table(table.slice(0, begin), target / HISTORY)
     for part in range(parts):
-        start, stop = (table.num_rows * place // parts for place in (part, part + 1))
-        parquet.write_table(table.slice(start, stop - start), target / part_name(part))
-    return int(table.num_rows)
+        parquet.write_table(table.slice(begin + part * changes, changes), target / "later" / part_name(part))
+    return int(begin)
 
 
 def part_name(part: int) -> str:
-    """The file that the lineitems of an epoch lie in."""
+    """The file that the lineitems of a change lie in."""
     return f"{part:05}.parquet"

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import base64
+import json
+import urllib.request
 from dataclasses import dataclass
 from urllib.parse import unquote, urlsplit
 
-from tektite.errors import IncorrectError
+from tektite.errors import FaultError, IncorrectError
 
 SCHEMES = {"tektite": "ws", "tektites": "wss", "http": "ws", "https": "wss", "ws": "ws", "wss": "wss"}
 PORT = 5434
 PATH = "/v1/socket"
+PATIENCE = 5.0
+"""Seconds that a server may take to say how it is."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +48,31 @@ class ServerAddress:
         user = None if parts.username is None else unquote(parts.username)
         password = None if parts.password is None else unquote(parts.password)
         return ServerAddress(f"{SCHEMES[parts.scheme]}://{shown}:{port}{path}", user, password)
+
+    @property
+    def page(self) -> str:
+        """Where the server's console is.
+
+        >>> ServerAddress.parse("tektites://ann@db.example").page
+        'https://db.example:5434/'
+        """
+        parts = urlsplit(self.url)
+        return f"{'https' if parts.scheme == 'wss' else 'http'}://{parts.netloc}/"
+
+
+def find_console(url: str) -> str:
+    """Where the console of a server is. An error says if there is no server, or not one that is ready."""
+    page = ServerAddress.parse(url).page
+    try:
+        with urllib.request.urlopen(f"{page}status", timeout=PATIENCE) as answer:
+            status = json.load(answer)
+        if not (isinstance(status, dict) and status.get("ready")):
+            raise FaultError(f"the server at {page} is not ready")
+    except (OSError, ValueError) as error:
+        raise FaultError(
+            f"there is no server at {page} ({error}): start one with `tektite serve`, or call engine.console() in a program"
+        ) from None
+    return page
 
 
 def authorization(user: str | None, password: str | None, token: str | None) -> str | None:

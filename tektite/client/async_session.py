@@ -13,12 +13,13 @@ import pyarrow as pa
 
 from tektite.client.absent_names import SaysWhatDoesNotTravel
 from tektite.client.address import ServerAddress
-from tektite.client.conversion import as_params
+from tektite.client.conversion import as_params, as_table
 from tektite.client.link import Link
 from tektite.client.relations import AsyncTable, AsyncView
 from tektite.client.results import RemoteResult
 from tektite.client.subscriptions import AsyncSubscription
 from tektite.errors import ConflictError, IncorrectError, TektiteError, UnsupportedError
+from tektite.values.frames import rows_given
 from tektite.values.schema import Schema
 from tektite.values.type_names import as_type
 from tektite.wire.messages import WireMessage
@@ -196,13 +197,15 @@ class AsyncSession(SaysWhatDoesNotTravel):
         if_exists: Literal["error", "keep", "replace"] = "error",
     ) -> AsyncTable:
         """A new table; see `Engine.create_table`."""
-        columns = Schema(schema)
+        rows = rows_given(schema)
+        columns = Schema(schema if rows is None else rows.schema)
         fields = {
             "name": name, "columns": list(columns.names), "types": [str(kind) for kind in columns.types], "mode": mode,
             "primary_key": _names(primary_key), "order_by": _names(order_by), "required": _names(required),
             "if_exists": if_exists,
         }  # fmt: skip
-        return AsyncTable(self, (await self.ask("create-table", fields)).head)
+        sent = None if rows is None else as_table(rows, columns)
+        return AsyncTable(self, (await self.ask("create-table", fields, sent)).head)
 
     async def create_view(
         self,

@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from tektite.engine.subscription import Change, Delta, check_timeout
 from tektite.errors import ConflictError, TektiteError
+from tektite.values.python_values import python_list
 from tektite.values.schema import Schema
 from tektite.wire.failures import from_data
 from tektite.wire.messages import WireMessage
@@ -175,7 +176,7 @@ class AsyncSubscription:
 
     async def changes(self) -> list[Change]:
         """All that can be told without waiting for changes, row by row."""
-        columns = [column.to_pylist() for column in (await self.table()).columns]
+        columns = [python_list(column) for column in (await self.table()).columns]
         return [Change(values[:-2], *values[-2:]) for values in zip(*columns, strict=True)]
 
     async def _refresh(self) -> None:

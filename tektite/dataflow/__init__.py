@@ -7,14 +7,17 @@ flow              `Dataflow`: one installed graph of operators, and its sweeps
 graph             scopes, ports and edges; the agenda decides which node runs next
 interrupts        interrupts by other threads wait while a dataflow works that has answered
 join              join of two arrangements
+joined_rows       a join that has come some way, and can be divided between workers
 journal           records of the last sweeps, for listeners and `Engine.progress`
 linear            steps on edges: projection, filter, negation, Python functions, accumulators of aggregates
 loop              feedback into the next round, and the exit from a loop
+near_reduce       reductions of ordered groups: what lies around a change is evaluated, not the group
 node              `Node`: the contract between operators and executors
 output            calls Python functions with changes
 pipeline_actions  what a pipeline does with rows: fetch, subtract, intersect
 pipelines         conjunctions by delta queries: one stateless pipeline for each relation
 range_filter      rows on one side of their group's bound, while both change
 reduce            reductions by key: built in, by Python functions, by functions of many groups
+succession        a dataflow continues the results of another one by another graph
 work_log          how often each operator ran, for how long, and how many rows it received and sent
 """

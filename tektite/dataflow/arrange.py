@@ -34,6 +34,12 @@ CONSOLIDATE_AT = 1 << 17
 """Rows that a buffer receives before it first consolidates: two or three chunks of a join, well within the L2 cache."""
 
 
+COMBINE_FROM = 4096
+"""Rows of a chunk from which on it is tried whether many are equal."""
+TRY_ONE_OF = 64
+"""Of so many chunks one is tried while few of their rows are equal: about one percent of the work of sorting them."""
+
+
 class Buffer:
     """Updates of one shape that wait at a node, by moment and shard."""
 
@@ -241,6 +247,21 @@ class ArrangementReader:
         self._guard = column, intervals
         self.handle.guard(column, intervals)
 
+    def handle_on(self, trace: Trace) -> Handle:
+        """A handle on another trace, all of whose contents the node has consumed."""
+        flow = self.node.flow
+        frontier = None if self._scope is None else self._scope.frontier
+        handle = Handle(trace, frontier, flow.wake if self.imported else None)
+        handle.forget()
+        flow.handles.append(handle)
+        return handle
+
+    def move(self, handle: Handle) -> None:
+        """Read by another handle from here on. May be repeated."""
+        old, self.handle, self.trace = self.handle, handle, handle.trace
+        if old is not handle:
+            old.drop()
+
     def wake(self, moment: Moment = ()) -> None:
         """Schedule the node if batches wait in the handle's queue."""
         if self.handle.waiting():
@@ -339,14 +360,33 @@ class ArrangeNode(Node):
         self.routes = not self.settled
         self.key = np.arange(key, dtype=np.int64)
         self.buffer = Buffer(self, width, diffs)
+        self._as_they_are = 0
+        """How many chunks are sent as they are before it is tried again whether many of their rows are equal."""
+
+    def mint_into(self, trace: Trace) -> None:
+        self.trace = self.mints = self.arranged.trace = trace
 
     def exchange(self, shard: int, chunk: Chunk, moment: Moment, outbox: Outbox) -> None:
         if self.prepare is not None:
             chunk = self.prepare(chunk)
+        if chunk.n >= COMBINE_FROM:
+            chunk = self._combined(chunk)
         if self.settled:
             outbox.append((self, shard, chunk, moment))
         else:
             exchange_by(self, self.key, chunk, moment, outbox)
+
+    def _combined(self, chunk: Chunk) -> Chunk:
+        """A chunk whose rows are added up by whoever made them, if many are equal. Otherwise all rows of a frequent key, or of a
+        group of everything, would be added up by the one shard that they go to. Where few are equal, this is seldom tried.
+        """
+        if self._as_they_are > 0:
+            self._as_they_are -= 1
+            return chunk
+        found = consolidate([chunk], self.buffer.shape, self.flow.low)
+        if 2 * found.n > chunk.n:
+            self._as_they_are = TRY_ONE_OF
+        return found
 
     def receive(self, shard: int, chunk: Chunk, moment: Moment) -> None:
         self.buffer.add(shard, chunk, moment)

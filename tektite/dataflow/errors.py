@@ -12,7 +12,7 @@ that the result depends on, in its own dataflow and in those that it reads (`Err
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -27,6 +27,10 @@ from tektite.values.words import Words
 
 if TYPE_CHECKING:
     from tektite.dataflow.flow import Dataflow
+
+
+EVER = 1 << 62
+"""An epoch after all others."""
 
 
 class Fallible(Protocol):
@@ -109,10 +113,18 @@ def before(chunk: Chunk, width: int, epoch: int) -> Chunk:
 
 @dataclass(frozen=True)
 class ErrorSource:
-    """Origins of one dataflow that a result depends on."""
+    """Origins of one dataflow that a result depends on, in the epochs since ≤ e < until: another plan may have computed it in
+    others.
+    """
 
     node: ErrorNode
     numbers: frozenset[int]
+    since: int = 0
+    until: int = EVER
+
+    def within(self, since: int, until: int) -> ErrorSource:
+        """The same in some of these epochs."""
+        return replace(self, since=max(self.since, since), until=min(self.until, until))
 
 
 @dataclass(frozen=True)
@@ -129,12 +141,15 @@ def standing_errors(sources: Iterable[ErrorSource], epoch: int) -> StandingError
     """The errors that stand in the way of a result at an epoch; None if there are none."""
     count = 0
     first: tuple[ErrorNode, Words] | None = None
+    numbers: dict[ErrorNode, frozenset[int]] = {}
     for source in sources:
-        if source.node.trace.rows:
-            found = source.node.standing(epoch, source.numbers)
-            count += found.shape[1]
-            if first is None and found.shape[1]:
-                first = source.node, found[:, 0]
+        if source.node.trace.rows and source.since <= epoch < source.until:
+            numbers[source.node] = numbers.get(source.node, frozenset()) | source.numbers
+    for node, origins in numbers.items():
+        found = node.standing(epoch, origins)
+        count += found.shape[1]
+        if first is None and found.shape[1]:
+            first = node, found[:, 0]
     if first is None:
         return None
     node, error = first
@@ -157,13 +172,14 @@ def sources_of(
 def _merged(
     own: ErrorNode | None, numbers: set[int], traces: set[int], imported: Mapping[int, Sequence[ErrorSource]]
 ) -> tuple[ErrorSource, ...]:
-    found: dict[ErrorNode, frozenset[int]] = {}
+    found: dict[tuple[ErrorNode, int, int], frozenset[int]] = {}
     if own is not None and numbers:
-        found[own] = frozenset(numbers)
+        found[own, 0, EVER] = frozenset(numbers)
     for trace in traces:
         for source in imported.get(trace, ()):
-            found[source.node] = found.get(source.node, frozenset()) | source.numbers
-    return tuple([ErrorSource(node, origins) for node, origins in found.items()])
+            place = source.node, source.since, source.until
+            found[place] = found.get(place, frozenset()) | source.numbers
+    return tuple([ErrorSource(node, origins, *epochs) for (node, *epochs), origins in found.items()])
 
 
 def _upstream(flow: Dataflow, result: Trace) -> tuple[set[int], set[int]]:

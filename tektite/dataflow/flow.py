@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any, Protocol
 
-from tektite.dataflow.graph import Outbox, Scope, run_agenda
+from tektite.dataflow.graph import LinearStep, Outbox, Scope, run_agenda
 from tektite.dataflow.interrupts import held_interrupts
 from tektite.dataflow.journal import Journal, Sweep
 from tektite.errors import FaultError, TektiteError
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from tektite.dataflow.arrange import ArrangementReader, Buffer
     from tektite.dataflow.errors import ErrorSource
+    from tektite.dataflow.node import Node
     from tektite.trace.batch_memory import BatchMemory
     from tektite.trace.trace import Handle, Trace
     from tektite.values.words import Words
@@ -30,6 +31,10 @@ if TYPE_CHECKING:
 
 class Workers(Protocol):
     """Runs the work of nodes on the shards of this process."""
+
+    @property
+    def has_all_shards(self) -> bool:
+        """Whether all shards are in this process, so that they may do each other's work."""
 
     def map(self, work: Callable[[int, Outbox], None], shards: int, rows: int) -> list[Outbox]:
         """Run `work` on each of this process's shards, of `shards` in all. Returns their outboxes, in order. `rows`
@@ -98,9 +103,10 @@ class Dataflow:
 
     # There may be ten thousand. A dict of so many attributes would be a tenth of a small view.
     __slots__ = (
-        "__weakref__", "_low", "awake", "constants", "effort", "failure", "first", "full_buffers", "handles", "high", "holds",
-        "imports", "journal", "limit", "memory", "name", "on_failed", "on_swept", "on_wake", "outlets", "part",
-        "result_errors", "results", "root", "rounds", "running", "shards", "sources", "sweep", "swept", "traces", "workers",
+        "__weakref__", "_low", "awake", "constants", "effort", "error_holds", "failure", "first", "former_errors",
+        "full_buffers", "handles", "high", "holds", "imports", "journal", "limit", "memory", "name", "on_failed", "on_swept",
+        "on_wake", "outlets", "part", "purpose", "purposes", "result_errors", "results", "root", "rounds", "running", "shards",
+        "sources", "sweep", "swept", "traces", "workers",
     )  # fmt: skip
 
     def __init__(
@@ -114,6 +120,10 @@ class Dataflow:
         """Where its large batches lie, if memory is limited. A copy in another process has none."""
         self.limit: int | None = None
         """The bytes that it may keep. Beyond them it fails."""
+        self.purpose: object | None = None
+        """What nodes are being made for: an operator of a plan, which is at hand only while the graph is made."""
+        self.purposes: dict[Node | LinearStep, object] = {}
+        """What nodes and steps were made for."""
         self.root = Scope(self)
         self.sources: list[EpochSource] = []
         self.imports: list[ArrangementReader] = []
@@ -122,6 +132,8 @@ class Dataflow:
         self.full_buffers: list[Buffer] = []
         """Buffers of its nodes that have become worth consolidating."""
         self.holds: list[Hold] = []
+        self.error_holds: list[Hold] = []
+        """Holds on the errors that its results depend on."""
         self.on_swept: list[Callable[[], None]] = []
         self.on_failed: list[Callable[[], None]] = []
         self.part: SweepPart | None = None
@@ -133,6 +145,8 @@ class Dataflow:
         """The traces of what it computes for others."""
         self.result_errors: list[tuple[ErrorSource, ...]] = []
         """For each result, the errors that it depends on."""
+        self.former_errors: list[tuple[ErrorSource, ...]] = []
+        """For each result, the errors in epochs that another dataflow has answered; nothing if there was none."""
         self.constants: list[Words] = []
         """Words of constant texts, which stay in the dictionary as long as the graph is there."""
         self.on_wake: Callable[[Dataflow], None] | None = None
@@ -382,9 +396,10 @@ class Dataflow:
         for handle in self.handles:
             handle.drop()
         self.handles.clear()
-        for hold in self.holds:
-            hold.drop()
-        self.holds.clear()
+        for holds in (self.holds, self.error_holds):
+            for hold in holds:
+                hold.drop()
+            holds.clear()
         self.traces.clear()
         self.outlets.clear()
         self.full_buffers.clear()
@@ -408,8 +423,10 @@ class Dataflow:
 
     def hold_errors(self) -> None:
         """Keep the history of all errors that its results depend on, its own and others', as long as that of the results."""
-        for node in dict.fromkeys([source.node for sources in self.result_errors for source in sources]):
-            self.holds.append(Hold(node.trace, self._since))
+        nodes = dict.fromkeys([source.node for sources in self.result_errors for source in sources])
+        before, self.error_holds = self.error_holds, [Hold(node.trace, self._since) for node in nodes]
+        for hold in before:
+            hold.drop()
 
     def _since(self) -> Frontier:
         epochs = [time[0] for trace in self.results for time in trace.since()]

@@ -105,6 +105,11 @@ class Scope:
         self._moments: list[Moment] = []
         self._agenda: dict[Moment, list[int]] = {}
         self._passed: tuple[object, Frontier] = (None, ())
+        self.rounds = 0
+        """Rounds of its loop so far, beyond the first of each time that it is entered."""
+        self.last_rounds = 0
+        """Those of the last sweep that entered it."""
+        self._counted = 0
         if parent is not None:
             parent.add(self)
 
@@ -170,6 +175,7 @@ class Scope:
     def _begin(self, moment: Moment) -> None:
         self.moment = moment
         self.flow.rounds += 1
+        self.rounds += 1
         if moment[-1] > self.limit:
             raise FaultError(
                 f"loop {self.name!r} still changes after {self.limit} rounds; {self.advice}",
@@ -218,6 +224,8 @@ class Scope:
     def rest(self) -> None:
         """Return to moment zero at the end of a sweep."""
         self.moment = (0,) * self.depth
+        if self.rounds > self._counted:
+            self.last_rounds, self._counted = self.rounds - self._counted, self.rounds
         for member in self.body:
             if isinstance(member, Scope):
                 member.rest()

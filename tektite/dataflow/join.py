@@ -13,12 +13,11 @@ import numpy as np
 
 from tektite.dataflow.arrange import Arranged, ArrangementReader
 from tektite.dataflow.graph import Moment, Outbox, Port, Scope, common_guard
+from tektite.dataflow.joined_rows import JoinedRows, share_tasks
 from tektite.dataflow.node import Node
 from tektite.errors import IncorrectError
-from tektite.kernels.operators.join import JOIN_STATE
 from tektite.kernels.operators.join import join as join_kernel
 from tektite.kernels.seek.moments import partition_moments
-from tektite.trace.addresses import addresses
 from tektite.trace.batch import Batch
 from tektite.trace.chunk import Chunk
 from tektite.trace.spine import Version
@@ -32,16 +31,19 @@ NULLS_MATCH = 1
 
 
 class JoinTask:
-    """The join of one side's delta with the other side's version, and how far it has come."""
+    """The join of one side's delta with the other side's version, of one shard, and how far it has come."""
 
-    __slots__ = ("delta", "inputs", "other", "side", "state")
+    __slots__ = ("rows", "shard", "side")
 
-    def __init__(self, side: int, delta: tuple[Batch, ...], other: Version) -> None:
+    def __init__(self, side: int, shard: int, rows: JoinedRows) -> None:
         self.side = side
-        self.delta = addresses(delta)
-        self.other = other.table
-        self.inputs = (delta, other)
-        self.state = np.zeros(JOIN_STATE, np.int64)
+        self.shard = shard
+        self.rows = rows
+
+    def divided(self) -> JoinTask | None:
+        """About a half of what is left, which is no longer this task's; None if that is too little."""
+        rows = self.rows.divided()
+        return None if rows is None else JoinTask(self.side, self.shard, rows)
 
 
 class JoinNode(Node):
@@ -87,35 +89,43 @@ class JoinNode(Node):
 
     def run(self, moment: Moment) -> None:
         left, right = self.readers
+        if any(self.tasks) and self.flow.workers.has_all_shards:
+            share_tasks(self.tasks, JoinTask.divided)
         rows = PIECE * sum(map(len, self.tasks))
         for shard in range(self.shards):
             _, delta_left, new_left = left.take(shard)
             old_right, delta_right, _ = right.take(shard)
             if delta_left and len(old_right.table):
-                self.tasks[shard].append(JoinTask(0, delta_left, old_right))
+                self.tasks[shard].append(JoinTask(0, shard, joined_rows(delta_left, old_right)))
             if delta_right and len(new_left.table):
-                self.tasks[shard].append(JoinTask(1, delta_right, new_left))
+                self.tasks[shard].append(JoinTask(1, shard, joined_rows(delta_right, new_left)))
             rows += sum(batch.n for batch in delta_left) + sum(batch.n for batch in delta_right)
         self.each_shard(self._work, rows)
         if any(self.tasks):
             self.scope.schedule(self.position, moment)
 
-    def _work(self, shard: int, outbox: Outbox) -> None:
-        tasks = self.tasks[shard]
+    def _work(self, worker: int, outbox: Outbox) -> None:
+        tasks = self.tasks[worker]
         pieces = 0
         while tasks and pieces < PIECES_PER_RUN:
             task = tasks[0]
             near, far = self.readers[task.side].trace, self.readers[1 - task.side].trace
+            rows = task.rows
             buf, head = join_kernel(
-                task.delta, task.other, self.key, near.data, far.data, near.times, far.times, self.times,
-                self.specs[task.side], self.flow.low, PIECE, self.flags, task.state,
+                rows.near, rows.far, self.key, near.data, far.data, near.times, far.times, self.times,
+                self.specs[task.side], self.flow.low, PIECE, self.flags, rows.state,
             )  # fmt: skip
             if head[0] < 0:
                 raise IncorrectError(f"{self.name}: a product of multiplicities does not fit into 64 bits")
-            if task.state[0] == 1:
+            if rows.state[0] == 1:
                 tasks.popleft()
             pieces += 1
-            emit_by_moment(self.port, shard, Chunk(head, buf), self.data, self.times, outbox)
+            emit_by_moment(self.port, task.shard, Chunk(head, buf), self.data, self.times, outbox)
+
+
+def joined_rows(delta: tuple[Batch, ...], other: Version) -> JoinedRows:
+    """The join of a side's changes with the other side's version, from its begin."""
+    return JoinedRows(delta, other.batches, other.table)
 
 
 def emit_by_moment(port: Port, shard: int, chunk: Chunk, data: int, times: int, outbox: Outbox) -> None:

@@ -1,4 +1,4 @@
-"""Journal: records of the last sweeps. Listeners are called with each sweep that has ended."""
+"""Journal: records of the last sweeps and of the last epochs. Listeners are called with each that has ended."""
 
 from __future__ import annotations
 
@@ -7,14 +7,22 @@ import warnings
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from tektite.dataflow.work_log import WorkLog
 
+T = TypeVar("T")
+
 KEPT = 256
-"""The number of sweeps that are remembered."""
+"""The number of sweeps that are remembered, and that of epochs."""
+
+PHASES = ("prepare", "apply", "merge", "sweep", "tell")
+"""What closing an epoch consists of, in order: its rows are checked and sorted; tables take them; traces merge what these pay
+for; views follow; subscribers are told.
+"""
 
 
-@dataclass
+@dataclass(slots=True)
 class Sweep:
     """One sweep of a dataflow, which computes a view or an arrangement that views share."""
 
@@ -45,13 +53,42 @@ class Sweep:
         return "jobs" if self.jobs else "driver"
 
 
+@dataclass
+class ClosedEpoch:
+    """One epoch that was closed, and how long each of its phases took. Of several that close together, the last."""
+
+    epoch: int
+    rows: int = 0
+    """Changes of tables, system relations left out."""
+    phases: dict[str, float] = field(default_factory=dict)
+    """Seconds by phase; one that an error cut short is missing."""
+    at: float = field(default_factory=time.time)
+    """When it began, in seconds since 1970."""
+    _last: float = field(default_factory=time.perf_counter, repr=False)
+
+    def end(self, phase: str) -> None:
+        """A phase has ended, and the next one begins."""
+        now = time.perf_counter()
+        self.phases[phase] = now - self._last
+        self._last = now
+
+    @property
+    def seconds(self) -> float:
+        """How long it took altogether."""
+        return sum(self.phases.values())
+
+
 class Journal:
-    """The last sweeps of an engine."""
+    """The last sweeps of an engine, and its last epochs."""
 
     def __init__(self, why: str = "") -> None:
         """`why` is the reason that is recorded for sweeps that ran in this process."""
         self.sweeps: deque[Sweep] = deque(maxlen=KEPT)
         self.listeners: list[Callable[[Sweep], None]] = []
+        self.epochs: deque[ClosedEpoch] = deque(maxlen=KEPT)
+        self.notes_epochs = False
+        """Whether somebody wants to know of epochs."""
+        self.epoch_listeners: list[Callable[[ClosedEpoch], None]] = []
         self.work: WorkLog | None = None
         """The work of operators, if somebody wants it counted."""
         self.ended_sweeps = 0
@@ -59,13 +96,23 @@ class Journal:
         self.why = why
 
     def ended(self, sweep: Sweep) -> None:
-        """Record a sweep that has ended. An error of a listener becomes a warning, because it cannot undo the sweep."""
+        """Record a sweep that has ended."""
         sweep.seconds = time.perf_counter() - sweep.began
         sweep.why = sweep.why or self.why
         self.sweeps.append(sweep)
         self.ended_sweeps += 1
-        for listener in list(self.listeners):
-            try:
-                listener(sweep)
-            except Exception as error:
-                warnings.warn(f"a listener to sweeps raised {error!r}", RuntimeWarning, stacklevel=2)
+        _tell(self.listeners, sweep, "sweeps")
+
+    def closed(self, epoch: ClosedEpoch) -> None:
+        """Record an epoch that has been closed."""
+        self.epochs.append(epoch)
+        _tell(self.epoch_listeners, epoch, "epochs")
+
+
+def _tell(listeners: list[Callable[[T], None]], what: T, kind: str) -> None:
+    """Call listeners. An error of one becomes a warning, because it cannot undo what has happened."""
+    for listener in list(listeners):
+        try:
+            listener(what)
+        except Exception as error:
+            warnings.warn(f"a listener to {kind} raised {error!r}", RuntimeWarning, stacklevel=3)

@@ -98,6 +98,8 @@ class Node:
         self.buffers: list[Waiting] = []
         """Its buffers. A `Buffer` adds itself. Copies of the node have the same buffers in the same order."""
         self.position = -1
+        if self.flow.purpose is not None:
+            self.flow.purposes[self] = self.flow.purpose
         scope.add(self)
 
     @property
@@ -159,6 +161,12 @@ class Node:
         full = self.flow.full_buffers
         while full:
             full.pop().consolidate()
+
+    def mint_into(self, trace: Trace) -> None:
+        """Append to another trace from here on: one that holds what the node's own trace would hold. No sweep runs. May be
+        repeated.
+        """
+        raise NotImplementedError(f"{self.name} mints nothing")
 
     # ------------------------------------------------------------------ copies with one shard
 

@@ -16,6 +16,7 @@ import numpy as np
 from tektite.dataflow.arrange import Arranged, consolidate
 from tektite.dataflow.graph import LinearStep
 from tektite.dataflow.join import PIECE
+from tektite.dataflow.joined_rows import FEWEST, JoinedRows, halves
 from tektite.dataflow.node import Node
 from tektite.errors import IncorrectError
 from tektite.kernels.operators.intersect import intersect
@@ -23,6 +24,7 @@ from tektite.kernels.operators.join import JOIN_STATE
 from tektite.kernels.operators.join import join as join_kernel
 from tektite.kernels.seek.candidates import find_candidates, numbered_keys
 from tektite.kernels.seek.shift import scale
+from tektite.trace.addresses import addresses
 from tektite.trace.batch import Batch
 from tektite.trace.chunk import Chunk
 from tektite.trace.spine import Version
@@ -57,10 +59,10 @@ class Versions:
 
 class Item:
     """Rows that wait for an action, and the shard that has their keys. `table` is set once they are sorted. `state` says how far
-    the action has come.
+    the action has come. `joined` is what a fetch joins, once it has begun.
     """
 
-    __slots__ = ("action", "chunks", "found", "rows", "shard", "state", "table", "versions")
+    __slots__ = ("action", "chunks", "found", "joined", "rows", "shard", "state", "table", "versions")
 
     def __init__(self, action: Action, chunks: list[Chunk], versions: Versions, shard: int) -> None:
         self.action = action
@@ -70,6 +72,7 @@ class Item:
         self.versions = versions
         self.table: Words | None = None
         self.found: FoundKeys | None = None
+        self.joined: JoinedRows | None = None
         self.state: Words = np.zeros(JOIN_STATE, np.int64)
 
 
@@ -121,20 +124,40 @@ class Action(Protocol):
     def work(self, node: Node, item: Item) -> tuple[Chunk, bool]:
         """The next piece of the results for an item's rows, and whether it is the last."""
 
+    def divided(self, item: Item) -> Item | None:
+        """About a half of an item's rows, for another worker; None if they cannot be divided, or are few."""
+
 
 def joined(node: Node, lookup: KeyLookup, item: Item, spec: Words) -> Chunk:
     """The next piece of the join of an item's rows with the arrangement of a lookup."""
-    trace, table = lookup.trace, item.versions.table(lookup, item.shard).table
-    if not len(table):
-        item.state[0] = 1
-        return Chunk(EMPTY, None)
+    trace, rows = lookup.trace, item.joined
+    if rows is None:
+        version = item.versions.table(lookup, item.shard)
+        if not len(version.table):
+            item.state[0] = 1
+            return Chunk(EMPTY, None)
+        rows = item.joined = JoinedRows(item.chunks, version.batches, version.table)
+        item.state = rows.state
     buf, head = join_kernel(
-        item.table, table, lookup.key, lookup.data, trace.data, node.times, trace.times, node.times, spec,
-        node.flow.low, PIECE, 0, item.state,
+        rows.near, rows.far, lookup.key, lookup.data, trace.data, node.times, trace.times, node.times, spec,
+        node.flow.low, PIECE, 0, rows.state,
     )  # fmt: skip
     if head[0] < 0:
         raise IncorrectError(f"{node.name}: a product of multiplicities does not fit into 64 bits")
     return Chunk(head, buf)
+
+
+def divided_rows(item: Item) -> Item | None:
+    """The second half of the rows of an item whose action has not begun."""
+    rows = sum(chunk.n for chunk in item.chunks)
+    if rows < 2 * FEWEST:
+        return None
+    first, second = halves(item.chunks, rows // 2)
+    other = Item(item.action, second, item.versions, item.shard)
+    item.chunks = first
+    if item.table is not None:
+        item.table, other.table = addresses(first), addresses(second)
+    return other
 
 
 class FetchAction:
@@ -153,6 +176,16 @@ class FetchAction:
     def work(self, node: Node, item: Item) -> tuple[Chunk, bool]:
         chunk = joined(node, self.lookup, item, self.spec)
         return chunk, bool(item.state[0])
+
+    def divided(self, item: Item) -> Item | None:
+        if item.joined is None:
+            return divided_rows(item)
+        rows = item.joined.divided()
+        if rows is None:
+            return None
+        other = Item(self, item.chunks, item.versions, item.shard)
+        other.table, other.joined, other.state = item.table, rows, rows.state
+        return other
 
 
 class SubtractAction:
@@ -177,6 +210,9 @@ class SubtractAction:
         if len(found) == 1:
             return found[0], True
         return consolidate(found, (self.lookup.data, node.times, 1), node.flow.low), True
+
+    def divided(self, item: Item) -> Item | None:
+        return divided_rows(item)
 
 
 @dataclass(frozen=True)
@@ -218,6 +254,9 @@ class IntersectAction:
         if head[0] < 0:
             raise IncorrectError(f"{node.name}: a product of multiplicities does not fit into 64 bits")
         return Chunk(head, buf), bool(item.state[0] == prefix.n * len(self.extenders))
+
+    def divided(self, item: Item) -> Item | None:
+        return divided_rows(item) if item.found is None else None
 
     def _find(self, prefix: Chunk, versions: Versions) -> FoundKeys:
         """For each row, the ranges of rows with its key in every batch of every extender."""

@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator, Sequence
 from tektite.dataflow.arrange import Arranged, ArrangementReader, Buffer, consolidate
 from tektite.dataflow.graph import LinearStep, Moment, Outbox, Scope, common_guard, enter
 from tektite.dataflow.join import PIECE, PIECES_PER_RUN, emit_by_moment
+from tektite.dataflow.joined_rows import FEWEST, halves, share_tasks
 from tektite.dataflow.linear import SelectStep
 from tektite.dataflow.node import Node
 from tektite.dataflow.pipeline_actions import Action, Branch, Item, KeyLookup, Taken, Versions
@@ -72,11 +73,33 @@ class PipelineSource:
         item.state[:2] = number, after
         return self._through(chunk if stop - start == chunk.n else chunk.slice(start, stop)), number == len(item.chunks)
 
+    def divided(self, item: Item) -> Item | None:
+        """The second half of the changes that have not been taken."""
+        number, start = item.state[:2].tolist()
+        left = [item.chunks[number].slice(start, item.chunks[number].n), *item.chunks[number + 1 :]]
+        rows = sum(chunk.n for chunk in left)
+        if rows < 2 * FEWEST:
+            return None
+        first, second = halves(left, rows // 2)
+        item.chunks, item.table = first, addresses(first)
+        item.state[:2] = 0
+        other = Item(self, second, item.versions, item.shard)
+        other.table = addresses(second)
+        return other
+
     def _through(self, chunk: Chunk) -> Chunk:
         for step in self.steps:
             if chunk.n:
                 chunk = step(chunk, self.trace.times)
         return enter(chunk, self.trace.times, self.lift) if self.lift and chunk.n else chunk
+
+
+def divided(item: Item) -> Item | None:
+    """About a half of an item's rows, which are no longer the item's; None if they cannot be divided, or are few."""
+    other = item.action.divided(item)
+    if other is not None:
+        other.rows = item.rows = item.rows // 2  # about
+    return other
 
 
 def actions_from(source: PipelineSource) -> Iterator[Action]:
@@ -186,7 +209,7 @@ class PipelinesNode(Node):
         if any(reader.handle.waiting() for reader in self.readers):
             self._begin(moment)
         if self._single_shard is None:
-            self._balance()
+            share_tasks(self.stacks, divided, last=0)
         else:
             self._single_shard.arrive(moment)
         self.each_shard(self._work, sum(item.rows * item.action.weight for stack in self.stacks for item in stack))
@@ -236,13 +259,6 @@ class PipelinesNode(Node):
         if lookup.relation < self.negated or self._single_shard is not None:
             return True
         return any(len(versions.table(lookup, shard).table) for shard in range(self.shards))
-
-    def _balance(self) -> None:
-        """Give an idle worker the item that a busy one would reach last."""
-        for stack in self.stacks:
-            fullest = max(self.stacks, key=len)
-            if not stack and len(fullest) > 1:
-                stack.append(fullest.pop(0))
 
     def _work(self, worker: int, outbox: Outbox) -> None:
         stack = self.stacks[worker]

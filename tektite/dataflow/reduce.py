@@ -153,6 +153,11 @@ class ReduceNode(Node):
         if self.own_history:
             self.flow.holds.append(Hold(self.output.trace, self.scope.frontier))
 
+    def mint_into(self, trace: Trace) -> None:
+        if self.own_history and all([hold.trace is not trace for hold in self.flow.holds]):
+            self.flow.holds.append(Hold(trace, self.scope.frontier))
+        self.mints = self.output.trace = trace
+
     def _remember_failures(self, width: int) -> None:
         """Keep groups that fail, in rows of so many columns."""
         self.failures = Trace(width, self.times, 1, self.shards, self.flow.effort, self.flow.memory)
@@ -217,7 +222,10 @@ class ReduceNode(Node):
             widths = self._width
         else:
             widths = np.array([self.reader.trace.data] * len(delta) + [self.key] * len(todo), np.int64)
-        result = self._evaluate(shard, work, widths, old, new, moment, outbox)
+        self._deliver(shard, self._evaluate(shard, work, widths, old, new, moment, outbox), moment, outbox)
+
+    def _deliver(self, shard: int, result: Chunk, moment: Moment, outbox: Outbox) -> None:
+        """Append what has changed to the output, and send it to readers."""
         if result.n:
             if self.flow.memory is not None and result.n > FEW_ROWS:
                 result = self.flow.memory.placed(result)

@@ -6,13 +6,14 @@ It counts only while somebody wants to know: `Journal.work` is None otherwise, a
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from tektite.dataflow.arrange import ArrangementReader
     from tektite.dataflow.graph import Moment, Outbox
     from tektite.dataflow.node import Node
 
@@ -24,9 +25,13 @@ class OperatorWork:
     runs: int = 0
     seconds: float = 0.0
     received: int = 0
-    """Rows that other operators sent it."""
+    """Rows that other operators sent it, and that it took from arrangements."""
     sent: int = 0
     """Rows that it sent to others."""
+    sent_to: dict[int, int] = field(default_factory=dict)
+    """The same by the id of the operator that received them. No references: these would keep a dropped dataflow."""
+    taken: dict[int, int] = field(default_factory=dict)
+    """Rows that it took from each of the arrangements that it reads, by their number."""
 
 
 class WorkLog:
@@ -57,13 +62,18 @@ class WorkLog:
 
     def run(self, node: Node, moment: Moment) -> None:
         """Let an operator run, and count it."""
+        work = self.of(node)
+        waited = [_waiting(reader) for reader in node.reads]
         began = time.perf_counter()
         try:
             node.run(moment)
         finally:
-            work = self.of(node)
             work.runs += 1
             work.seconds += time.perf_counter() - began
+            for number, rows in enumerate(waited):
+                if rows and (taken := rows - _waiting(node.reads[number])):
+                    work.received += taken
+                    work.taken[number] = work.taken.get(number, 0) + taken
 
     def count_rows(self, node: Node, outboxes: Sequence[Outbox]) -> None:
         """Count the rows that an operator is about to send."""
@@ -72,4 +82,10 @@ class WorkLog:
             for target, _, chunk, _ in outbox:
                 rows = chunk.n
                 sender.sent += rows
+                sender.sent_to[id(target)] = sender.sent_to.get(id(target), 0) + rows
                 self.of(target).received += rows
+
+
+def _waiting(reader: ArrangementReader) -> int:
+    """Rows of an arrangement that a reader has not taken."""
+    return sum([batch.n for queue in reader.handle.queues for batch in queue])

@@ -25,6 +25,7 @@ index_methods        the methods of Engine for holds on history and shared index
 input_core           an input's declaration, its trace, and its part in closing epochs
 installation         installs views, and drops views and inputs
 languages            the methods of Engine for SQL and Datalog
+live_widget          a view in a notebook, as a table that follows it
 lock                 the engine's lock, the decorator that takes it, and changes that happen whole or not at all
 notices              who is told when an epoch has closed: threads, tasks and callbacks
 pending_updates      updates of an input that wait for their epoch to close
@@ -33,7 +34,10 @@ publication          a view's contents and changes as a stored arrangement, for 
 read_set             what a transaction has read, and whether it would still be read
 readable_collection  what tables and views have in common: rows, lookups, changes, representations
 routing              the changes of one view, sent to those who follow one value of its first column
+replanning           other plans for views whose sources have other sizes than when they were planned
 row_slices           large data in slices
+running_plan         what a dataflow was planned from, and for which sizes
+serving              the method of Engine that serves the console
 session              one user of an engine, and transactions: what is read and written as one
 stored_inputs        imports files that other processes wrote; adds columns to stored inputs
 subscription         the changes of a view or a table epoch by epoch, for a thread, a task or a callback

@@ -6,24 +6,28 @@ dataflow of its own, which is made when the first query asks for it and dropped 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 from weakref import WeakKeyDictionary, ref
 
 import numpy as np
 
 from tektite.dataflow.arrange import Arranged, consolidate, serves
-from tektite.dataflow.errors import ErrorSource
+from tektite.dataflow.errors import ErrorNode, ErrorSource, sources_of
 from tektite.dataflow.flow import Dataflow, EpochSource, last_closed
+from tektite.dataflow.succession import after_switch
 from tektite.engine.graph_cache import CachedGraph, GraphCache
 from tektite.engine.lock import Decision, StepByStep
-from tektite.errors import ConflictError
+from tektite.engine.running_plan import RunningPlan, is_repeatable, plan_text
+from tektite.errors import ConflictError, TektiteError, UnsupportedError
 from tektite.kernels.seek.route import route
 from tektite.plan import algebra as plan
 from tektite.plan.algebra import ColumnNumbers, describe
-from tektite.plan.estimates import Estimates
+from tektite.plan.estimates import Estimates, Sizes
 from tektite.plan.explain import explain
+from tektite.plan.explanation import Explanation
+from tektite.plan.graph_data import graph_data
 from tektite.plan.render import Renderer
 from tektite.plan.rules import optimize
 from tektite.trace.batch_memory import BatchMemory
@@ -33,6 +37,15 @@ from tektite.trace.trace import Hold, Trace
 if TYPE_CHECKING:
     from tektite.runtime.coordinator import Coordinator
     from tektite.values.dictionary import Dictionary
+
+
+@runtime_checkable
+class HasErrors(Protocol):
+    """A source some of whose rows may fail."""
+
+    @property
+    def errors(self) -> Sequence[ErrorSource]:
+        """The errors that what it holds depends on."""
 
 
 @dataclass(eq=False)
@@ -48,8 +61,6 @@ class Entry:
     sharded_by: int
     flow: Dataflow | None
     hold: Hold | None = None
-    errors: Sequence[ErrorSource] = ()
-    """The errors that what it holds depends on."""
     readers: dict[Dataflow, None] = field(default_factory=dict)
     together: Sequence[Entry] = ()
     """What was made with it for readers, itself included, and is dropped with it; nothing for an input or a view."""
@@ -59,9 +70,44 @@ class Entry:
     """
 
     @property
+    def errors(self) -> Sequence[ErrorSource]:
+        """The errors that what it holds depends on."""
+        if self.flow is not None:
+            return self.flow.result_errors[self.together.index(self)]
+        return self.source.errors if isinstance(self.source, HasErrors) else ()
+
+    @property
     def usable(self) -> bool:
         """Whether the dataflow that was made for it still runs."""
         return self.flow is None or self.flow.failure is None
+
+
+class MadeSource:
+    """What the dataflow of a shared arrangement computes, as a source: whichever dataflow computes it."""
+
+    def __init__(self, flow: Dataflow) -> None:
+        self.name = flow.name
+        self.flow = flow
+
+    @property
+    def first(self) -> int:
+        """The first epoch that it has an answer for."""
+        return self.flow.first
+
+    @property
+    def low(self) -> int:
+        """The first epoch that is not closed."""
+        return self.flow.low
+
+    @property
+    def closed(self) -> bool:
+        """Whether it will never change again."""
+        return self.flow.closed
+
+    @property
+    def failure(self) -> TektiteError | None:
+        """The error that stopped it, if one did."""
+        return self.flow.failure
 
 
 class ConstantSource:
@@ -121,6 +167,12 @@ class Catalog:
         """The same, by what is quickly compared of a collection."""
         self._used: dict[Dataflow, list[Entry]] = {}
         """What each reader reads."""
+        self.plans: dict[Dataflow, RunningPlan] = {}
+        """The plans of dataflows that depend on the sizes of what they read."""
+        self.plan_changes = 0
+        """Changes whenever these do."""
+        self._in_turns = False
+        """Whether a dataflow that nobody waits for is being rendered."""
         self.generation = 0
         """Changes whenever a collection that is known already gets or loses an arrangement."""
         self.graphs = GraphCache(self)
@@ -129,8 +181,8 @@ class Catalog:
         self._unfinished: list[Dataflow] = []
         """Dataflows that are being built, each for the one before it."""
 
-    def explain(self, operator: plan.Operator) -> str:
-        """What installing a plan would do, as text. Nothing is made."""
+    def explain(self, operator: plan.Operator) -> Explanation:
+        """What installing a plan would do. Nothing is made."""
         (operator,) = optimize([operator])
         flow = self.begun(self.new_flow("explain"))
         try:
@@ -141,13 +193,22 @@ class Catalog:
             self.finished(flow)
         estimates = Estimates()
         about = explain(operator, lambda part: f"  (about {estimates.of(part):,.0f} rows)")
-        lines = ["plan", *(f"  {line}" for line in about)]
-        lines += [line for decision in renderer.decisions for line in decision()]
-        uses = list(dict.fromkeys(use() for use in renderer.uses))
-        if uses:
-            lines.append("arrangements")
-            lines += [f"  {use.collection} by ({', '.join(use.columns)}): {use.origin}" for use in uses]
-        return "\n".join(lines)
+        decisions = [line for decision in renderer.decisions for line in decision()]
+        lines = ["plan", *(f"  {line}" for line in about), *decisions]
+        data, numbers = graph_data(operator, estimates.of)
+        arrangements: dict[str, dict[str, Any]] = {}
+        for use in [use() for use in renderer.uses]:
+            shown = f"  {use.collection} by ({', '.join(use.columns)}): {use.origin}"
+            number = numbers.get(use.operator)
+            found = arrangements.setdefault(
+                shown, {"collection": use.collection, "columns": list(use.columns), "origin": use.origin, "of": []}
+            )
+            if number is not None and number not in found["of"]:
+                found["of"].append(number)
+        if arrangements:
+            lines += ["arrangements", *arrangements]
+        data |= {"decisions": decisions, "arrangements": list(arrangements.values())}
+        return Explanation("\n".join(lines), data)
 
     def render(
         self, name: str, roots: Sequence[plan.Operator], leads: Sequence[ColumnNumbers], limit: int | None = None
@@ -161,23 +222,95 @@ class Catalog:
             known = self.graphs.begin(roots[0], leads[0], name)
             if known is not None:
                 known.flow.limit = limit
+                if known.plan is not None:
+                    self.plans[known.flow] = known.plan
+                    self.plan_changes += 1
                 return known.flow, [known.arranged]
         flow = self.begun(self.new_flow(name))
         flow.limit = limit
         try:
             recording = RecordingCatalog(self, flow)
             renderer = Renderer(flow, recording, self.dictionary)
+            sizes = Sizes()
+            rewritten = optimize(roots, sizes)
             arranged = [
                 renderer.arranged(root, lead or renderer.any_order(root, len(root.schema.names))[:1], None)
-                for root, lead in zip(optimize(roots), leads, strict=True)
+                for root, lead in zip(rewritten, leads, strict=True)
             ]
             renderer.finish([found.trace for found in arranged])
+            self._note_plan(flow, roots, rewritten, arranged, sizes)
             if len(roots) == 1 and not self.coordinator.executor.sends:
                 self.graphs.add(roots[0], leads[0], renderer, arranged[0], recording)
         except BaseException:
             self.abandon(flow)
             raise
         return flow, arranged
+
+    def render_again(self, old: Dataflow, sizes: Sizes) -> Dataflow:
+        """A dataflow that computes what a running one does, planned for other sizes: it can succeed that one. The caller says
+        when it is `finished`, or else abandons it. Arrangements that are made for it become complete in turns, like itself.
+        """
+        self.clean_up()
+        plan = self.plans[old]
+        flow = self.begun(self.new_flow(old.name))
+        flow.limit = old.limit
+        self._in_turns = True
+        try:
+            renderer = Renderer(flow, RecordingCatalog(self, flow), self.dictionary)
+            rewritten = optimize(plan.roots, sizes)
+            made: dict[int, Arranged] = {}
+            for root, kept in zip(rewritten, plan.arranged, strict=True):
+                if id(kept.trace) in made:
+                    continue
+                found = renderer.arranged(root, kept.columns, kept.sharded_by, len(kept.columns))
+                if kept.imported and found.trace is not kept.trace:
+                    raise UnsupportedError("a part of its answer is an index that another plan does not read")
+                if not kept.imported and (found.imported or any([found.trace is a.trace for a in made.values()])):
+                    found = renderer.arrange_anew(root, kept.columns, kept.sharded_by)
+                made[id(kept.trace)] = found
+            renderer.finish([made[id(kept.trace)].trace for kept in plan.arranged])
+            self._note_plan(flow, plan.roots, rewritten, plan.arranged, sizes, plan.replaced + 1)
+        except BaseException:
+            self.abandon(flow)
+            raise
+        finally:
+            self._in_turns = False
+        return flow
+
+    def _note_plan(
+        self, flow: Dataflow, roots: Sequence[plan.Operator], rewritten: Sequence[plan.Operator],
+        arranged: Sequence[Arranged], sizes: Sizes, replaced: int = 0,
+    ) -> None:  # fmt: skip
+        if sizes.used and is_repeatable(rewritten):
+            self.plans[flow] = RunningPlan(roots, arranged, sizes.used, plan_text(rewritten), replaced)
+            self.plan_changes += 1
+
+    def successor(self, old: Dataflow, new: Dataflow) -> None:
+        """Let a dataflow that was rendered again be the one of the arrangements that were made by another. May be repeated."""
+        for entry in self.entries:
+            if entry.flow is old:
+                entry.flow = new
+                if isinstance(entry.source, MadeSource):
+                    entry.source.flow = new
+        self.finished(new)
+
+    def settle_errors(self, flow: Dataflow) -> None:
+        """Find out anew which errors the results of a dataflow depend on, since what it reads depends on others. May be
+        repeated.
+        """
+        own = next((node for node in flow.root.nodes if isinstance(node, ErrorNode)), None)
+        imported = {id(entry.trace): entry.errors for entry in self._used.get(flow, ())}
+        found = sources_of(flow, own, flow.results, imported)
+        former = flow.former_errors
+        since = max([source.until for sources in former for source in sources], default=0)
+        flow.result_errors = after_switch(former, found, since) if former else found
+        flow.hold_errors()
+
+    def forget_graphs(self, flows: Container[Dataflow | None]) -> None:
+        """Keep no graph that reads what some dataflows compute. May be repeated."""
+        for entry in self.entries:
+            if entry.graphs and entry.source.flow in flows:
+                self.graphs.forget(entry)
 
     def new_flow(self, name: str) -> Dataflow:
         """An empty dataflow that runs as this engine's do."""
@@ -281,25 +414,30 @@ class Catalog:
                 # Reuse what the arrangement in another column order has computed.
                 siblings = []
                 renderer.adopt(inner, recording.note(known))
-            root, *others = [inner] if known is not None else optimize([inner, *siblings])
+            sizes = Sizes()
+            rewritten = [inner] if known is not None else optimize([inner, *siblings], sizes)
+            root, *others = rewritten
             if known is None and isinstance(root, plan.AtLeast | plan.Aggregate | plan.First | plan.Reduce):
                 made = [(name, inner, renderer.arranged(root, lead, sharded_by, key))]  # its own output, if that serves
             else:
                 made = [(name, inner, renderer.arrange_anew(root, lead, key if sharded_by is None else sharded_by))]
             # A loop is run once for all that leave it.
-            for other, rewritten in zip(siblings, others, strict=True):
+            for other, found in zip(siblings, others, strict=True):
                 first = other.schema.names[0]
-                made.append((f"{describe(other)} by ({first})", other, renderer.arrange_anew(rewritten, (0,), 1)))
-            renderer.finish([arranged.trace for _, _, arranged in made])
+                made.append((f"{describe(other)} by ({first})", other, renderer.arrange_anew(found, (0,), 1)))
+            results = [arranged for _, _, arranged in made]
+            renderer.finish([arranged.trace for arranged in results])
+            self._note_plan(flow, [inner, *siblings], rewritten, results, sizes)
         except BaseException:
             self.abandon(flow)
             raise
         flow.settle_start(self.earliest())
+        source = MadeSource(flow)
         entries = [
-            Entry(title, what.fingerprint, flow, arranged.trace, arranged.columns,
+            Entry(title, what.fingerprint, source, arranged.trace, arranged.columns,
                   tuple(what.schema.names[c] for c in arranged.columns), arranged.sharded_by, flow,
-                  Hold(arranged.trace, last_closed(flow, self.earliest)), errors)
-            for (title, what, arranged), errors in zip(made, flow.result_errors, strict=True)
+                  Hold(arranged.trace, last_closed(source, self.earliest)))
+            for title, what, arranged in made
         ]  # fmt: skip
         for entry in entries:
             entry.together = entries
@@ -310,9 +448,10 @@ class Catalog:
                 lambda: self.add(*entries), lambda: self.coordinator.add(flow), lambda: self.finished(flow)
             )
         )  # fmt: skip
-        flow.limit = reader.limit
-        self.coordinator.finish(flow)
-        flow.limit = None
+        if not self._in_turns:
+            flow.limit = reader.limit
+            self.coordinator.finish(flow)
+            flow.limit = None
         return entries[0]
 
     def abandon(self, flow: Dataflow) -> None:
@@ -324,6 +463,8 @@ class Catalog:
     def release(self, reader: Dataflow) -> None:
         """A reader is gone: drop what was made for readers and has none left. May be repeated."""
         used = self._used.get(reader, ())
+        if self.plans.pop(reader, None) is not None:
+            self.plan_changes += 1
         for entry in used:
             entry.readers.pop(reader, None)
         for entry in used:

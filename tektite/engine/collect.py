@@ -10,9 +10,12 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from tektite.engine.input_core import InputCore
 from tektite.engine.view_core import ViewCore
 from tektite.errors import ConflictError, FaultError, TektiteError
+from tektite.plan.algebra import Read
 from tektite.plan.constant import constant_rows
+from tektite.plan.walk import walk
 from tektite.query.collection import Collection
 
 if TYPE_CHECKING:
@@ -27,6 +30,9 @@ def collect(core: EngineCore, collection: Collection, limit: int | None = None, 
         words = constant_rows(collection.operator, core.dictionary)
         if words is not None:
             return collection.schema.decode(words, core.dictionary)
+    for part in walk([collection.operator]):
+        if isinstance(part, Read) and isinstance(part.readable, InputCore):
+            part.readable.check_rows_kept()
     at, transaction = None, core.sessions.transaction
     if transaction is not None:
         at = transaction.epoch

@@ -12,9 +12,8 @@ from tektite.engine.core import core_of
 from tektite.errors import IncorrectError
 from tektite.plan import algebra as plan
 from tektite.query.collection import Collection
+from tektite.values.equal_keys import key_words
 from tektite.values.schema import Schema
-from tektite.values.types import Float
-from tektite.values.words import float_keys
 
 
 def constants(engine: Any, schema: Schema, rows: Sequence[tuple[Any, ...]], as_set: bool = False) -> Collection:
@@ -71,8 +70,7 @@ def _collection(engine: Any, schema: Schema, data: Any, as_set: bool = False) ->
         words = schema.encode(data, dictionary)
         if as_set:
             for column, type in enumerate(schema.types):
-                if type == Float:
-                    words[column] = float_keys(words[column])
+                words[column] = key_words(words[column], type, dictionary)
             words = np.ascontiguousarray(np.unique(words, axis=1))
         dictionary.keep(words)
     return Collection(engine, plan.Rows(schema, words))

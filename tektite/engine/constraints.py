@@ -97,7 +97,7 @@ class Rules:
                 raise ConflictError(
                     f"table {self.name!r}: there would be two rows with the key {key} at time {words[width]}. "
                     "Nothing was written"
-                )
+                ).about(table=self.name, columns=[self.schema.names[c] for c in self.columns[: self.unique]])
 
     def _row(self, batch: Chunk, row: int) -> Words:
         """A row of a batch with its columns in the schema's order, then its time and diff."""

@@ -4,7 +4,7 @@ the same name means.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -150,7 +150,7 @@ def create_table(core: EngineCore, name: str, declared: InputDescription, if_exi
     """A new table; or what is there already, as `if_exists` says. One that was stored is declared again by this."""
     check_if_exists(if_exists)
     storage = core.storage
-    if storage is not None and name in storage.unclaimed:
+    if storage is not None and name in storage.unclaimed and if_exists != "replace":
         stored = core.inputs[name]
         if storage.claim(name, declared):
             return widen(core, storage, stored, declared)
@@ -168,6 +168,34 @@ def create_table(core: EngineCore, name: str, declared: InputDescription, if_exi
     made = InputCore(core, name, declared, core.epoch)
     change = DurableChange(core.epoch, arrangements={name: made.describe().to_json()}, lows={name: made.low})
     return core.add_input(made, core.to_storage(change))
+
+
+def filled_table(
+    core: EngineCore, name: str, declared: InputDescription, rows: pa.Table | None, make: Callable[[], Table]
+) -> Table:
+    """The table that `make` makes, with its first `rows` if it is new. Rows that do not fit its declaration change nothing."""
+    before = core.inputs.get(name)
+    if rows is not None:
+        _check_rows(core, name, declared, rows)
+    made = make()
+    if rows is not None and core.inputs[name] is not before:
+        try:
+            made.insert(rows)
+        except BaseException:
+            core.drop(name)
+            raise
+    return made
+
+
+def _check_rows(core: EngineCore, name: str, declared: InputDescription, rows: pa.Table) -> None:
+    """Refuse rows that a new table could not begin with."""
+    trial = InputCore(core, name, declared, core.epoch, is_stored=False)
+    writes = WriteSet()
+    try:
+        trial.write(rows, None, 1, "insert", writes)
+        trial.prepare(trial.low + 1, writes)
+    finally:
+        trial.release()
 
 
 def set_constraints(table: InputCore, declared: InputDescription) -> None:

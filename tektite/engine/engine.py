@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self, get_args
 import pyarrow as pa
 
 from tektite.engine.constants import given_values
-from tektite.engine.declarations import IfExists, Mode, create_table, create_view, table_description
+from tektite.engine.declarations import IfExists, Mode, create_table, create_view, filled_table, table_description
 from tektite.engine.engine_core import EngineCore, by_name
 from tektite.engine.epoch_methods import EpochMethods
 from tektite.engine.former_tables import keyword_schema, table_options
@@ -21,6 +21,7 @@ from tektite.engine.index_methods import IndexMethods
 from tektite.engine.input_core import InputCore
 from tektite.engine.languages import LanguageMethods
 from tektite.engine.lock import guarded_by_core
+from tektite.engine.serving import ServingMethods
 from tektite.engine.table import Table
 from tektite.engine.ticker import Ticker, seconds_from
 from tektite.engine.view import View
@@ -29,11 +30,14 @@ from tektite.errors import IncorrectError, TektiteError
 from tektite.expr import Expr
 from tektite.expr.other_names import advice
 from tektite.kernels.ready import ensure_compiled
+from tektite.plan.explanation import Explanation
 from tektite.query.collection import Collection
 from tektite.query.former_names import former_name, former_options, without_former
+from tektite.query.limits import Sorted
 from tektite.runtime.memory_limit import bytes_from
 from tektite.storage.options import Storage
 from tektite.storage.partition import Move, move_here
+from tektite.values.frames import ArrowStream, rows_given
 from tektite.values.html import html_table, html_text
 from tektite.values.schema import Schema
 from tektite.values.types import Type
@@ -53,18 +57,21 @@ OTHER_NAMES = {
     "begin": "transaction(), as in `with engine.transaction():`",
     "commit": "advance(), or transaction()",
     "execute": "sql(text)",
-    "from_arrow": "create_table(name, table.schema), then insert(table)",
-    "from_pandas": "create_table(name, {'column': type}), then insert(frame)",
+    "from_arrow": "create_table(name, table)",
+    "from_pandas": "create_table(name, frame)",
+    "from_polars": "create_table(name, frame)",
+    "prepare": "sql(text, params), which remembers the plans of texts, or SQL's PREPARE",
+    "scan_csv": "sql(\"COPY t FROM 'file.csv'\")",
     "read_csv": "sql(\"COPY t FROM 'file.csv'\")",
     "read_parquet": "sql(\"COPY t FROM 'file.parquet'\")",
-    "register": "create_table(name, schema), then insert(frame)",
+    "register": "create_table(name, frame)",
     "create_materialized_view": "create_view(name, query)",
     "list_tables": "tables",
 }
 """What other libraries call the methods of an engine."""
 
 
-class Engine(EpochMethods, IndexMethods, LanguageMethods):
+class Engine(EpochMethods, IndexMethods, LanguageMethods, ServingMethods):
     """Keeps standing queries up to date in this process, and lets them share the indexes they need.
 
     `workers` is the number of shards, each maintained by a thread (one, or as many as are stored, where left out); answers do
@@ -75,7 +82,8 @@ class Engine(EpochMethods, IndexMethods, LanguageMethods):
     `autocommit=False` writes wait for the next `advance`, so that a program decides what belongs to an epoch. `memory_limit`, a
     number of bytes or a text such as "4 GiB", is what the engine plans with (three quarters of what the process may use, where
     left out): indexes that do not fit lie in mapped files. `now()` moves when an epoch closes; with `clock`, a number of
-    seconds or a text such as "1s", one closes that often by itself while some query reads the time.
+    seconds or a text such as "1s", one closes that often by itself while some query reads the time. A view whose order of joins
+    no longer suits the sizes of its tables gets another plan while it runs, unless `replan` is False.
 
     >>> import tektite as tk
     >>> engine = tk.Engine()
@@ -100,6 +108,7 @@ class Engine(EpochMethods, IndexMethods, LanguageMethods):
         autocommit: bool = True,
         memory_limit: int | str | None = None,
         clock: float | str | datetime.timedelta | None = None,
+        replan: bool = True,
     ) -> None:
         if job_rows is not None and (isinstance(job_rows, bool) or not isinstance(job_rows, int) or job_rows < 0):
             raise IncorrectError(f"job_rows must be a number of rows from 0 on, not {job_rows!r}")
@@ -127,6 +136,7 @@ class Engine(EpochMethods, IndexMethods, LanguageMethods):
             move,
             autocommit,
             None if memory_limit is None else bytes_from(memory_limit, "memory_limit"),
+            replan,
         )
         if spark is not None and core.storage is not None:
             from tektite.spark.sweep.executor import SparkExecutor
@@ -162,7 +172,7 @@ class Engine(EpochMethods, IndexMethods, LanguageMethods):
     def create_table(
         self,
         name: str,
-        schema: Schema | Mapping[str, Any] | pa.Schema,
+        schema: Schema | Mapping[str, Any] | pa.Schema | ArrowStream | Collection | list[dict[str, Any]],
         *,
         mode: Mode = "bag",
         primary_key: str | Sequence[str] = (),
@@ -174,7 +184,10 @@ class Engine(EpochMethods, IndexMethods, LanguageMethods):
         checked: bool = True,
         if_exists: IfExists = "error",
     ) -> Table:
-        """A new table. Its columns are a mapping from names to types; a type is `tk.Int`, `int`, "bigint" or Arrow's.
+        """A new table. Its columns are a mapping from names to types; a type is `tk.Int`, `int`, "bigint" or Arrow's. Instead of
+        a schema it takes rows (a pandas or Polars DataFrame without its index, an Arrow table, a mapping of columns, a list of
+        dicts, a query or a view): then it has their columns and begins with them. A table that was there already, or was stored,
+        keeps its own.
 
         | mode | |
         |---|---|
@@ -203,11 +216,21 @@ class Engine(EpochMethods, IndexMethods, LanguageMethods):
         >>> users.insert([(1, "a@b.c"), (2, "a@b.c")])
         Traceback (most recent call last):
         tektite.errors.ConflictError: table 'users': there would be two rows with mail = 'a@b.c' at time 2, which ...
+        >>> import pandas as pd
+        >>> engine.create_table("stock", pd.DataFrame({"item": ["tea", "salt"], "pieces": [3, 7]}), primary_key="item")
+        <Table 'stock' (item: string, pieces: int), time 2
+          ('salt', 7)
+          ('tea', 3)>
         """
+        rows = rows_given(schema)
+        columns: Any = schema if rows is None else rows.schema
         declared = table_description(
-            name, schema, mode, primary_key, order_by, required, shard_by, checked, unique, checks
+            name, columns, mode, primary_key, order_by, required, shard_by, checked, unique, checks
         )
-        return create_table(self._core, name, declared, if_exists)
+        self._core.check_changeable(name, "create_table")
+        return filled_table(
+            self._core, name, declared, rows, lambda: create_table(self._core, name, declared, if_exists)
+        )
 
     @former_name("engine.create_table(name, {column: type})")
     def input(
@@ -263,10 +286,15 @@ class Engine(EpochMethods, IndexMethods, LanguageMethods):
         >>> totals.rows()
         [('north', 7)]
         """
+        if not isinstance(name, str):
+            raise IncorrectError(
+                f"create_view takes a name and then a query: create_view('name', query), not {type(name).__name__}"
+            )
+        self._core.check_changeable(name, "create_view")
         found = self.from_sql(query, params) if isinstance(query, str) else query
         return create_view(self._core, name, found, order_by, keep, if_exists, _limit(limit))
 
-    def drop_table(self, name: str, *, if_exists: bool = False) -> None:
+    def drop_table(self, name: str | Table, *, if_exists: bool = False) -> None:
         """Remove a table that nothing reads, and what was stored of it. With `if_exists` it need not be there.
 
         >>> import tektite as tk
@@ -277,11 +305,12 @@ class Engine(EpochMethods, IndexMethods, LanguageMethods):
         ()
         >>> engine.drop_table("sales", if_exists=True)
         """
-        if name in self.tables or not if_exists:
+        name = name.name if isinstance(name, Table) else name
+        if name in self._core.inputs or not if_exists:
             self.table(name)
             self.drop(name)
 
-    def drop_view(self, name: str, *, if_exists: bool = False) -> None:
+    def drop_view(self, name: str | View, *, if_exists: bool = False) -> None:
         """Remove a view, and everything that only it used. With `if_exists` it need not be there.
 
         >>> import tektite as tk
@@ -292,7 +321,8 @@ class Engine(EpochMethods, IndexMethods, LanguageMethods):
         >>> engine.views
         ()
         """
-        if name in self.views or not if_exists:
+        name = name.name if isinstance(name, View) else name
+        if name in self._core.views or not if_exists:
             self.view(name)
             self.drop(name)
 
@@ -330,8 +360,9 @@ class Engine(EpochMethods, IndexMethods, LanguageMethods):
         return view
 
     @guarded_by_core
-    def explain(self, collection: Collection) -> str:
-        """How a collection would be kept up to date: join strategies and orders, and the arrangements it would read.
+    def explain(self, query: Collection | str) -> Explanation:
+        """How a query, a collection or SQL, would be kept up to date: join strategies and orders, and the arrangements it would
+        read.
 
         >>> import tektite as tk
         >>> engine = tk.Engine()
@@ -341,10 +372,10 @@ class Engine(EpochMethods, IndexMethods, LanguageMethods):
           filter amount > 3  (about 1 rows)
             read sales  (about 1 rows)
         """
-        return self._core.catalog.explain(collection.operator)
+        return self._core.catalog.explain(self._collection_of(query, "explain").operator)
 
-    def collect(self, collection: Collection) -> pa.Table:
-        """The rows of a query as of the last closed epoch, computed once; what `Collection.collect` returns.
+    def collect(self, query: Collection | str) -> pa.Table:
+        """The rows of a query, a collection or SQL, as of the last closed epoch, computed once; see `Collection.collect`.
 
         >>> import tektite as tk
         >>> engine = tk.Engine()
@@ -353,7 +384,15 @@ class Engine(EpochMethods, IndexMethods, LanguageMethods):
         >>> engine.collect(sales.filter(tk.col("amount") > 3)).to_pylist()
         [{'shop': 'south', 'amount': 5}]
         """
-        return self._core.collect(collection)
+        found = self._collection_of(query, "collect")
+        return found.collect() if isinstance(found, Sorted) else self._core.collect(found)
+
+    def _collection_of(self, query: Collection | str, verb: str) -> Collection:
+        if isinstance(query, str):
+            return self.from_sql(query)
+        if not isinstance(query, Collection):
+            raise IncorrectError(f"{verb} takes a query, a collection or SQL in a text, not {type(query).__name__}")
+        return query
 
     @guarded_by_core
     def values(self, data: Any, schema: Schema | Mapping[str, Any] | pa.Schema | None = None) -> Collection:
@@ -409,6 +448,7 @@ class Engine(EpochMethods, IndexMethods, LanguageMethods):
         """
         if name not in self._core.inputs:
             self.view(name)  # a rule's view that nobody has asked for, too, is one that can be dropped
+        self._core.check_changeable(name, "drop")
         self._core.drop(name)
 
     @guarded_by_core
@@ -424,7 +464,7 @@ class Engine(EpochMethods, IndexMethods, LanguageMethods):
         [('north', 3)]
         """
         found = None if name in self._core.views else self._core.hooks.build_view(name)
-        return by_name(self._core.views, name, "view").facade if found is None else found
+        return by_name(self._core, self._core.views, name, "view").facade if found is None else found
 
     def table(self, name: str) -> Table:
         """A table by its name, also one that says something about the engine itself, such as `system.views`.
@@ -439,7 +479,7 @@ class Engine(EpochMethods, IndexMethods, LanguageMethods):
         [{'name': 'sales', 'rows': 2}]
         """
         system = self._core.system.table(name)
-        return by_name(self._core.inputs, name, "table").facade if system is None else system
+        return by_name(self._core, self._core.inputs, name, "table").facade if system is None else system
 
     @property
     @guarded_by_core

@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from tektite.dataflow.graph import Outbox
 from tektite.dataflow.interrupts import decided_change
+from tektite.dataflow.journal import ClosedEpoch
 from tektite.engine.catalog import Catalog, Entry, fingerprint
 from tektite.engine.collect import collect
 from tektite.engine.constraints import check_time
@@ -27,6 +28,7 @@ from tektite.engine.installation import check_installable, drop_input, drop_view
 from tektite.engine.lock import EngineLock, StepByStep, guarded
 from tektite.engine.notices import Notices, is_over
 from tektite.engine.publication import Publication
+from tektite.engine.replanning import Replanner
 from tektite.engine.session import Sessions, Snapshots
 from tektite.engine.system.tables import SystemTables
 from tektite.engine.table import Table
@@ -73,6 +75,7 @@ class EngineCore:
         move: Move,
         autocommit: bool,
         memory_limit: int | None = None,
+        replan: bool = True,
     ) -> None:
         """`move` brings stored rows to their shards when the number of these has changed."""
         self.autocommit = autocommit
@@ -106,6 +109,7 @@ class EngineCore:
             self.snapshots.earliest,
             self.memory,
         )
+        self.replanner = Replanner(self, replan)
         self.inputs: dict[str, InputCore] = {}
         self.views: dict[str, ViewCore] = {}
         self.writes = WriteSet()
@@ -253,6 +257,7 @@ class EngineCore:
                 raise IncorrectError(
                     "what a transaction writes counts in the epoch that its commit closes: leave out the time"
                 )
+            transaction.check_writable("a write")
             write(transaction.writes)
             return None
         if self.sessions.over:
@@ -286,6 +291,8 @@ class EngineCore:
         positions: Mapping[str, Position | None] | None,
         known: tuple[Mark, Mark] | None,
     ) -> None:
+        journal = self.coordinator.journal
+        timed = ClosedEpoch(high - 1) if journal.notes_epochs and not self.system.is_refreshing else None
         try:
             prepared = self.prepare_epoch(sources, high, writes, ending, positions, known)
         except (IncorrectError, ConflictError) as error:
@@ -294,23 +301,36 @@ class EngineCore:
                     f"{error}, and what waits goes on waiting: correct it, or forget it by rollback() of the input",
                 )
             raise
+        if timed is not None:
+            timed.rows = prepared.rows
+            timed.end("prepare")
         notices = self.notices
         try:
             with decided_change():
                 self.lock.decide(prepared)
+                if timed is not None:
+                    timed.end("apply")
                 changed = [each.source for each in prepared.inputs]
                 del prepared  # what the traces merge away need not stay
                 for source in changed:
                     source.settle()
+                if timed is not None:
+                    timed.end("merge")
                 if self.coordinator.run():
                     self._trimmer.trim_if_due()
+                self.replanner.after_epoch(changed)
         finally:  # an epoch that was interrupted may be closed
+            if timed is not None:
+                timed.end("sweep")
             if ending is not None:
                 notices.woken.extend(ending.feeds)
                 for view in self.views.values():
                     notices.woken.extend(view.feeds)
             if notices.is_due:
                 notices.give(self.coordinator)
+            if timed is not None and "apply" in timed.phases:
+                timed.end("tell")
+                journal.closed(timed)
         if self.dictionary.is_due or self.texts.is_active:
             self.texts.take_turn()
 
@@ -379,6 +399,7 @@ class EngineCore:
         current = self.coordinator.run()
         if current:
             self._trimmer.trim_if_due()
+        self.replanner.after_epoch(())
         self.notices.give(self.coordinator)
         return current
 
@@ -409,7 +430,7 @@ class EngineCore:
     def run_on(self, made_from: Callable[[Executor], Executor]) -> None:
         """Run sweeps from here on by another executor, made from the present one, which it may use for what runs here."""
         executor = self.coordinator.executor = made_from(self.coordinator.executor)
-        self.coordinator.watch().why = executor.why
+        self.coordinator.journal.why = executor.why
 
     # ------------------------------------------------------------------ storage
 
@@ -478,17 +499,17 @@ class EngineCore:
         if name in self.inputs:
             drop_input(self, self.inputs[name])
         else:
-            drop_view(self, by_name(self.views, name, "view"))
+            drop_view(self, by_name(self, self.views, name, "view"))
 
     # ------------------------------------------------------------------ shared arrangements
 
     def entry_of(self, source: InputCore | ViewCore, kind: str, verb: str = "drop") -> Entry:
         """What the catalog has of an input or a view that is to go. Refused if somebody reads it."""
+        self.replanner.let_go(source.flow)
         entry = next(e for e in self.catalog.all_of(source.operator.fingerprint, failed=True) if e.source is source)
         if entry.readers:
-            raise ConflictError(
-                f"cannot {verb} {kind} {source.name!r}: {', '.join(repr(r.name) for r in entry.readers)} read it"
-            )
+            readers = dict.fromkeys([reader.name for reader in entry.readers])
+            raise ConflictError(f"cannot {verb} {kind} {source.name!r}: {', '.join(map(repr, readers))} read it")
         return entry
 
     @guarded
@@ -524,6 +545,12 @@ class EngineCore:
             raise ConflictError(f"there is {kind} named {name!r} already")
         if (claim := self.hooks.claim(name)) is not None:
             raise ConflictError(f"there is {claim} named {name!r} already")
+
+    def check_changeable(self, name: str, what: str) -> None:
+        """Refuse to make or drop something in a transaction that only reads. What the engine makes for itself is hidden."""
+        transaction = self.sessions.transaction
+        if transaction is not None and not str(name).startswith(HIDDEN_PREFIX):
+            transaction.check_writable(f"{what} of {name!r}")
 
     def check_no_transaction(self) -> None:
         """Refuse to close epochs while a transaction of the calling session is open."""
@@ -594,9 +621,15 @@ class EngineCore:
             self.storage.close(discard)
 
 
-def by_name(where: Mapping[str, T], name: str, kind: str) -> T:
-    """What has a name, or an error that lists the names there are."""
-    if name not in where:
-        known = [repr(each) for each in where if not each.startswith(HIDDEN_PREFIX)]
-        raise NotFoundError(f"there is no {kind} {name!r}; there are: {', '.join(known) or 'none'}")
-    return where[name]
+def by_name(core: EngineCore, where: Mapping[str, T], name: str, kind: str) -> T:
+    """What has a name, or an error that says what else has it, or lists the names there are."""
+    if name in where:
+        return where[name]
+    system, other = core.system.names(), "table" if kind == "view" else "view"
+    if name in (core.inputs if kind == "view" else core.views) or name in system:
+        found = f"there is no {kind} {name!r}; there is a {other} of this name: {other}({name!r})"
+        raise NotFoundError(found).about(kind=kind, name=name)
+    known = [repr(each) for each in where if not each.startswith(HIDDEN_PREFIX) and each not in system]
+    raise NotFoundError(f"there is no {kind} {name!r}; there are: {', '.join(known) or 'none'}").about(
+        kind=kind, name=name
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any
@@ -12,12 +13,16 @@ from tektite.engine.engine_core import EngineCore
 from tektite.engine.lock import guarded_by_core
 from tektite.engine.profile import Profile, profiled
 from tektite.engine.session import Session, Transaction
+from tektite.engine.system.spans import SpanExport
 from tektite.engine.view import View
+from tektite.engine.view_core import ViewCore
+from tektite.errors import IncorrectError, NotFoundError
 from tektite.query.former_names import former_name
 from tektite.storage.open_storage import Position
+from tektite.values.columns import hint
 
 if TYPE_CHECKING:
-    pass
+    from opentelemetry.trace import TracerProvider
 
 
 class EpochMethods:
@@ -146,25 +151,25 @@ class EpochMethods:
         >>> totals.time
         0
         """
+        if not isinstance(getattr(view, "_core", None), ViewCore):
+            raise IncorrectError(f"finish takes a view, such as engine.view('name'), not {view!r}")
         self._core.finish(core_of(view))
 
     @property
     def progress(self) -> list[Sweep]:
         """The last sweeps: which views and shared arrangements were brought up to which epoch, of how many rows, where that ran
-        and why, and how long it took. An engine without Spark takes them down from the first call on.
+        and why, and how long it took.
 
         >>> import tektite as tk
         >>> engine = tk.Engine()
         >>> sales = engine.create_table("sales", {"shop": str, "amount": int})
         >>> totals = engine.create_view("totals", sales.group_by("shop").agg(tk.sum("amount")))
-        >>> engine.progress
-        []
         >>> _ = sales.insert([("north", 3), ("south", 5)])
         >>> _ = totals.rows()
         >>> engine.progress[-1].rows
         2
         """
-        return list(self._core.coordinator.watch().sweeps)
+        return list(self._core.coordinator.journal.sweeps)
 
     def on_sweep(self, listener: Callable[[Sweep], None]) -> None:
         """Call a function with each sweep when it has ended.
@@ -177,7 +182,7 @@ class EpochMethods:
         >>> _ = edges.insert([(1, 2), (1, 3), (2, 3)])
         degrees 0 1 3 driver
         """
-        self._core.coordinator.watch().listeners.append(listener)
+        self._core.coordinator.journal.listeners.append(listener)
 
     @property
     @former_name("engine.next_epoch")
@@ -198,6 +203,34 @@ class EpochMethods:
         True
         """
         return profiled(self._core)
+
+    def export_spans(self, provider: TracerProvider | None = None) -> SpanExport:
+        """Give OpenTelemetry spans of every epoch and its phases, of sweeps, installations, and requests of a server's clients,
+        until `stop` of what this returns. Without a provider, the process's own one gets them. Needs `tektite[opentelemetry]`.
+
+        >>> import tektite as tk
+        >>> from opentelemetry.sdk.trace import TracerProvider
+        >>> engine = tk.Engine()
+        >>> spans = engine.export_spans(TracerProvider())
+        >>> spans.stop()
+        """
+        return SpanExport(self._core, provider)
+
+    def set_system_granularity(self, seconds: float, *relations: str) -> None:
+        """How often views and subscriptions over system relations are brought up to date: at most once in so many seconds. It
+        holds for the relations that are named, or for all. What comes and goes in between is not told.
+
+        >>> import tektite as tk
+        >>> engine = tk.Engine()
+        >>> engine.set_system_granularity(5, "system.work", "system.sweeps")
+        """
+        known = self._core.system.names()
+        for name in relations:
+            if name not in known:
+                raise NotFoundError(f"there is no system relation {name!r}: {hint(name, sorted(known), 'relations')}")
+        if not isinstance(seconds, int | float) or not 0 < seconds < math.inf:
+            raise IncorrectError(f"a granularity is a positive number of seconds, not {seconds!r}")
+        self._core.system.set_granularity(float(seconds), relations)
 
     @property
     def durable(self) -> int:

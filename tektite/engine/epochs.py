@@ -155,6 +155,15 @@ class PreparedEpoch:
     changes: int
     """How often inputs have changed afterwards."""
 
+    @property
+    def rows(self) -> int:
+        """How many changes it has of tables that are not system relations."""
+        ours = [each for each in self.inputs if not each.source.is_system]
+        found = [
+            batch for each in ours for batch in [*each.batches, *[more for _, more in each.more]] if batch is not None
+        ]
+        return sum([batch.n for batch in found])
+
     def apply(self) -> None:
         """Close the epochs. May be repeated."""
         core = self.core

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from tektite.dataflow.arrange import Arranged
     from tektite.dataflow.flow import Dataflow
     from tektite.engine.catalog import Catalog, Entry, RecordingCatalog
+    from tektite.engine.running_plan import RunningPlan
     from tektite.expr import RowProgram
     from tektite.plan.render import Renderer
 
@@ -35,6 +36,8 @@ class CachedGraph:
     remembering: list[RowProgram]
     ground: list[tuple[tuple[Any, ...], list[Entry]]]
     generation: int
+    plan: RunningPlan | None = None
+    """Its plan, if that depends on the sizes of what it reads."""
     idle: bool = False
 
 
@@ -75,8 +78,9 @@ class GraphCache:
         if renderer.reusable and key not in known:
             ground = [(collection, self._catalog.all_of(collection)) for collection in recording.asked]
             made = known[key] = CachedGraph(
-                renderer.flow, arranged, recording.used, renderer.remembering, ground, self._catalog.generation
-            )
+                renderer.flow, arranged, recording.used, renderer.remembering, ground, self._catalog.generation,
+                self._catalog.plans.get(renderer.flow),
+            )  # fmt: skip
             of = weakref.ref(operator)
             for entry in recording.used:
                 if entry.graphs is None:
@@ -91,6 +95,12 @@ class GraphCache:
                 for program in graph.remembering:
                     program.sleep()
                 graph.idle = True
+
+    def discard(self, flow: Dataflow) -> None:
+        """Let go of the graph of a dataflow that has a successor."""
+        for known in list(self._known.values()):
+            for key in [key for key, graph in known.items() if graph.flow is flow]:
+                del known[key]
 
     def forget(self, entry: Entry) -> None:
         """Let go of what read an arrangement that is dropped."""

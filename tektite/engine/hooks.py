@@ -1,17 +1,53 @@
 """Hooks: functions of languages that the engine calls, because it does not know the languages.
 
-All of them run with the engine's lock held, except `on_close`.
+All of them run with the engine's lock held, except `on_close` and `requested`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import datetime
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from tektite.engine.view import View
     from tektite.engine.write_set import WriteSet
+
+
+class ConnectedClient(NamedTuple):
+    """Somebody who uses an engine through a server."""
+
+    number: int
+    user_name: str
+    protocol: str
+    address: str
+    since: datetime.datetime
+    subscriptions: int
+    running: str | None
+    """The statement or request that is carried out, if there is one."""
+    running_since: datetime.datetime | None
+
+
+class Installation(NamedTuple):
+    """A dataflow that was installed: the names of its views, when that began, in seconds since 1970, and how long it took."""
+
+    name: str
+    at: float
+    seconds: float
+
+
+class ServedRequest(NamedTuple):
+    """A statement or request of a server's client that has ended."""
+
+    text: str
+    user_name: str
+    protocol: str
+    address: str
+    at: float
+    """When it began, in seconds since 1970."""
+    seconds: float
+    error: str | None
 
 
 @dataclass
@@ -24,6 +60,12 @@ class Hooks:
     """Called with a name that an input or a view is to get. Says what has the name already ("a Datalog rule"), or None."""
     view_builders: list[Callable[[str], View | None]] = field(default_factory=list)
     """Called with the name of a view that there is not. Builds it, or returns None."""
+    clients: list[Callable[[], Iterable[ConnectedClient]]] = field(default_factory=list)
+    """Each says who is connected through a server."""
+    installed: list[Callable[[Installation], None]] = field(default_factory=list)
+    """Called when views have been installed."""
+    requested: list[Callable[[ServedRequest], None]] = field(default_factory=list)
+    """Called when a request of a server's client has ended. Without the lock, in the server's event loop."""
     on_close: list[Callable[[], None]] = field(default_factory=list)
     """Called once each when the engine closes, before anything is dropped. Without the lock: a function that stops a thread
     waits for it, and the thread may wait for the lock.

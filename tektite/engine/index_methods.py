@@ -115,7 +115,7 @@ class IndexMethods:
             found.append(
                 IndexInfo(
                     entry.name, entry.column_names, trace.rows, trace.batches, trace.bytes, since, entry.source.low,
-                    tuple(sorted(reader.name for reader in entry.readers)),
+                    tuple(sorted({reader.name for reader in entry.readers})),
                 )
             )  # fmt: skip
         return found

@@ -35,9 +35,9 @@ from tektite.storage.description import InputDescription
 from tektite.trace.chunk import Chunk, column_spec
 from tektite.trace.spine import Version
 from tektite.trace.trace import Hold, Trace, split_at
-from tektite.values import types
+from tektite.values.equal_keys import key_words
 from tektite.values.schema import Schema
-from tektite.values.words import Words, float_keys
+from tektite.values.words import Words
 
 if TYPE_CHECKING:
     from tektite.engine.engine_core import EngineCore
@@ -104,7 +104,8 @@ class InputCore:
         self.key_columns = tuple(range(width)) if self.semantics == "set" else lead
         keyed = lead if declared.unique or self.semantics == "upsert" else ()
         told_apart = self.key_columns if self.semantics == "set" else lead
-        self.float_keys = tuple(column for column in told_apart if schema.types[column] == types.Float)
+        self.told_apart = tuple(column for column in told_apart if schema.types[column].has_keys)
+        """Columns that tell rows apart, and have several words for equal values: they hold one of them."""
         self.columns = declared.column_order
         self.operation_keys = self.key_columns if self.semantics == "upsert" else self.columns
         """The columns by which operations on a set or an upsert input find the row that they replace or remove."""
@@ -194,11 +195,15 @@ class InputCore:
             self.engine.check_running()
         self.check()
 
+    def check_rows_kept(self) -> None:
+        """Refuse to read the rows of a stream, which has none."""
+        if self.is_stream:
+            raise ConflictError(f"table {self.name!r} is a stream, which keeps no rows: install a view of it")
+
     def check_readable(self, epoch: int) -> None:
         """Refuse an epoch that is not closed, or can not be told apart from later ones any more."""
         check_time(epoch, f"table {self.name!r}: ")
-        if self.is_stream:
-            raise ConflictError(f"table {self.name!r} is a stream, which keeps no rows: install a view of it")
+        self.check_rows_kept()
         since = min((t[0] for t in self.trace.since()), default=0)
         if epoch < since or (epoch >= self.low and not self.closed):
             remedy = "engine.hold keeps earlier times readable" if epoch < since else "that time is not closed yet"
@@ -380,13 +385,17 @@ class InputCore:
         return words
 
     def _with_equal_keys(self, words: Words) -> Words:
-        """Rows with -0.0 as 0.0 in the columns that tell rows apart, since the two are equal."""
-        for column in self.float_keys:
-            keys = float_keys(words[column])
+        """Rows with one word for equal values in the columns that tell rows apart: 0.0 for -0.0, 1 month for 30 days."""
+        for column in self.told_apart:
+            keys = key_words(words[column], self.schema.types[column], self.engine.dictionary)
             if not np.array_equal(keys, words[column]):
                 words = words.copy()
                 words[column] = keys
         return words
+
+    def equal_words(self, data: Any) -> Words:
+        """The words of rows, by which they are told apart."""
+        return self._with_equal_keys(self._encode(data))
 
     def _encode_keys(self, data: Any) -> Words:
         """Rows to remove from an upsert input: whole rows, or keys alone. Other columns become NULL."""
@@ -531,8 +540,7 @@ class InputCore:
         alone whose first column in its own order is the word `lead`; or at least `rows` of them.
         """
         self.check_usable()
-        if self.is_stream:
-            raise ConflictError(f"table {self.name!r} is a stream, which keeps no rows: install a view of it")
+        self.check_rows_kept()
         epoch = self.low - 1 if at is None else at
         if at is not None:
             self.check_readable(at)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import gc
+import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from tektite.engine.catalog import Entry
+from tektite.engine.hooks import Installation
 from tektite.engine.input_core import InputCore
 from tektite.engine.lock import StepByStep
 from tektite.engine.view import View
@@ -34,6 +36,7 @@ def install(
     limit: int | None,
 ) -> list[View]:
     """Views of several collections by one dataflow; see `EngineCore.install_together`."""
+    at, began = time.time(), time.perf_counter()
     for name, collection in collections.items():
         check_installable(core, name, collection)
     leads = [column_numbers(collection.schema, keys.get(name, ())) for name, collection in collections.items()]
@@ -43,10 +46,10 @@ def install(
     views: list[ViewCore] = []
     try:
         flow.settle_start(since)
-        for (name, collection), found, errors in zip(collections.items(), arranged, flow.result_errors, strict=True):
-            view = ViewCore(core, name, collection.operator, flow, found, keep, views, errors)
+        for (name, collection), found in zip(collections.items(), arranged, strict=True):
+            view = ViewCore(core, name, collection.operator, flow, found, keep, views)
             view.facade = View(core.engine, view)
-            view.row_order = row_order(collection)
+            view.row_order = row_order(name, collection)
             views.append(view)
             if on_change is not None:
                 view.call_on_change(on_change, snapshot=True)
@@ -72,6 +75,10 @@ def install(
                 core.drop(view.name)
         raise
     core.notices.give(core.coordinator)
+    if core.hooks.installed and not core.system.reads_system(flow):
+        made = Installation(flow.name, at, time.perf_counter() - began)
+        for heard in list(core.hooks.installed):
+            heard(made)
     return [view.facade for view in views]
 
 
@@ -79,12 +86,14 @@ def check_installable(core: EngineCore, name: str, collection: Collection) -> No
     """Refuse what cannot be a view."""
     core.check_name(name)
     if not isinstance(collection, Collection):
-        raise IncorrectError(f"install {name!r} needs a collection, not {type(collection).__name__}")
+        raise IncorrectError(
+            f"view {name!r} needs a query: a collection, or SQL in a text; not {type(collection).__name__}"
+        )
     if getattr(collection, "engine", core.engine) is not core.engine:
-        raise IncorrectError(f"install {name!r}: the collection belongs to another engine")
+        raise IncorrectError(f"view {name!r}: the collection belongs to another engine")
     loop = collection.operator.loop
     if loop is not None:
-        raise IncorrectError(f"install {name!r}: the collection belongs to loop {loop.name!r}; leave it first")
+        raise IncorrectError(f"view {name!r}: the collection belongs to loop {loop.name!r}; leave it first")
 
 
 def drop_input(core: EngineCore, source: InputCore) -> None:
@@ -137,8 +146,6 @@ def drop_view(core: EngineCore, view: ViewCore) -> None:
 def entry_for(source: InputCore | ViewCore) -> Entry:
     """The arrangement of an input or a view, for queries to find."""
     names = tuple(source.schema.names[c] for c in source.columns)
-    errors = source.errors if isinstance(source, ViewCore) else ()
     return Entry(
-        source.name, source.operator.fingerprint, source, source.trace, source.columns, names, source.sharded_by, None,
-        errors=errors,
-    )  # fmt: skip
+        source.name, source.operator.fingerprint, source, source.trace, source.columns, names, source.sharded_by, None
+    )

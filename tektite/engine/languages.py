@@ -5,6 +5,7 @@ A language is imported by the method that needs it, so that `import tektite` loa
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -12,6 +13,7 @@ from tektite.engine.declarations import Mode
 from tektite.engine.lock import guarded_by_core
 from tektite.errors import IncorrectError
 from tektite.query.collection import ROUND_LIMIT, Collection
+from tektite.query.derived import check_collection
 from tektite.query.former_names import former_options
 from tektite.query.match import Joins
 from tektite.values.types import Int, Type
@@ -56,8 +58,17 @@ class LanguageMethods:
             return run(self._core.engine, text, given)
 
     @guarded_by_core
-    def from_sql(self, query: str, params: Sequence[Any] | Mapping[str, Any] = (), /, **named: Any) -> Collection:
-        """A query as a collection, to go on with in Python; `params` as for `sql`.
+    def from_sql(
+        self,
+        query: str,
+        params: Sequence[Any] | Mapping[str, Any] = (),
+        /,
+        *,
+        collections: Mapping[str, Collection] | None = None,
+        **named: Any,
+    ) -> Collection:
+        """A query as a collection, to go on with in Python; `params` as for `sql`. Beside tables and views it may read other
+        `collections`, by the names that they are given here; `Collection.sql` is for one of them.
 
         >>> import tektite as tk
         >>> engine = tk.Engine()
@@ -65,11 +76,17 @@ class LanguageMethods:
         >>> large = engine.from_sql("SELECT * FROM sales WHERE amount > $1", [100])
         >>> large.count(by="shop")
         <Collection (shop: string, count: int)>
+        >>> engine.from_sql("SELECT shop FROM sales EXCEPT SELECT shop FROM large", collections={"large": large})
+        <Collection (shop: string)>
         """
         from tektite.sql import plan
 
         _check_text(query, "a query")
-        return plan(self._core.engine, query, **_parameters(params, named))
+        for name, collection in (collections or {}).items():
+            check_collection(collection, f"from_sql: {name!r}")
+            if getattr(collection, "engine", self) is not self._core.engine:
+                raise IncorrectError(f"from_sql: {name!r} is a collection of another engine")
+        return plan(self._core.engine, query, _parameters(params, named), collections)
 
     @former_options(rounds="max_rounds")
     @guarded_by_core
@@ -99,11 +116,13 @@ class LanguageMethods:
         >>> sorted(reach.rows())
         [(1, 2), (1, 3), (2, 3)]
         """
+        from tektite.datalog.evaluate.places import placed
         from tektite.datalog.evaluate.program import register
         from tektite.datalog.evaluate.rule_store import rule_store
 
         _check_text(text, "a Datalog program")
-        return register(rule_store(self._core.engine), text, source, max_rounds, share, joins, functors)
+        with placed(re.escape(source)):
+            return register(rule_store(self._core.engine), text, source, max_rounds, share, joins, functors)
 
     @guarded_by_core
     def query(
@@ -131,11 +150,17 @@ class LanguageMethods:
         >>> sorted(engine.query("[:find ?b :in ?a :where (friend ?a ?b)]", a=1).rows())
         [(2,), (3,)]
         """
+        from tektite.datalog.evaluate.places import placed
         from tektite.datalog.evaluate.queries import ask
         from tektite.datalog.evaluate.rule_store import rule_store
 
         _check_text(text, "a query")
-        return ask(rule_store(self._core.engine), text, {**(arguments or {}), **named}, strategy, joins=joins)
+        if text.split(maxsplit=1)[:1] and text.split(maxsplit=1)[0].upper() in ("SELECT", "WITH", "FROM", "VALUES"):
+            raise IncorrectError(
+                "query takes a goal or a query of Datalog; SQL is for sql(text), create_view and from_sql"
+            )
+        with placed(r"query \d+"):
+            return ask(rule_store(self._core.engine), text, {**(arguments or {}), **named}, strategy, joins=joins)
 
     @former_options(semantics="mode")
     @guarded_by_core

@@ -16,6 +16,9 @@ import pyarrow as pa
 from tektite.dataflow.work_log import OperatorWork, WorkLog
 from tektite.engine.flame_graph import flame_graph
 from tektite.errors import ConflictError
+from tektite.plan.algebra import Operator
+from tektite.plan.explain import line
+from tektite.values.html import SHOWN_ROWS, html_table, html_text
 
 if TYPE_CHECKING:
     from tektite.dataflow.node import Node
@@ -43,13 +46,15 @@ class OperatorProfile:
     runs: int
     seconds: float
     received: int
-    """Rows that other operators sent it."""
+    """Rows that other operators sent it, and that it took from arrangements."""
     sent: int
     """Rows that it sent to others."""
     bytes: int
     """What its arrangement takes, if it keeps one."""
     shared: bool
     """Whether it belongs to an index that several queries may share."""
+    text: str | None
+    """The line of the plan that it was made for."""
 
 
 class Profile:
@@ -132,6 +137,20 @@ class Profile:
             found[path] = found.get(path, 0.0) + each.seconds
         return [(path, round(seconds * 1e6)) for path, seconds in sorted(found.items())]
 
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the operators that took most."""
+        if self._operators is None:
+            return html_text("a profile, complete at the end of its block")
+        titles = ["milliseconds", "runs", "received", "sent", "bytes", "index", "operator", "of", "made for"]
+        rows = [
+            (round(each.seconds * 1e3, 3), each.runs, each.received, each.sent, each.bytes,
+             "shared" if each.shared else "own", each.operator, "/".join(filter(None, (each.dataflow, each.loops))),
+             each.text or "")
+            for each in self._operators[:SHOWN_ROWS]
+        ]  # fmt: skip
+        many = len(self._operators)
+        return html_table(titles, rows, "", f"{SHOWN_ROWS} of {many} operators" if many > SHOWN_ROWS else "")
+
     def __str__(self) -> str:
         lines = [f"{'time':>10}  {'runs':>6}  {'received':>10}  {'sent':>10}  {'memory':>10}  index   operator"]
         for each in self.operators:
@@ -149,7 +168,7 @@ def profiled(core: EngineCore) -> Iterator[Profile]:
     profile = Profile()
     with core.lock.held:
         core.lock.roll_forward()
-        journal = core.coordinator.watch()
+        journal = core.coordinator.journal
         if journal.work is None:
             journal.work = WorkLog()
         log = journal.work
@@ -175,7 +194,9 @@ def profiled(core: EngineCore) -> Iterator[Profile]:
 
 def _operator(node: Node, now: OperatorWork, before: OperatorWork, shared: bool) -> OperatorProfile:
     loops = "/".join(scope.name for scope in reversed(list(node.scope.enclosing())) if scope.name)
+    purpose = node.flow.purposes.get(node)
     return OperatorProfile(
         node.flow.name, loops, node.name, now.runs - before.runs, now.seconds - before.seconds,
         now.received - before.received, now.sent - before.sent, 0 if node.mints is None else node.mints.bytes, shared,
+        line(purpose) if isinstance(purpose, Operator) else None,
     )  # fmt: skip

@@ -47,6 +47,9 @@ class Publication:
         view.flow.add_outlet(self.handle)
         view.flow.on_failed.append(self.handle.drop)
         self.publish()
+        if self.low is None and found is None and not self.waits:  # readers find a view that is empty so far
+            described = self.description.to_json()
+            storage.append(DurableChange(view.engine.epoch, arrangements={view.name: described}, lows={view.name: 0}))
 
     def publish(self) -> None:
         """Store what the view has changed since the last time."""

@@ -15,12 +15,14 @@ import pyarrow as pa
 from tektite.engine.lock import guarded_by_core
 from tektite.engine.subscription import Delta, Listener, Subscription
 from tektite.errors import ConflictError, IncorrectError, TektiteError
+from tektite.expr.unknown_options import explains_options
 from tektite.query.collection import Collection
 from tektite.values import types
 from tektite.values.columns import python_rows
+from tektite.values.equal_keys import key_words
 from tektite.values.frames import polars_frame
 from tektite.values.html import SHOWN_ROWS, html_table, html_text
-from tektite.values.words import Words, float_keys
+from tektite.values.words import ZEROS, Words
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -32,6 +34,7 @@ SHOWN_FIRST = 5
 """Rows that the representation of an input or a view shows."""
 
 
+@explains_options
 class ReadableCollection(Collection):
     """A collection with rows that can be read at once, as of the last closed epoch.
 
@@ -182,20 +185,21 @@ class ReadableCollection(Collection):
             encoded = self.schema.select(*wanted).encode([key], self._core.engine.dictionary)[:, 0]
         except TektiteError as error:
             raise type(error)(f"lookup in {self._kind} {self._core.name!r}: {error}") from None
-        leads = [encoded[0]]
-        if self._is_float(wanted[0]) and key[0] == 0:
-            leads = list(self.schema.select(wanted[0]).encode([(0.0,), (-0.0,)])[0])  # these are equal
-        with self._core.engine.dictionary.text_use():
-            words = np.concatenate([self._read(lead=int(lead)) for lead in leads], axis=1)
-            for column, name, word in zip(self._core.columns[1 : len(key)], wanted[1:], encoded[1:], strict=True):
-                found, looked_for = words[column], np.array([word])
-                if self._is_float(name):
-                    found, looked_for = float_keys(found), float_keys(looked_for)
-                words = words[:, found == looked_for]
+        columns = self._core.columns[: len(key)]
+        dictionary = self._core.engine.dictionary
+        with dictionary.text_use(), dictionary.adding():
+            words = self._led_by(int(encoded[0]), self.schema.types[columns[0]])
+            for column, word in zip(columns, encoded, strict=True):
+                kind = self.schema.types[column]
+                looked_for = key_words(np.array([word]), kind, dictionary)
+                words = words[:, key_words(words[column], kind, dictionary) == looked_for]
             return self._tuples(self._table(np.ascontiguousarray(words)))
 
-    def _is_float(self, column: str) -> bool:
-        return self.schema.types[self.schema.index(column)] == types.Float
+    def _led_by(self, word: int, type: types.Type) -> Words:
+        """The rows whose first column of the order may equal a word's value."""
+        if type == types.Float and word in ZEROS:
+            return np.concatenate([self._read(lead=zero) for zero in ZEROS], axis=1)
+        return self._read() if type.interned and type.has_keys else self._read(lead=word)
 
     # ------------------------------------------------------------------ changes
 

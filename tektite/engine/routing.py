@@ -137,9 +137,30 @@ class Router:
         self.reason: TektiteError | None = None
         """Why it was closed, if followers are to be told more than that the view was dropped."""
         self._followers: dict[int, list[RoutedFeed]] = {}
-        self._feed = ChangeFeed(view, snapshot=False)
-        self._feed.call(self.route, self.route)
+        self._feed = self._fed_by(view)
         self.empty = self._feed.empty()
+
+    def _fed_by(self, view: ViewCore) -> ChangeFeed:
+        feed = ChangeFeed(view, snapshot=False)
+        feed.call(self.route, self.route)
+        feed.waiters[self] = None
+        return feed
+
+    def _forget_feed(self) -> None:
+        self._feed.waiters.pop(self, None)
+        self._feed.end(forget=True)
+
+    def notify(self) -> None:
+        """The view may have failed or gone: then its followers end, behind what it had finished."""
+        if self._feed.is_open:
+            return
+        left = self._feed.take()
+        if left is not None:
+            order = np.argsort(left.column(0).to_numpy(), kind="stable")
+            self._share(left.take(order))
+        for feeds in list(self._followers.values()):
+            for feed in feeds:
+                feed.end()
 
     def follow(self, value: int, source: RoutedAnswer, snapshot: bool = True, since: int | None = None) -> RoutedFeed:
         """A feed of the rows with a value in the first column: those that are there, or were at a time `since`, if a snapshot is
@@ -182,10 +203,12 @@ class Router:
         words = self._feed.words()
         if not words.shape[1]:
             return
-        words = words[:, np.argsort(words[0], kind="stable")]
-        lead = words[0]
-        cuts = [0, *(np.flatnonzero(lead[1:] != lead[:-1]) + 1).tolist(), words.shape[1]]
-        table = self._decoded(words)
+        self._share(self._decoded(words[:, np.argsort(words[0], kind="stable")]))
+
+    def _share(self, table: pa.Table) -> None:
+        """Give changes, which are ordered by the first column, to the followers of its values."""
+        lead = table.column(0).to_numpy()
+        cuts = [0, *(np.flatnonzero(lead[1:] != lead[:-1]) + 1).tolist(), table.num_rows]
         is_large = len(cuts) > 2 and table.nbytes > LARGE
         for value, begin, end in zip(lead[cuts[:-1]].tolist(), cuts[:-1], cuts[1:], strict=True):
             for feed in self._followers.get(value, ()):
@@ -204,10 +227,9 @@ class Router:
         view.engine.finish(view)
         self.route()
         before = {value: self.view.words(None, True, value).copy() for value in self._followers}
-        self._feed.end(forget=True)
+        self._forget_feed()
         self.view = view
-        self._feed = ChangeFeed(view, snapshot=False)
-        self._feed.call(self.route, self.route)
+        self._feed = self._fed_by(view)
         for value, feeds in self._followers.items():
             old, new = before[value], view.words(None, True, value).copy()
             old[-1] *= -1
@@ -230,4 +252,4 @@ class Router:
         for feeds in list(self._followers.values()):
             for feed in feeds:
                 feed.end()
-        self._feed.end(forget=True)
+        self._forget_feed()

@@ -61,7 +61,7 @@ class Session:
     def __init__(self, core: EngineCore) -> None:
         self._core = core
         self._transaction: Transaction | None = None
-        self.serializable = False
+        self.serializable: bool = False
         """Whether a transaction that writes is refused, too, if something that it has read has changed since. Then transactions
         have an effect as if they ran one after the other.
 
@@ -134,8 +134,9 @@ class Session:
             if begun.is_open:
                 begun.commit()
 
-    def begin(self) -> Transaction:
-        """Begin a transaction. It is over when it is committed or rolled back.
+    def begin(self, *, serializable: bool | None = None, read_only: bool = False) -> Transaction:
+        """Begin a transaction. It is over when it is committed or rolled back. `serializable` is the session's unless it is
+        given; one that is `read_only` refuses writes.
 
         >>> import tektite as tk
         >>> engine = tk.Engine()
@@ -153,8 +154,10 @@ class Session:
         self._core.check_running()
         if self._transaction is not None and self._transaction.is_open:
             raise ConflictError("a transaction is open in this session already: commit it or roll it back first")
-        self._transaction = Transaction(self._core, ReadSet() if self.serializable else None)
-        return self._transaction
+        is_serializable = self.serializable if serializable is None else serializable
+        self._transaction = begun = Transaction(self._core, ReadSet() if is_serializable else None)
+        begun.read_only = read_only
+        return begun
 
     @property
     def open_transaction(self) -> Transaction | None:
@@ -288,6 +291,8 @@ class Transaction:
         """The time at which its writes can be read, once it is committed."""
         self.reads = reads
         """What it has read, if a commit of writes is to be refused where that would be read otherwise by then."""
+        self.read_only = False
+        """Whether it refuses writes."""
         self.positions: dict[str, Position | None] = {}
         """How far its writes cover sources, by name; see `Engine.advance`. They become durable with the writes."""
         with core.lock.held:
@@ -297,6 +302,11 @@ class Transaction:
             core.snapshots.add(self)
             self._changes = core.changes
             self._behind = {source: source.low - 1 for source in core.open_inputs() if source.low <= self.epoch}
+
+    def __repr__(self) -> str:
+        if self.is_open:
+            return f"<Transaction, open, reads time {self.epoch}>"
+        return "<Transaction, rolled back>" if self.time is None else f"<Transaction, committed at time {self.time}>"
 
     @property
     def lock(self) -> EngineLock:
@@ -311,6 +321,7 @@ class Transaction:
         everything as it was.
         """
         self._check_open()
+        self.check_writable(f"a write to table {source.name!r}")
         before = list(self.writes.updates.get(source, ()))
         try:
             write(self.writes)
@@ -418,6 +429,24 @@ class Transaction:
             self._core.sessions.over.add(self.block)
         self._core.snapshots.remove(self)
         self.writes = WriteSet()
+
+    def check_writable(self, what: str) -> None:
+        """Refuse something that writes, if the transaction is to read only.
+
+        >>> import tektite as tk
+        >>> engine = tk.Engine()
+        >>> sales = engine.create_table("sales", {"shop": str, "amount": int})
+        >>> session = engine.session()
+        >>> with session:
+        ...     transaction = session.begin(read_only=True)
+        ...     _ = sales.insert([("north", 3)])
+        Traceback (most recent call last):
+        tektite.errors.ConflictError: a write cannot be part of a read-only transaction: end it, and begin another one
+        """
+        if self.read_only:
+            error = ConflictError(f"{what} cannot be part of a read-only transaction: end it, and begin another one")
+            error.details["sqlstate"] = "25006"
+            raise error
 
     def _check_open(self) -> None:
         if not self.is_open:

@@ -19,6 +19,7 @@ from tektite.engine.lock import EngineLock, guarded
 from tektite.engine.notices import Waiter, is_over, wait_in_task, wait_in_thread
 from tektite.engine.routing import RoutedAnswer, RoutedFeed
 from tektite.errors import ConflictError, IncorrectError
+from tektite.values.python_values import python_list
 
 if TYPE_CHECKING:
     from tektite.engine.input_core import InputCore
@@ -323,7 +324,7 @@ class Subscription:
         >>> subscription.changes()
         [Change(row=(1, 1), time=0, diff=1)]
         """
-        columns = [column.to_pylist() for column in self.table().columns]
+        columns = [python_list(column) for column in self.table().columns]
         return [Change(values[:-2], *values[-2:]) for values in zip(*columns, strict=True)]
 
     def _next(self, timeout: float | None) -> Delta | _End | None:
@@ -424,6 +425,12 @@ class Subscription:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self.close()
+
     def __repr__(self) -> str:
         told = self._backlog.told
         state = "closed" if self.closed else f"told up to time {told}" if told >= 0 else "nothing told yet"
@@ -467,6 +474,9 @@ class Listener:
         feed.call(function, deliver)
         if progress:
             view.engine.notices.at_each_epoch[feed] = None
+
+    def __repr__(self) -> str:
+        return f"<Listener to {self._view.kind} {self._view.name!r}, {'closed' if self.closed else 'open'}>"
 
     @property
     def lock(self) -> EngineLock:

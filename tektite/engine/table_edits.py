@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+import pyarrow as pa
+
+from tektite.engine.constants import given_values
 from tektite.engine.write_set import WriteSet
 from tektite.errors import ConflictError
 from tektite.query.collection import Collection
+from tektite.values.python_values import python_list
 
 if TYPE_CHECKING:
     from tektite.engine.input_core import InputCore
@@ -23,6 +28,8 @@ def rewrite(table: InputCore, matching: Collection, changed: Collection | None, 
         engine.lock.roll_forward()
         old = engine.collect(matching)
         new = None if changed is None else engine.collect(changed)
+        if new is not None:
+            check_moved_keys(table, old, new)
 
         def write(into: WriteSet) -> None:
             table.write(old, None, -1, verb, into)
@@ -30,3 +37,31 @@ def rewrite(table: InputCore, matching: Collection, changed: Collection | None, 
                 table.write(new, None, 1, verb, into)
 
         return engine.write(write)
+
+
+def check_moved_keys(table: InputCore, old: pa.Table, new: pa.Table) -> None:
+    """Refuse a change after which two rows of an upsert input would have one key: the later one would replace the other."""
+    if table.semantics != "upsert" or not new.num_rows:
+        return
+    columns = list(table.key_columns)
+    names = [table.schema.names[column] for column in columns]
+    with table.engine.dictionary.adding():
+        before, after = table.equal_words(old)[columns], table.equal_words(new)[columns]
+        keys, places, counts = np.unique(after, axis=1, return_index=True, return_counts=True)
+        if (counts > 1).any():
+            raise _taken(table, names, new, int(places[np.argmax(counts > 1)]))
+        known = {tuple(key) for key in before.T.tolist()}
+        moved = [at for at, key in enumerate(after.T.tolist()) if tuple(key) not in known]
+    if not moved:
+        return
+    wanted = given_values(table.facade.engine, new.take(moved).select(names), table.schema.select(*names))
+    found = table.facade.join(wanted, names, "semi")
+    rows = table.engine.collect(found)
+    if rows.num_rows:
+        raise _taken(table, names, rows, 0)
+
+
+def _taken(table: InputCore, names: list[str], rows: pa.Table, at: int) -> ConflictError:
+    row = rows.slice(at, 1)
+    key = ", ".join(f"{name} = {python_list(row[name])[0]!r}" for name in names)
+    return ConflictError(f"table {table.name!r}: there would be two rows with the key {key}. Nothing was written")

@@ -15,11 +15,14 @@ from tektite.dataflow.arrange import consolidate
 from tektite.engine.constraints import columns_text
 from tektite.errors import ConflictError
 from tektite.kernels.operators.upsert import first_repeated
+from tektite.query.columns import with_equal_keys
+from tektite.query.derived import derived
 from tektite.storage.description import UniqueConstraint
 from tektite.trace.batch import Batch
 from tektite.trace.chunk import Chunk
 from tektite.trace.spine import Version
 from tektite.trace.trace import split_at
+from tektite.values.equal_keys import key_words
 from tektite.values.words import NULL, Words
 
 if TYPE_CHECKING:
@@ -47,6 +50,8 @@ def check_unique(source: InputCore, unique: UniqueConstraint, rows: Words, at: i
     key = [source.schema.index(column) for column in unique.columns]
     width = len(source.schema.names)
     rows = rows[:, np.all(rows[key] != NULL, axis=0)]
+    for column in key:
+        rows[column] = key_words(rows[column], source.schema.types[column], source.engine.dictionary)
     if not rows.shape[1] or not np.any(rows[width + 1] > 0):
         return
     order = [*key, *(column for column in range(width) if column not in key), width, width + 1]
@@ -62,7 +67,7 @@ def check_unique(source: InputCore, unique: UniqueConstraint, rows: Words, at: i
     raise ConflictError(
         f"table {source.name!r}: there would be two rows with {values} at time {shown[width]}, which {unique} "
         f"forbids (constraint {unique.name!r}). Nothing was written"
-    )
+    ).about(table=source.name, columns=list(unique.columns), constraint=unique.name)
 
 
 def held_batches(source: InputCore, unique: UniqueConstraint, at: int | None) -> list[Batch]:
@@ -85,5 +90,7 @@ def index_of(source: InputCore, unique: UniqueConstraint) -> ViewCore:
     """Install the index by some columns."""
     core = source.engine
     name = core.hidden_name(f"unique_{source.name}_{'_'.join(unique.columns)}")
-    (view,) = core.install_together({name: source.facade.index_by(unique.columns)}, {name: unique.columns})
+    places = [source.schema.index(column) for column in unique.columns]
+    rows = derived(with_equal_keys(source.operator, places), source.facade)
+    (view,) = core.install_together({name: rows.index_by(unique.columns)}, {name: unique.columns})
     return core.views[view.name]

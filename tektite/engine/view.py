@@ -13,7 +13,9 @@ from tektite.engine.constraints import check_time
 from tektite.engine.lock import guarded_by_core
 from tektite.engine.readable_collection import ReadableCollection
 from tektite.engine.subscription import check_timeout
-from tektite.errors import ConflictError, IncorrectError, TektiteError
+from tektite.errors import ConflictError, IncorrectError, TektiteError, UnsupportedError
+from tektite.expr.unknown_options import explains_options
+from tektite.plan.explanation import Explanation
 from tektite.query.builders import derived
 from tektite.query.collection import Collection
 from tektite.query.former_names import former_name
@@ -24,9 +26,11 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
     from tektite.engine.engine import Engine
+    from tektite.engine.live_widget import LiveWidget
     from tektite.engine.view_core import ViewCore
 
 
+@explains_options
 class View(ReadableCollection):
     """A maintained result. Made by `Engine.install`; it is a collection that other views can be built on.
 
@@ -311,7 +315,8 @@ class View(ReadableCollection):
 
     def persist(self) -> None:
         """Store the view's contents, and its changes from here on, so that other processes can read them: Spark as the data
-        source `tektite`. A view that was persisted by an earlier run goes on from what that has stored.
+        source `tektite`. They can once this returns. A view that was persisted by an earlier run goes on from what that has
+        stored.
 
         >>> import tektite as tk
         >>> import tempfile
@@ -331,8 +336,32 @@ class View(ReadableCollection):
         """`persist`, by its former name."""
         self.persist()
 
-    def explain(self) -> str:
-        """How the view is maintained: the plan of its definition, its join strategies, and the arrangements that it reads.
+    def show(self, rows: int = 20) -> LiveWidget:
+        """The view in a notebook, as a table that follows it: its first `rows` rows, with changed cells marked as epochs close.
+        It goes on while cells run, and until the view is dropped or the widget's `close` is called. Needs `tektite[notebook]`.
+
+        >>> import tektite as tk
+        >>> engine = tk.Engine()
+        >>> sales = engine.create_table("sales", {"shop": str, "amount": int})
+        >>> totals = engine.create_view("totals", sales.group_by("shop").agg(tk.sum("amount")))
+        >>> widget = totals.show()
+        >>> widget.close()
+        """
+        if isinstance(rows, bool) or not isinstance(rows, int) or rows < 1:
+            raise IncorrectError(f"show takes a number of rows from 1 on, not {rows!r}")
+        try:
+            from tektite.engine.live_widget import LiveWidget
+        except ImportError as error:
+            raise UnsupportedError(
+                f"view {self.name!r}: show needs the package {error.name}: pip install 'tektite[notebook]'. Without it, the view "
+                "as the last line of a cell shows its first rows once"
+            ) from None
+        self._core.check_usable()
+        return LiveWidget(self, rows)
+
+    def explain(self) -> Explanation:
+        """How the view is maintained: the plan of its definition, its join strategies, and the arrangements that it reads. If the
+        plan depends on the sizes of what the view reads, for which sizes it was made, and whether it is another one by now.
 
         >>> import tektite as tk
         >>> engine = tk.Engine()
@@ -341,7 +370,9 @@ class View(ReadableCollection):
         >>> print(degrees.explain().splitlines()[1].strip())
         group by src: count = count(*)  (about 1 rows)
         """
-        return self.engine.explain(derived(self._core.definition, self))
+        text = self.engine.explain(derived(self._core.definition, self))
+        lines = self._core.engine.replanner.about(self._core)
+        return Explanation("\n".join([text, *lines]), {**text.data, "decisions": [*text.data["decisions"], *lines]})
 
     @overload
     def drop(self) -> None: ...

@@ -51,11 +51,10 @@ class ViewCore:
         arranged: Arranged,
         keep: bool,
         together: Sequence[ViewCore],
-        errors: Sequence[ErrorSource],
     ) -> None:
+        """`together` are the views of its dataflow that were made before it."""
         self.engine = engine
-        self.errors = errors
-        """The errors that its rows depend on."""
+        self._place = len(together)
         self.name = name
         self.together = together
         """The views that its dataflow makes, itself included."""
@@ -83,6 +82,11 @@ class ViewCore:
     def lock(self) -> EngineLock:
         """The engine's, which guards everything that changes it."""
         return self.engine.lock
+
+    @property
+    def errors(self) -> Sequence[ErrorSource]:
+        """The errors that its rows depend on."""
+        return self.flow.result_errors[self._place]
 
     @property
     def low(self) -> int:
@@ -213,7 +217,7 @@ class ViewCore:
         message = f"{origin}{found.message}{more}. Reads work again once what fails is deleted or corrected"
         if issubclass(found.kind, FaultError):
             return found.kind(message, self.name)
-        return IncorrectError(f"view {self.name!r}: {message}")
+        return IncorrectError(f"view {self.name!r}: {message}").about(view=self.name, rows=found.count)
 
     # ------------------------------------------------------------------ what goes along with it
 
@@ -225,6 +229,7 @@ class ViewCore:
             raise ConflictError(f"view {self.name!r} was installed with keep=False: it has no contents to store")
         if self.publication is None:
             self.publication = self.engine.publish(self)
+            self.engine.sync()  # who is told that it is published may read it
 
     def call_on_change(self, function: Callable[[pa.Table], None], snapshot: bool) -> None:
         """Call a function with a table of changes whenever there are some, the contents first if `snapshot` says so. A function

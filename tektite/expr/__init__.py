@@ -5,15 +5,16 @@ ast                 expressions as users write them: immutable trees without typ
 cases               choices: `when(condition).then(value)`
 comparisons         how comparisons are written, mirrored and negated
 date_functions      functions of dates and timestamps, in terms of others
+durations           lengths of time as Python users give them
 expansions          functions that mean different steps for different types
 failures            the rows that a program fails on, found exactly
+file_columns        columns for CSV and Parquet files, as the texts that SQL shows
 fold                computes the constant parts of expressions
 free_functions      functions of expressions that are not methods
 functions           typing of casts and of functions of text, dates, timestamps and bits
 guards              a necessary condition of a filter, as intervals of one column
 interned_functions  typing of functions of intervals, lists, structs, JSON, moments and wide decimals
 interned_texts      functions of interned values, for many values at once
-interval_text       intervals and bytes as people write them
 json_texts          functions of JSON
 like                patterns for kernels: LIKE, starts with, ends with, contains
 literals            the type and the word of a Python value
@@ -29,6 +30,7 @@ record_text         records and tagged values as texts, whole powers, Python fun
 steps               the instructions of a typed expression
 text                functions of text, evaluated once for each distinct argument
 typing              types an expression against a schema; the result is a tree of steps
+unknown_options     names the options of a method where one is given that it has not
 value_methods       methods of expressions that are functions of texts, dates and bits
 written_lists       lists and structs as people write them
 zones               moments, and the clocks of time zones
@@ -39,10 +41,12 @@ from tektite.expr.cases import Case, when
 from tektite.expr.free_functions import (
     at_scale,
     coalesce,
+    concat_ws,
     greatest,
     hash64,
     key,
     least,
+    now,
     rank,
     text_word,
     truncdiv,
@@ -64,12 +68,14 @@ __all__ = [
     "col",
     "compile",
     "concat",
+    "concat_ws",
     "greatest",
     "hash64",
     "key",
     "least",
     "lift",
     "lit",
+    "now",
     "rank",
     "text_word",
     "truncdiv",

@@ -7,10 +7,13 @@ around it.
 
 from __future__ import annotations
 
+import datetime
+import decimal
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from tektite.errors import IncorrectError
+from tektite.expr.unknown_options import explains_options
 
 if TYPE_CHECKING:
     from tektite.expr.ast import Expr, Scalar
@@ -18,6 +21,7 @@ if TYPE_CHECKING:
 CALLS = ("aggregate", "window")
 
 
+@explains_options
 class AggregateMethods:
     """What an expression can be aggregated to. NULL does not count, and an aggregate of nothing but NULL is NULL."""
 
@@ -166,8 +170,32 @@ class AggregateMethods:
         """
         return self._made("aggregate", (self,), ("var", _freedom(ddof, "var")))
 
-    def first(self, order_by: Any = None, descending: bool | Sequence[bool] = False) -> Expr:
+    def max_by(self, by: Any) -> Expr:
+        """The value of the row in which `by` is greatest: SQL's `arg_max`. Rows in which either is NULL do not count; of several
+        greatest ones, any counts, but always the same.
+
+        >>> import tektite as tk
+        >>> rows = tk.Engine().values({"shop": ["a", "a", "b"], "item": ["cup", "jug", "pan"], "x": [3, 5, 4]})
+        >>> rows.group_by("shop").agg(tk.col("item").max_by("x")).sort("shop").collect().to_pylist()
+        [{'shop': 'a', 'item': 'jug'}, {'shop': 'b', 'item': 'pan'}]
+        """
+        return self._made("aggregate", (self, _one(by, "max_by")), ("max_by",))
+
+    def min_by(self, by: Any) -> Expr:
+        """The value of the row in which `by` is least: SQL's `arg_min`.
+
+        >>> import tektite as tk
+        >>> rows = tk.Engine().values({"shop": ["a", "a", "b"], "item": ["cup", "jug", "pan"], "x": [3, 5, 4]})
+        >>> rows.group_by("shop").agg(tk.col("item").min_by("x")).sort("shop").collect().to_pylist()
+        [{'shop': 'a', 'item': 'cup'}, {'shop': 'b', 'item': 'pan'}]
+        """
+        return self._made("aggregate", (self, _one(by, "min_by")), ("min_by",))
+
+    def first(
+        self, order_by: Any = None, descending: bool | Sequence[bool] = False, *, ignore_nulls: bool = False
+    ) -> Expr:
         """The value of the first row in an order. Rows of a collection have no order of their own: say which, here or in `over`.
+        With `ignore_nulls` rows in which it is NULL do not count.
 
         >>> import tektite as tk
         >>> engine = tk.Engine()
@@ -179,10 +207,13 @@ class AggregateMethods:
         [('A', 20), ('B', 7)]
         """
         by = expressions_of(order_by, "first")
-        return self._made("aggregate", (self, *by), ("first", directions(descending, len(by), "first")))
+        skipped = (True,) if ignore_nulls else ()
+        return self._made("aggregate", (self, *by), ("first", directions(descending, len(by), "first"), *skipped))
 
-    def last(self, order_by: Any = None, descending: bool | Sequence[bool] = False) -> Expr:
-        """The value of the last row in an order.
+    def last(
+        self, order_by: Any = None, descending: bool | Sequence[bool] = False, *, ignore_nulls: bool = False
+    ) -> Expr:
+        """The value of the last row in an order; of the last in which it is not NULL, with `ignore_nulls`.
 
         >>> import tektite as tk
         >>> rows = tk.Engine().values({"shop": ["a", "a"], "day": [2, 1], "x": [7, 8]})
@@ -190,7 +221,20 @@ class AggregateMethods:
         [{'shop': 'a', 'x': 7}]
         """
         by = expressions_of(order_by, "last")
-        return self._made("aggregate", (self, *by), ("last", directions(descending, len(by), "last")))
+        skipped = (True,) if ignore_nulls else ()
+        return self._made("aggregate", (self, *by), ("last", directions(descending, len(by), "last"), *skipped))
+
+    def implode(self, order_by: Any = None, descending: bool | Sequence[bool] = False) -> Expr:
+        """The values of a group as a list, NULLs too, in an order; in their own order if none is given. The opposite is
+        `explode`.
+
+        >>> import tektite as tk
+        >>> rows = tk.Engine().values({"shop": ["a", "a", "b"], "day": [2, 1, 1], "x": [3, 5, 4]})
+        >>> rows.group_by("shop").agg(tk.col("x").implode(order_by="day")).sort("shop").collect().to_pylist()
+        [{'shop': 'a', 'x': [5, 3]}, {'shop': 'b', 'x': [4]}]
+        """
+        by = expressions_of(order_by, "implode") or (self,)
+        return self._made("aggregate", (self, *by), ("list", directions(descending, len(by), "implode")))
 
     def filter(self, condition: Expr) -> Expr:
         """The same values, of the rows alone for which a condition is true; for aggregates: `col("x").filter(c).sum()`.
@@ -202,19 +246,31 @@ class AggregateMethods:
         """
         return self._made("filter", (self, condition))
 
+    def unique(self) -> Expr:
+        """The different values, each once; for aggregates: `col("x").unique().sum()` is SQL's `sum(DISTINCT x)`.
+
+        >>> import tektite as tk
+        >>> rows = tk.Engine().values({"shop": ["a", "a", "b"], "x": [3, 3, 4]})
+        >>> rows.group_by("shop").agg(tk.col("x").unique().sum()).sort("shop").collect().to_pylist()
+        [{'shop': 'a', 'x': 3}, {'shop': 'b', 'x': 4}]
+        """
+        return self._made("unique", (self,))
+
     # -- window functions ------------------------------------------------------------------------------------------
 
-    def lag(self, n: int = 1, default: Scalar = None) -> Expr:
-        """The value `n` rows before; `default` where there is none. Needs `.over(..., order_by=...)`.
+    def lag(self, n: int = 1, default: Scalar = None, *, ignore_nulls: bool = False) -> Expr:
+        """The value `n` rows before; `default` where there is none. Needs `.over(..., order_by=...)`. With `ignore_nulls` rows in
+        which it is NULL do not count.
 
         >>> import tektite as tk
         >>> rows = tk.Engine().values({"day": [1, 2, 3], "x": [10, 30, 20]})
         >>> rows.select("day", y=tk.col("x").lag().over(order_by="day")).sort("day").collect().to_pydict()
         {'day': [1, 2, 3], 'y': [None, 10, 30]}
         """
-        return self._made("window", (self,), ("lag", _distance(n, "lag"), default))
+        skipped = (True,) if ignore_nulls else ()
+        return self._made("window", (self,), ("lag", _distance(n, "lag"), default, *skipped))
 
-    def lead(self, n: int = 1, default: Scalar = None) -> Expr:
+    def lead(self, n: int = 1, default: Scalar = None, *, ignore_nulls: bool = False) -> Expr:
         """The value `n` rows behind; `default` where there is none. Needs `.over(..., order_by=...)`.
 
         >>> import tektite as tk
@@ -222,7 +278,21 @@ class AggregateMethods:
         >>> rows.select("day", y=tk.col("x").lead(default=0).over(order_by="day")).sort("day").collect().to_pydict()
         {'day': [1, 2, 3], 'y': [30, 20, 0]}
         """
-        return self._made("window", (self,), ("lead", _distance(n, "lead"), default))
+        skipped = (True,) if ignore_nulls else ()
+        return self._made("window", (self,), ("lead", _distance(n, "lead"), default, *skipped))
+
+    def nth_value(self, n: int, *, ignore_nulls: bool = False) -> Expr:
+        """The value of the `n`-th row of the window's frame, counted from 1; NULL if there is none. Needs
+        `.over(..., order_by=...)`.
+
+        >>> import tektite as tk
+        >>> rows = tk.Engine().values({"day": [1, 2, 3], "x": [10, 30, 20]})
+        >>> rows.select("day", y=tk.col("x").nth_value(2).over(order_by="day")).sort("day").collect().to_pydict()
+        {'day': [1, 2, 3], 'y': [None, 30, 30]}
+        """
+        if _distance(n, "nth_value") < 1:
+            raise IncorrectError(f"{self}.nth_value(...) takes a number of at least 1, not {n!r}")
+        return self._made("window", (self,), ("nth_value", n, *((True,) if ignore_nulls else ())))
 
     def shift(self, n: int = 1) -> Expr:
         """The value `n` rows before, or behind if `n` is negative. Needs `.over(..., order_by=...)`.
@@ -290,11 +360,16 @@ class AggregateMethods:
         order_by: Any = None,
         descending: bool | Sequence[bool] = False,
         rows: tuple[int | None, int | None] | None = None,
+        range: tuple[Any, Any] | None = None,
+        groups: tuple[int | None, int | None] | None = None,
+        exclude: Literal["current row", "group", "ties"] | None = None,
     ) -> Expr:
         """An aggregate or window function as a value of every row, computed from the rows of its partition.
 
         As in SQL, with `order_by` an aggregate takes the rows up to this one and its peers, and without it the whole partition.
-        `rows=(-2, 0)` takes this row and the two before it; None is no end. NULLs come last in the order.
+        `rows=(-2, 0)` takes this row and the two before it; None is no end. `range=(-2, 0)` takes the rows whose ordering column
+        is up to 2 less, in an order of timestamps `range=(-timedelta(hours=1), 0)`; `groups=(-1, 0)` counts peers instead of
+        rows. `exclude` leaves the row itself, its peers or both out of that. NULLs come last in the order.
 
         >>> import tektite as tk
         >>> engine = tk.Engine()
@@ -312,10 +387,13 @@ class AggregateMethods:
         """
         by, order = expressions_of(partition_by, "over"), expressions_of(order_by, "over: order_by")
         downs = directions(descending, len(order), "over")
-        frame = () if rows is None else ("rows", *_frame(rows))
+        frame = _frame(rows, range, groups, len(order))
+        if exclude not in (None, "current row", "group", "ties"):
+            raise IncorrectError(f"over: exclude is 'current row', 'group' or 'ties', not {exclude!r}")
+        more = () if exclude is None else (exclude,)
         node: Any = self
         found = node.replaced(
-            lambda inner: self._made("over", (inner, *by, *order), (len(by), downs, frame))
+            lambda inner: self._made("over", (inner, *by, *order), (len(by), downs, frame, *more))
             if inner.op in CALLS
             else inner if inner.op == "over" else None
         )  # fmt: skip
@@ -364,13 +442,36 @@ def _distance(n: Any, what: str) -> int:
     return n
 
 
-def _frame(rows: Any) -> tuple[int | None, int | None]:
-    fits = isinstance(rows, list | tuple) and len(rows) == 2
-    if not fits or not {type(end) for end in rows} <= {int, type(None)}:
-        raise IncorrectError(
-            f"over: rows is a pair such as (-2, 0), from two rows before to this one; None is no end; not {rows!r}"
+def _one(by: Any, what: str) -> Expr:
+    found = expressions_of(by, what)
+    if len(found) != 1:
+        raise IncorrectError(f"{what} takes one column or expression, not {by!r}")
+    return found[0]
+
+
+def _frame(rows: Any, range: Any, groups: Any, orders: int) -> tuple[Any, ...]:
+    """The frame of a window: its kind and both ends, None for no end; empty if nobody says one."""
+    said = [(kind, ends) for kind, ends in (("rows", rows), ("range", range), ("groups", groups)) if ends is not None]
+    if not said:
+        return ()
+    if len(said) > 1:
+        raise IncorrectError("over: a frame is one of rows=, range= and groups=, not several of them")
+    kind, ends = said[0]
+    if kind != "rows" and orders != 1:
+        raise IncorrectError(f"over: {kind}= needs one ordering column in order_by=, not {orders}")
+    fits = isinstance(ends, list | tuple) and len(ends) == 2
+    allowed = {int, type(None)} if kind != "range" else {int, float, decimal.Decimal, datetime.timedelta, type(None)}
+    if not fits or not {type(end) for end in ends} <= allowed:
+        example = (
+            "(-2, 0), from two rows before to this one" if kind != "range" else "(-2, 0) or (-timedelta(hours=1), 0)"
         )
-    start, end = rows
-    if start is not None and end is not None and start > end:
-        raise IncorrectError(f"over: rows={tuple(rows)!r} ends before it starts")
-    return start, end
+        raise IncorrectError(f"over: {kind} is a pair such as {example}; None is no end; not {ends!r}")
+    start, end = ends
+    if start is not None and end is not None and _signed(start) > _signed(end):
+        raise IncorrectError(f"over: {kind}={tuple(ends)!r} ends before it starts")
+    return kind, start, end
+
+
+def _signed(end: Any) -> Any:
+    """An end of a frame as a number, to compare with the other one."""
+    return end.total_seconds() if isinstance(end, datetime.timedelta) else end

@@ -24,12 +24,14 @@ from tektite.expr.aggregate_methods import AggregateMethods
 from tektite.expr.literals import literal_type, literal_value
 from tektite.expr.namespaces import Namespaces
 from tektite.expr.printing import printed
+from tektite.expr.unknown_options import explains_options
 from tektite.expr.value_methods import ValueMethods
 from tektite.values.type_names import as_type
 
 Scalar = int | float | bool | str | decimal.Decimal | datetime.date | datetime.datetime | np.generic | None
 
 
+@explains_options
 class Expr(AggregateMethods, ValueMethods, Namespaces):
     """A node: an operation, its operands, and parameters that are not expressions.
 
@@ -85,6 +87,12 @@ class Expr(AggregateMethods, ValueMethods, Namespaces):
         raise IncorrectError(
             f"{self} has no values to go through until it meets rows. Write tk.sum(...), tk.min(...), tk.max(...), tk.any(...) "
             "and tk.all(...) instead of Python's own functions of these names"
+        )
+
+    def __contains__(self, value: object) -> NoReturn:
+        raise IncorrectError(
+            f"whether something is in {self} is not known until it meets a row. Write x.is_in([...]) instead of Python's in, and "
+            "x.str.contains(part) for a part of a text"
         )
 
     if not TYPE_CHECKING:  # type checkers are to see names that are not there
@@ -259,6 +267,15 @@ class Expr(AggregateMethods, ValueMethods, Namespaces):
         """
         return Expr("ln", (self,))
 
+    def log(self, base: Expr | Scalar = None) -> Expr:
+        """The logarithm to a base, or the natural one; NULL if there is none. (SQL's `log(x)` is `log(10)` here.)
+
+        >>> import tektite as tk
+        >>> tk.Engine().values({"x": [8.0, 0.0]}).select(tk.col("x").log(2)).collect().to_pydict()
+        {'x': [3.0, None]}
+        """
+        return self.ln() if base is None else self.ln() / lift(base).ln()
+
     def exp(self) -> Expr:
         """The exponential.
 
@@ -383,6 +400,15 @@ class Expr(AggregateMethods, ValueMethods, Namespaces):
         """
         return Expr("coalesce", (self, lift(value)))
 
+    def nullif(self, value: Expr | Scalar) -> Expr:
+        """NULL where it equals the value given.
+
+        >>> import tektite as tk
+        >>> tk.Engine().values({"x": ["a", ""]}).select(tk.col("x").nullif("")).collect().to_pydict()
+        {'x': ['a', None]}
+        """
+        return Expr("case", (self == value, lit(None), self))
+
     def alias(self, name: str) -> Expr:
         """The same value under another name, where `select`, `with_columns`, `group_by` or `agg` makes a column of it.
 
@@ -397,7 +423,8 @@ class Expr(AggregateMethods, ValueMethods, Namespaces):
 
     def cast(self, type: Any) -> Expr:
         """Convert to another type, such as `tk.Int`, `int` or `"bigint"`. A value that cannot be converted is an error; see
-        `try_cast`.
+        `try_cast`. As in SQL, a float that lies between two integers becomes the even one (2.5 gives 2), and a decimal the one
+        away from zero (2.5 gives 3).
 
         >>> import tektite as tk
         >>> tk.col("x").cast(int), tk.col("x").cast("decimal(12, 2)")
@@ -479,6 +506,9 @@ def concat(*values: Expr | Scalar) -> Expr:
     """
     if not values:
         raise IncorrectError("concat() needs at least 1 value(s), got 0")
+    for value in values:
+        if hasattr(value, "operator") or isinstance(value, list):
+            raise IncorrectError("tk.concat puts texts together; rows of several collections are one.union(other)")
     parts: list[Expr] = []
     for value in map(lift, values):
         parts.extend(value.args if value.op == "concat" else (value,))

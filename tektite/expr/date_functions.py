@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import calendar
+import re
 from collections.abc import Callable
 
+from tektite.errors import IncorrectError
 from tektite.expr.ast import Expr, concat, lit
 from tektite.values import types
 from tektite.values.types import Type
@@ -108,6 +110,30 @@ def field(moment: Expr, kind: Type, name: str) -> Expr:
 def moved(moment: Expr, kind: Type, microseconds: int) -> Expr:
     """A date some whole days later, or a timestamp some microseconds later."""
     return moment.add_days(microseconds // DAY) if kind == types.Date else moment + lit(microseconds)
+
+
+def bucket(moment: Expr, kind: Type, length: int, origin: Expr | None = None) -> Expr:
+    """The start of the stretch of time, one of many of the same length in microseconds, that a moment lies in. They are counted
+    from a Monday, or from the moment given.
+    """
+    begin = lit("2000-01-03", types.Timestamp) if origin is None else origin.cast(types.Timestamp)
+    at = moment.cast(types.Timestamp)
+    return (at - (at - begin) % length).cast(kind)
+
+
+READ = frozenset("YymdHIMSfpBbAajzuUW%")
+"""The letters behind a % of a format that texts are read by."""
+
+
+def read_format(shape: str) -> str:
+    """A format that texts are read by; a - behind the % means that there may be fewer digits, as anywhere. Raises for a letter
+    that stands for nothing.
+    """
+    found = shape.replace("%-", "%")
+    letter = next((part[:1] for part in re.findall(r"%(.?)", found, re.DOTALL) if part not in READ), None)
+    if letter is not None:
+        raise IncorrectError(f"%{letter} in the format {shape!r} is none of {', '.join(sorted(READ))}")
+    return found
 
 
 def _pieces(shape: str) -> list[str]:

@@ -67,6 +67,15 @@ def of_moment(resolver: Resolver, expr: Expr, value: Step) -> Step:
     return resolver.step(MOMENTS[expr.op](given, kind, *expr.params))
 
 
+def of_bucket(resolver: Resolver, expr: Expr, value: Step, *origin: Step) -> Step:
+    """The start of the stretch of time that a moment lies in."""
+    if value.type not in (Date, Timestamp, TimestampTz, Untyped):
+        raise resolver.wrong(expr, "the start of a stretch of time needs a date or a timestamp", value)
+    kind = Timestamp if value.type == Untyped else value.type
+    given = expr.args[0].cast(Timestamp) if value.type == Untyped else expr.args[0]
+    return resolver.step(date_functions.bucket(given, kind, expr.params[0], *expr.args[1:]))
+
+
 def _of_time(resolver: Resolver, expr: Expr, value: Step) -> Step:
     """A function of a time of day, which is the same of that time on the first day; moving goes round the clock."""
     if expr.op == "date_part" and expr.params[0] in date_functions.FIELDS:
@@ -86,6 +95,14 @@ def of_rows(resolver: Resolver, expr: Expr, *values: Step) -> Step:
     if expr.op == "filter":
         raise IncorrectError(
             f"{expr}: filter chooses the rows of an aggregate, as in {expr}.sum(); of a column, use when"
+        )
+    if expr.op == "now":
+        raise IncorrectError(
+            "now() belongs into select, with_columns, filter or group_by; compute it there as a column"
+        )
+    if expr.op == "unique":
+        raise IncorrectError(
+            f"{expr}: unique chooses the values of an aggregate, as in {expr}.sum(); for rows, use Collection.unique(...)"
         )
     if expr.op == "over":
         raise IncorrectError(

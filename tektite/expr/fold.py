@@ -6,12 +6,13 @@ import numpy as np
 
 from tektite.errors import TektiteError
 from tektite.expr.ast import Expr, lit
+from tektite.expr.literals import Untyped
 from tektite.expr.predicates import FALSE, TRUE
 from tektite.expr.program import Assembler, evaluate_constant
-from tektite.expr.typing import Columns, resolve
+from tektite.expr.typing import Columns, Resolver, resolve
 from tektite.values.columns import decode_list
 from tektite.values.dictionary import Dictionary
-from tektite.values.types import String
+from tektite.values.types import String, contains
 from tektite.values.words import NULL
 
 MOST_TEXTS = 1 << 12
@@ -85,7 +86,7 @@ def computed(expression: Expr) -> Expr:
     """The value of a scalar over constants; the scalar itself if computing it fails, or gives text."""
     try:
         step = resolve(expression, {})
-        if step.type == String:
+        if step.type == String or is_open(expression):
             return expression
         texts = _folding()
         word = evaluate_constant(step, texts)
@@ -95,6 +96,11 @@ def computed(expression: Expr) -> Expr:
         return lit(value, step.type)
     except (TektiteError, ValueError, OverflowError):
         return expression
+
+
+def is_open(expression: Expr) -> bool:
+    """Whether a list or struct has a NULL inside whose type is still open."""
+    return expression.op in ("list", "struct") and contains(Resolver({}).step(expression).type, Untyped.kind)
 
 
 def can_fail(expression: Expr, columns: Columns) -> bool:
@@ -114,7 +120,7 @@ STRICT = frozenset(
     {"add", "sub", "mul", "div", "floordiv", "mod", "neg", "abs", "sign", "eq", "ne", "lt", "le", "gt", "ge", "not", "cast",
      "year", "quarter", "month", "day", "weekday", "hour", "minute", "second", "add_days", "add_months", "truncate",
      "length", "lower", "upper", "substring", "like", "ilike", "startswith", "endswith", "contains", "replace", "isin",
-     "truncdiv", "truncmod", "round", "floor", "ceil", "trunc", "date_part", "strftime", "move"}
+     "truncdiv", "truncmod", "round", "floor", "ceil", "trunc", "date_part", "strftime", "move", "time_bucket"}
 )  # fmt: skip
 """Operations that are NULL wherever their first operand is, or any of them is."""
 

@@ -5,13 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tektite.errors import IncorrectError
-from tektite.expr.ast import Expr, Scalar, lift
+from tektite.expr.ast import Expr, Scalar, concat, lift, lit
+from tektite.expr.cases import when
+from tektite.values.types import String
 
 
 def _variadic(op: str, least_count: int, doc: str) -> Callable[..., Expr]:
     def build(*values: Expr | Scalar) -> Expr:
         if len(values) < least_count:
             raise IncorrectError(f"{op}() needs at least {least_count} value(s), got {len(values)}")
+        if all(isinstance(value, str) for value in values):
+            columns = ", ".join(f"tk.col({value!r})" for value in values)
+            raise IncorrectError(f"{op}() of texts alone is a text: columns are {op}({columns}), and texts tk.lit(...)")
         return Expr(op, tuple(map(lift, values)))
 
     build.__name__ = build.__qualname__ = op
@@ -83,6 +88,39 @@ def truncmod(left: Expr | Scalar, right: Expr | Scalar) -> Expr:
     {'towards_zero': [-1, 1], 'down': [1, 1]}
     """
     return Expr("truncmod", (lift(left), lift(right)))
+
+
+def concat_ws(separator: Expr | str, *values: Expr | Scalar) -> Expr:
+    """The values that are not NULL as texts, one after the other, with a separator between them.
+
+    >>> import tektite as tk
+    >>> rows = tk.Engine().values({"name": ["Ada", "Alan"], "town": ["London", None]})
+    >>> rows.select(shown=tk.concat_ws(", ", tk.col("name"), tk.col("town"))).collect().to_pydict()
+    {'shown': ['Ada, London', 'Alan']}
+    """
+    if not values:
+        raise IncorrectError("concat_ws(separator, ...) needs at least 1 value, got 0")
+    between, pieces = lift(separator), []
+    before: Expr = lit(False)
+    for value in map(lift, values):
+        pieces.append(coalesce(concat(when(before, between).otherwise(""), value.cast(String)), ""))
+        before = before | value.is_not_null()
+    return when(between.is_not_null(), concat(*pieces)).otherwise(None)
+
+
+def now() -> Expr:
+    """The time as of each epoch, as a timestamp of UTC, or of the session's time zone if it has another one: SQL's `now()`. In a
+    query that compares a column with it, rows come and go as time passes.
+
+    >>> import datetime as dt, tektite as tk
+    >>> engine = tk.Engine()
+    >>> events = engine.create_table("events", {"at": tk.Timestamp})
+    >>> recent = engine.install("recent", events.filter(tk.col("at") > tk.now() - dt.timedelta(hours=1)))
+    >>> _ = events.insert([(dt.datetime.now(dt.UTC).replace(tzinfo=None),), (dt.datetime(2020, 1, 1),)])
+    >>> len(recent)
+    1
+    """
+    return Expr("now")
 
 
 def key(value: Expr) -> Expr:

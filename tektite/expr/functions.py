@@ -18,7 +18,6 @@ from tektite.values.types import (
     DecimalType,
     Float,
     Int,
-    Interval,
     String,
     Time,
     Timestamp,
@@ -118,7 +117,9 @@ def _cast_number(resolver: Resolver, expr: Expr, value: Step, target: Type) -> S
     limit = limit_of(target)
     if value.type == Float:
         factor = word(literal_word(float(10**scale), Float), Float)
-        return Step(ops.FLOAT_TO_INT, target, (value, factor), limit, expr)
+        if target == Int:  # halves become even
+            return Step(ops.FLOAT_TO_INT, target, (value, factor), limit, expr)
+        return Step(ops.FLOAT_TO_INT, target, (_away_from_zero(value, factor), _float(1.0)), limit, expr)
     by = scale - (value.type.scale if isinstance(value.type, DecimalType) else 0)
     if by < 0:
         value = Step(ops.ROUND_DIV, value.type, (value, word(10**-by)), 0, expr)
@@ -126,6 +127,23 @@ def _cast_number(resolver: Resolver, expr: Expr, value: Step, target: Type) -> S
     if target == Int:
         return Step(value.op, Int, value.args, value.extra, expr)
     return Step(ops.MUL, target, (value, word(10**by)), limit, expr)
+
+
+def _float(number: float) -> Step:
+    return word(literal_word(number, Float), Float)
+
+
+def _away_from_zero(value: Step, factor: Step) -> Step:
+    """A float times a factor, as the nearest whole float; halves away from zero, as decimals are rounded."""
+    scaled = Step(ops.FMUL, Float, (value, factor), 0, value.source)
+    base = Step(ops.FFLOORDIV, Float, (scaled, _float(1.0)), 0, value.source)
+    rest = Step(ops.FSUB, Float, (scaled, base), 0, value.source)
+    half = _float(0.5)
+    positive = Step(ops.LT, Bool, (_float(0.0), scaled), 0, value.source)
+    halfway = Step(ops.AND, Bool, (Step(ops.EQ, Bool, (rest, half), 0, value.source), positive), 0, value.source)
+    up = Step(ops.OR, Bool, (Step(ops.LT, Bool, (half, rest), 0, value.source), halfway), 0, value.source)
+    more = Step(ops.FADD, Float, (base, _float(1.0)), 0, value.source)
+    return Step(ops.SELECT, Float, (up, more, base), 0, value.source)
 
 
 # -- text --------------------------------------------------------------------------------------------------------------
@@ -281,7 +299,9 @@ def key(resolver: Resolver, expr: Expr, value: Step) -> Step:
 
 def rank(resolver: Resolver, expr: Expr, value: Step) -> Step:
     """The word of a value, which orders like the value; or its negative, which always fits because NULL stays NULL."""
-    if value.type == Interval and not expr.params[0]:  # equal where the values are; they have no order
+    if (
+        value.type.interned and value.type.has_keys and not expr.params[0]
+    ):  # equal where the values are; they have no order
         return Step(ops.COPY, Int, (resolver.key(value),), 0, expr)
     if value.type.interned:
         raise resolver.wrong(expr, "the words of texts do not order as the texts do", value)

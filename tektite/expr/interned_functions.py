@@ -14,7 +14,7 @@ from tektite.errors import IncorrectError
 from tektite.expr import json_texts
 from tektite.expr.ast import Expr, concat, lit
 from tektite.expr.literals import DAY, Untyped
-from tektite.expr.steps import CONSTANT, Step, number, word
+from tektite.expr.steps import CONSTANT, INPUT, Step, number, word
 from tektite.expr.zones import zone_named
 from tektite.kernels.expr import steps as ops
 from tektite.values.composites import END, MISSING
@@ -186,13 +186,30 @@ def cast(resolver: Resolver, expr: Expr, value: Step) -> Step | None:
     if isinstance(source, StructType) and isinstance(target, StructType) and len(source.fields) != len(target.fields):
         return None
     if isinstance(source, ListType) and isinstance(target, ListType) or source.kind == target.kind == "struct":
-        found = resolver.text("nested_cast", expr, target, (value,), (source, target))
+        check_nested_cast(resolver, expr, source, target)
+        tries = expr.op == "try_cast"
+        found = resolver.text("nested_cast", expr, target, (value,), (source, target, tries))
         return found if expr.op == "try_cast" or found.op == CONSTANT else checked(resolver, expr, found, value)
     if source == Time and target == Interval:
         return resolver.step(Expr("interval", (lit(0), lit(0), Expr("reinterpret", expr.args, (Int,)))))
     if source == Interval and target == Time:
         return resolver.step(moved(lit("00:00", Time), Time, expr.args[0]))
     return None
+
+
+def check_nested_cast(resolver: Resolver, expr: Expr, source: Type, target: Type) -> None:
+    """Refuse a cast of lists or structs whose elements have none. An Int may be a NULL whose type was open: its row decides."""
+    if source in (Untyped, Int) or source == target:
+        return
+    if isinstance(source, ListType) and isinstance(target, ListType):
+        check_nested_cast(resolver, expr, source.element, target.element)
+    elif isinstance(source, StructType) and isinstance(target, StructType) and len(source.fields) == len(target.fields):
+        for (_, one), (_, other) in zip(source.fields, target.fields, strict=True):
+            check_nested_cast(resolver, expr, one, other)
+    else:
+        from tektite.expr import functions
+
+        functions.cast(resolver, Expr(expr.op, expr.args, (target,)), Step(INPUT, source, (), 0, expr.args[0]))
 
 
 def _retyped(value: Step, type: Type) -> Step:
@@ -216,6 +233,11 @@ def zoned(wanted: Type, result: Type) -> Callable[..., Step]:
         return resolver.text(expr.op, expr, result, (value,), (zone_named(expr.params[0]),))
 
     return typed
+
+
+def zone_text(resolver: Resolver, expr: Expr, value: Step) -> Step:
+    """Moments, and lists and structs of them, as texts."""
+    return resolver.text("zone_text", expr, String, (value,), (value.type, zone_named(expr.params[0])))
 
 
 # ---------------------------------------------------------------------- intervals
@@ -273,9 +295,8 @@ def listed(resolver: Resolver, expr: Expr, *values: Step) -> Step:
 
 def structured(resolver: Resolver, expr: Expr, *values: Step) -> Step:
     """A struct of values, with the names that are given."""
-    steps = [word(NULL, String) if value.type == Untyped else value for value in values]
-    fields = tuple((name, step.type) for name, step in zip(expr.params, steps, strict=True))
-    return _items(resolver, expr, steps, StructType("struct", fields))
+    fields = tuple((name, step.type) for name, step in zip(expr.params, values, strict=True))
+    return _items(resolver, expr, list(values), StructType("struct", fields))
 
 
 def _list_type(resolver: Resolver, expr: Expr, value: Step) -> ListType:
@@ -290,7 +311,7 @@ def _like_element(resolver: Resolver, expr: Expr, lists: Step, value: Step) -> t
     """A list and a value, with the type that fits the elements and the value."""
     element = _list_type(resolver, expr, lists).element
     if element == Untyped:
-        element = value.type
+        element = value.type if value.type != Untyped else Int
     if value.type != element:
         if value.op == CONSTANT or not number(value.type):
             value = resolver.coerce(value, element, expr)
@@ -334,13 +355,14 @@ def searched(resolver: Resolver, expr: Expr, lists: Step, value: Step) -> Step:
 
 def ordered(resolver: Resolver, expr: Expr, value: Step) -> Step:
     """The list in another order, or with each element once."""
-    return resolver.text("list_order", expr, _list_type(resolver, expr, value), (value,), expr.params)
+    type = _list_type(resolver, expr, value)
+    return resolver.text("list_order", expr, type, (value,), (*expr.params, type.element))
 
 
 def joined(resolver: Resolver, expr: Expr, value: Step, separator: Step) -> Step:
     """The elements as one text."""
     type = _list_type(resolver, expr, value).element
-    return resolver.text("list_join", expr, String, (value, separator), (type,))
+    return resolver.text("list_join", expr, String, (value, separator), (type, *expr.params))
 
 
 def list_concat(resolver: Resolver, expr: Expr, *lists: Step) -> Step:
@@ -386,7 +408,7 @@ def to_json(resolver: Resolver, expr: Expr, value: Step) -> Step:
         return word(NULL, Json)
     if value.type == Json:
         return value
-    return resolver.text("to_json", expr, Json, (value,), (value.type,))
+    return resolver.text("to_json", expr, Json, (value,), (value.type, *expr.params))
 
 
 def _parts(pairs: list[tuple[Expr, ...]], marks: str) -> Expr:
@@ -413,7 +435,7 @@ RULES: dict[str, Callable[..., Step]] = {
     "reinterpret": reinterpret,
     "in_zone": zoned(TimestampTz, Timestamp),
     "from_zone": zoned(Timestamp, TimestampTz),
-    "zone_text": zoned(TimestampTz, String),
+    "zone_text": zone_text,
     "interval": interval,
     **dict.fromkeys(("interval_months", "interval_days", "interval_micros"), part),
     **dict.fromkeys(("interval_times", "interval_over"), interval_times),

@@ -7,23 +7,30 @@ from __future__ import annotations
 
 import decimal
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tektite.expr import interval_text, json_texts, written_lists, zones
+from tektite.errors import IncorrectError
+from tektite.expr import json_texts, written_lists, zones
+from tektite.expr.ast import Expr, col
 from tektite.expr.literals import literal_word, show_word
-from tektite.values import composites
+from tektite.values import composites, interval_text
 from tektite.values.columns import text_of
 from tektite.values.composites import elements_of, plain, words_of_texts
+from tektite.values.intervals import shown_interval
+from tektite.values.python_values import python_list
 from tektite.values.types import DecimalType, ListType, String, StructType, Type
-from tektite.values.words import NULL, Words, arrow_type
+from tektite.values.words import NULL, Words
 
 Array = Any
 plainly: Any = pa
 _EXACT = decimal.Context(prec=100)
+FLOAT_LIMIT = 1e40
+"""No decimal is as large as this, and no context has room for the digits of all floats."""
 MOST_PART = 2**31
 """Months and days of an interval are less than this, as in DuckDB and PostgreSQL."""
 
@@ -81,9 +88,7 @@ def _field(structs: Array, place: int, fields: int, type: Type) -> Any:
 
 def regrouped(elements: Array, numbers: Words, rows: int) -> Array:
     """Lists of elements, given the number of the list that each belongs to, in order."""
-    items = composites.item_texts(elements)
-    ends = np.searchsorted(numbers, np.arange(rows + 1))
-    return pc.binary_join(plainly.LargeListArray.from_arrays(pa.array(ends), items), pa.scalar("", pa.large_string()))
+    return composites.joined_items(composites.item_texts(elements), np.searchsorted(numbers, np.arange(rows + 1)))
 
 
 def _slice(lists: Any, low: Any, high: Any) -> Array:
@@ -107,8 +112,8 @@ def _positions(lists: Any, value: Any, type: Type) -> Words:
     elements, places = elements_of(texts(lists, rows))
     owner = np.repeat(np.arange(rows), np.diff(places))
     wanted = payloads(value, type, rows).take(pa.array(owner))
-    if type.kind == "interval":
-        elements, wanted = composites.interval_keys(elements), composites.interval_keys(wanted)
+    if type.interned:
+        elements, wanted = composites.key_texts(elements, type), composites.key_texts(wanted, type)
     same = np.flatnonzero(np.asarray(pc.equal(elements, wanted).fill_null(False)))
     found = np.full(rows, NULL)
     owners, first = np.unique(owner[same], return_index=True)
@@ -116,7 +121,7 @@ def _positions(lists: Any, value: Any, type: Type) -> Words:
     return found
 
 
-def _sorted(lists: Array, order: str) -> Array:
+def _sorted(lists: Array, order: str, type: Type) -> Array:
     """Elements in their order, reversed, without NULLs (`present`), or each different one once. NULL comes last where they are
     sorted.
     """
@@ -130,38 +135,41 @@ def _sorted(lists: Array, order: str) -> Array:
         elements, owner = elements.take(pa.array(there)), owner[there]
     if order == "present":
         return regrouped(elements, owner, rows)
-    binary = elements.cast(pa.large_binary())  # Arrow compares bytes, which is the order of values
+    keys = composites.key_texts(elements, type) if type.interned else elements
+    binary = keys.cast(pa.large_binary())  # Arrow compares bytes, which is the order of values
     missing = np.asarray(elements.is_null()).astype(np.int64)
     table = plainly.table({"owner": owner, "missing": missing, "value": binary})
     direction = "descending" if order == "descending" else "ascending"
     by = plainly.compute.sort_indices(
         table, [("owner", "ascending", "at_end"), ("missing", "ascending", "at_end"), ("value", direction, "at_end")]
     )
-    elements, owner = elements.take(by), owner[by.to_numpy()]
+    elements, keys, owner = elements.take(by), keys.take(by), owner[by.to_numpy()]
     if order == "distinct" and len(elements):
-        same = np.asarray(pc.equal(elements[1:], elements[:-1]).fill_null(False)) & (owner[1:] == owner[:-1])
+        same = np.asarray(pc.equal(keys[1:], keys[:-1]).fill_null(False)) & (owner[1:] == owner[:-1])
         kept = np.flatnonzero(np.concatenate(([True], ~same)))
         elements, owner = elements.take(pa.array(kept)), owner[kept]
     return regrouped(elements, owner, rows)
 
 
-def _join(lists: Any, separator: Any, type: Type) -> Array:
+def _join(lists: Any, separator: Any, type: Type, zone: str = "UTC") -> Array:
     """The elements that are not NULL as texts, with a text between them."""
     rows = rows_of(lists, separator)
     elements, places = elements_of(texts(lists, rows))
     owner = np.repeat(np.arange(rows), np.diff(places))
     there = np.flatnonzero(np.asarray(elements.is_valid()))
-    found = plain(shown_payloads(elements.take(pa.array(there)), type))
+    found = plain(shown_payloads(elements.take(pa.array(there)), type, zone))
     ends = np.searchsorted(owner[there], np.arange(rows + 1))
     return pc.binary_join(plainly.LargeListArray.from_arrays(pa.array(ends), found), texts(separator, rows))
 
 
-def shown_payloads(elements: Array, type: Type) -> Array:
-    """Elements of lists as people write them."""
+def shown_payloads(elements: Array, type: Type, zone: str = "UTC") -> Array:
+    """Elements of lists as people write them; moments by the clocks of a zone."""
     if type.kind == "string":
         return elements
     if type.interned:
-        return shown(elements, type)
+        return shown(elements, type, zone)
+    if type.kind == "timestamptz":
+        return zones.moment_texts(words_of_texts(elements, 1)[0], zone)
     return pa.array(
         [None if word == NULL else show_word(word, type) for word in words_of_texts(elements, 1)[0].tolist()],
         pa.string(),
@@ -278,7 +286,8 @@ def _cast_decimal(given: Any, source: Type, type: Type) -> Any:
         from tektite.values.words import word_floats
 
         floats = word_floats(numbers(given, rows)).tolist()
-        return fitted([decimal.Decimal(v) if np.isfinite(v) else None for v in floats], type)
+        exact = [decimal.Decimal(v) if np.isfinite(v) and abs(v) < FLOAT_LIMIT else None for v in floats]
+        return fitted(exact, type)
     values = decimals(given, source, rows)
     if type.kind == "float":
         from tektite.values.words import float_words
@@ -307,33 +316,65 @@ def _from_limbs(low: Any, middle: Any, high: Any, type: DecimalType) -> Array:
 # ---------------------------------------------------------------------- other types
 
 
-def _nested_cast(given: Array, source: Type, type: Type) -> Array:
-    """Lists or structs with elements of other types; NULL where an element cannot be converted."""
-    values = composites.values_of(given, source)
-    wanted = arrow_type(type)
+def _nested_cast(given: Array, source: Type, type: Type, tries: bool) -> Array:
+    """Lists or structs with elements of other types. Where an element cannot be converted, it is NULL if the cast only `tries`,
+    or else the whole is.
+    """
+    given = plain(given)
+    elements, places = elements_of(given)
+    if isinstance(source, ListType) and isinstance(type, ListType):
+        found = converted_payloads(elements, source.element, type.element, tries)
+    else:
+        assert isinstance(source, StructType) and isinstance(type, StructType)
+        many, rows = len(source.fields), len(elements) // len(source.fields)
+        columns = [
+            converted_payloads(elements.take(pa.array(np.arange(at, len(elements), many))), one, other, tries)
+            for at, ((_, one), (_, other)) in enumerate(zip(source.fields, type.fields, strict=True))
+        ]
+        order = (np.arange(many)[None, :] * rows + np.arange(rows)[:, None]).reshape(-1)
+        found = pa.concat_arrays(columns).take(pa.array(order))
+    whole = np.asarray(given.is_valid()).copy()
+    if not tries:
+        failed = np.flatnonzero(np.asarray(found.is_null()) & np.asarray(elements.is_valid()))
+        whole[np.searchsorted(places, failed, side="right") - 1] = False
+    joined = composites.joined_items(composites.item_texts(found), places)
+    return pc.if_else(pa.array(whole), joined, pa.scalar(None, pa.large_string()))
+
+
+def converted_payloads(elements: Array, source: Type, type: Type, tries: bool) -> Array:
+    """Elements of lists as those of lists of another type, by the casts that values alone have; NULL where there is none."""
+    if source == type:
+        return elements
+    if source.kind == "null" or elements.null_count == len(elements):
+        return pa.nulls(len(elements), pa.large_string())
+    if source.kind == type.kind and source.kind in ("list", "struct"):
+        return _nested_cast(elements, source, type, tries)
+    from tektite.expr.program import FailingRowError, compute_column
+    from tektite.values.dictionary import Dictionary
+
+    texts = Dictionary()
+    given = texts.add(elements) if source.interned else words_of_texts(elements, 1)[0]
+    expr = Expr("try_cast", (col("element"),), (type,))
+    found = np.full(len(given), NULL)
     try:
-        return composites.texts_of(renamed(values, wanted).cast(wanted), type)
-    except pa.ArrowException:
-        found: list[str | None] = []
-        for at in range(len(values)):
-            try:
-                found.append(composites.texts_of(renamed(values.slice(at, 1), wanted).cast(wanted), type)[0].as_py())
-            except pa.ArrowException:
-                found.append(None)
-        return pa.array(found, pa.string())
+        found = compute_column(expr, given, source, texts)
+    except FailingRowError:  # which of them fail is found one by one
+        for at in range(len(given)):
+            with suppress(FailingRowError):
+                found[at : at + 1] = compute_column(expr, given[at : at + 1], source, texts)
+    except IncorrectError:  # there is no such cast
+        return pa.nulls(len(elements), pa.large_string())
+    return plain(texts.lookup(found)) if type.interned else composites.texts_of_words(found, type)
 
 
-def renamed(values: Array, wanted: Any) -> Array:
-    """Structs with the names of fields that a type has: fields are matched by their places."""
-    if not pa.types.is_struct(wanted):
-        return values
-    arrays = [pc.struct_field(values, [at]) for at in range(wanted.num_fields)]
-    return plainly.StructArray.from_arrays(arrays, [field.name for field in wanted], mask=values.is_null())
+def _to_json(given: Any, type: Type, zone: str = "UTC") -> Array:
+    values = python_list(composites.values_of(payloads(given, type, rows_of(given)), type))
+    return pa.array([None if value is None else json_texts.json_of(value, type, zone) for value in values], pa.string())
 
 
-def _to_json(given: Any, type: Type) -> Array:
-    values = composites.values_of(payloads(given, type, rows_of(given)), type).to_pylist()
-    return pa.array([None if value is None else json_texts.json_of(value, type) for value in values], pa.string())
+def _zone_text(given: Any, type: Type, zone: str) -> Array:
+    """Moments, or lists and structs of them, by the clocks of a zone."""
+    return shown_payloads(payloads(given, type, rows_of(given)), type, zone)
 
 
 def _json_to(given: Array, type: Type) -> Any:
@@ -355,8 +396,8 @@ def _json_to(given: Array, type: Type) -> Any:
 # ---------------------------------------------------------------------- as people write them
 
 
-def shown(given: Array, type: Type) -> Array:
-    """Values as texts that people read."""
+def shown(given: Array, type: Type, zone: str = "UTC") -> Array:
+    """Values as texts that people read; moments by the clocks of a zone."""
     if type.kind in ("uuid", "json", "string"):
         return plain(given)
     values = composites.values_of(given, type).to_pylist() if type.kind not in ("interval", "list", "struct") else None
@@ -365,14 +406,12 @@ def shown(given: Array, type: Type) -> Array:
         return pa.array([None if value is None else write(value) for value in values], pa.string())
     if type.kind == "interval":
         parts = zip(*(part.tolist() for part in composites.interval_parts(given)), strict=True)
-        return pa.array(
-            [None if m == NULL else interval_text.shown_interval(m, d, u) for m, d, u in parts], pa.string()
-        )
+        return pa.array([None if m == NULL else shown_interval(m, d, u) for m, d, u in parts], pa.string())
     elements, places = elements_of(given)
     missing = np.asarray(given.is_null())  # a NULL has no elements of its own
     found: list[str | None]
     if isinstance(type, ListType):
-        inner = shown_payloads(elements, type.element).to_pylist()
+        inner = shown_payloads(elements, type.element, zone).to_pylist()
         written = written_lists.shown_list
         found = [
             written(inner[a:b], type.element) for a, b in zip(places[:-1].tolist(), places[1:].tolist(), strict=True)
@@ -382,7 +421,7 @@ def shown(given: Array, type: Type) -> Array:
         columns = []
         for at, (_, kind) in enumerate(type.fields):
             numbers = pa.array(places[:-1] + at, mask=missing)
-            columns.append(shown_payloads(elements.take(numbers), kind).to_pylist())
+            columns.append(shown_payloads(elements.take(numbers), kind, zone).to_pylist())
         found = [written_lists.shown_struct(list(row), type) for row in zip(*columns, strict=True)]
     return pa.array(found, pa.string(), mask=missing)
 
@@ -427,7 +466,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "text_split": _split,
     "struct_field": _field,
     "interval": _interval,
-    "interval_key": composites.interval_keys,
+    "equal_key": composites.key_texts,
     "interval_months": lambda given: composites.interval_parts(given)[0],
     "interval_days": lambda given: composites.interval_parts(given)[1],
     "interval_micros": lambda given: composites.interval_parts(given)[2],
@@ -440,6 +479,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "decimal_cast": _cast_decimal,
     "nested_cast": _nested_cast,
     "to_json": _to_json,
+    "zone_text": _zone_text,
     "json_to": _json_to,
     "decimal_limb": _limb,
     "decimal_from_limbs": _from_limbs,

@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from tektite.expr.literals import parse
+from tektite.expr.zones import clock_of
 from tektite.values import composites
 from tektite.values.types import Json, ListType, String, StructType, Type
 from tektite.values.words import NULL, arrow_type
@@ -97,14 +98,14 @@ def _as_text(value: Any) -> str | None:
     return value if isinstance(value, str) else written(value)
 
 
-def json_of(value: Any, type: Type) -> str:
-    """A value of a type as JSON: numbers as they are, what JSON has no form for as texts."""
+def json_of(value: Any, type: Type, zone: str = "UTC") -> str:
+    """A value of a type as JSON: numbers as they are, what JSON has no form for as texts; moments by the clocks of a zone."""
     if value is None:
         return "null"
     if isinstance(type, ListType):
-        return f"[{','.join(json_of(element, type.element) for element in value)}]"
+        return f"[{','.join(json_of(element, type.element, zone) for element in value)}]"
     if isinstance(type, StructType):
-        return "{" + ",".join(f"{written(name)}:{json_of(value[name], kind)}" for name, kind in type.fields) + "}"
+        return "{" + ",".join(f"{written(name)}:{json_of(value[name], kind, zone)}" for name, kind in type.fields) + "}"
     if type.kind == "json":
         return str(value)
     if (
@@ -115,6 +116,8 @@ def json_of(value: Any, type: Type) -> str:
         return written(value)
     if type.kind == "decimal":
         return f"{value:f}"
+    if type.kind == "timestamptz":
+        value = value.astimezone(clock_of(zone))
     return written(value.isoformat(" ") if isinstance(value, datetime.datetime) else str(value))
 
 

@@ -11,12 +11,12 @@ import math
 import re
 import struct
 import uuid
-from typing import Any, NamedTuple
+from typing import Any
 
 import pyarrow as pa
 
 from tektite.errors import IncorrectError
-from tektite.values.python_values import interval_value
+from tektite.values.intervals import IntervalValue, show_clock
 from tektite.values.types import (
     MOST_DIGITS,
     WORD_DIGITS,
@@ -37,7 +37,7 @@ from tektite.values.types import (
     Type,
     Uuid,
 )
-from tektite.values.words import NULL
+from tektite.values.words import INT_RANGE, NULL
 
 Untyped = Type("null")  # the type of a bare None: it fits any other
 
@@ -55,14 +55,6 @@ _CLOCK = re.compile(r"(\d{1,2}):(\d{1,2})(?::(\d{1,2})(?:\.(\d{1,9}))?)?")
 _MOMENT = re.compile(
     _DAY.pattern + r"(?:[ T](\d{1,2}):(\d{1,2})(?::(\d{1,2})(?:\.(\d{1,9}))?)?\s*([Zz]|[+-]\d\d(?::?\d\d)?)?)?"
 )
-
-
-class IntervalLiteral(NamedTuple):
-    """An interval in an expression. Expressions go to other processes, and Arrow's intervals do not."""
-
-    months: int
-    days: int
-    nanoseconds: int
 
 
 def literal_type(value: Any) -> Type:
@@ -85,7 +77,7 @@ def literal_type(value: Any) -> Type:
         return Date
     if isinstance(value, datetime.time):
         return Time
-    if isinstance(value, datetime.timedelta | pa.MonthDayNano | IntervalLiteral):
+    if isinstance(value, datetime.timedelta | pa.MonthDayNano | IntervalValue):
         return Interval
     if isinstance(value, uuid.UUID):
         return Uuid
@@ -129,16 +121,14 @@ def literal_value(value: Any, type: Type) -> Any:
         return None
     found = literal_type(value)
     if found == Int and abs(value) > MAX_INT and not isinstance(type, DecimalType):
-        raise IncorrectError(
-            f"integer literal {value} is outside -(2**63 - 1) .. 2**63 - 1: give decimal.Decimal({value}), of up to 38 digits"
-        )
+        raise IncorrectError(f"integer literal {value}: {INT_RANGE}: give decimal.Decimal({value}), of up to 38 digits")
     if found == String:
         try:
             value.encode()
         except UnicodeEncodeError:
             raise IncorrectError(f"string literal {value!r} is not valid Unicode") from None
     if found == type == Interval:
-        return IntervalLiteral(*interval_value(value))
+        return IntervalValue.of(value)
     if found == type:
         return value
     if type == Timestamp and found == TimestampTz:
@@ -297,13 +287,6 @@ def show_word(word: int, type: Type) -> str:
         days, rest = divmod(word, DAY)
         return f"{_show_day(days)} {show_clock(rest)}" + ("+00" if type == TimestampTz else "")
     return str(word)
-
-
-def show_clock(micros: int) -> str:
-    """A time of day; what lies behind the second is shown if there is something."""
-    seconds, rest = divmod(micros, 1_000_000)
-    clock = f"{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}"
-    return clock + (f".{rest:06}".rstrip("0") if rest else "")
 
 
 def _show_day(days: int) -> str:

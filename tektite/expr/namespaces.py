@@ -5,11 +5,13 @@ Every one of them is a method of expressions, or made of these.
 
 from __future__ import annotations
 
+import datetime
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from tektite.errors import IncorrectError
 from tektite.expr import other_names
 from tektite.expr.nested_namespaces import JsonMethods, ListMethods, StructMethods
+from tektite.expr.unknown_options import explains_options
 from tektite.values import types
 
 if TYPE_CHECKING:
@@ -72,6 +74,7 @@ class Namespaces:
         return JsonMethods(self)
 
 
+@explains_options
 class TextMethods:
     """Functions of a text. Positions of `slice` count from 0, those of `substring` from 1."""
 
@@ -199,17 +202,42 @@ class TextMethods:
         """One of the parts between separators, counted from 1, or from the end if negative; empty if there is none."""
         return self._value.split_part(separator, part)
 
+    def split(self, separator: Expr | str) -> Expr:
+        """The parts between separators, as a list; the characters, if the separator is empty."""
+        from tektite.expr.ast import Expr, lift
+
+        return Expr("text_split", (self._value, lift(separator)))
+
     def position(self, part: Expr | str) -> Expr:
         """Where another text first occurs, counted from 1; 0 if it does not."""
         return self._value.position(part)
 
-    def to_date(self) -> Expr:
-        """The date that a text such as 2024-02-29 says."""
-        return self._value.cast(types.Date)
+    def to_date(self, format: str | None = None, strict: bool = True) -> Expr:
+        """The date that a text such as 2024-02-29 says, or one in a `format` such as `%d.%m.%Y`. A text that says none is an
+        error, or NULL if not `strict`.
+        """
+        return self._read(format, strict, "to_date", types.Date)
 
-    def to_datetime(self) -> Expr:
-        """The timestamp that a text such as 2024-02-29 13:45:30 says."""
-        return self._value.cast(types.Timestamp)
+    def to_datetime(self, format: str | None = None, strict: bool = True) -> Expr:
+        """The timestamp that a text such as 2024-02-29 13:45:30 says, or one in a `format`: SQL's `strptime`. A text that says
+        none is an error, or NULL if not `strict`.
+        """
+        return self._read(format, strict, "to_datetime", types.Timestamp)
+
+    def _read(self, format: str | None, strict: bool, what: str, type: types.Type) -> Expr:
+        from tektite.expr.ast import Expr
+        from tektite.expr.date_functions import read_format
+
+        if format is None:
+            return self._value.cast(type) if strict else self._value.try_cast(type)
+        if not isinstance(format, str):
+            raise IncorrectError(f"{self._value}.str.{what}(...) takes a format such as '%d.%m.%Y', not {format!r}")
+        try:
+            shape = read_format(format)
+        except IncorrectError as error:
+            raise IncorrectError(f"{self._value}.str.{what}(...): {error}") from None
+        found = Expr("strptime" if strict else "try_strptime", (self._value,), (shape,))
+        return found if type == types.Timestamp else found.cast(type)
 
     def join(self, separator: str = ",", order_by: Any = None, descending: Any = False) -> Expr:
         """An aggregate: the texts of a group, one after the other, in an order; in their own order if none is given.
@@ -233,6 +261,7 @@ class TextMethods:
         return Expr("aggregate", (self._value, *by), ("join", separator, directions(descending, len(by), "join")))
 
 
+@explains_options
 class DateMethods:
     """Functions of a date or a timestamp."""
 
@@ -312,9 +341,11 @@ class DateMethods:
         """The date of a timestamp."""
         return self._value.truncate("day").cast(types.Date)
 
-    def truncate(self, unit: str) -> Expr:
-        """The start of its year, quarter, month, week (Monday), day, hour, minute or second, with the same type."""
-        return self._value.truncate(unit)
+    def truncate(self, every: str | datetime.timedelta) -> Expr:
+        """The start of its year, quarter, month, week (Monday), day, hour, minute or second, with the same type; or that of the
+        stretch of time such as `15m` that it lies in.
+        """
+        return self._value.truncate(every)
 
     def month_start(self) -> Expr:
         """The first day of its month, as a date."""

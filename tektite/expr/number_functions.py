@@ -37,6 +37,11 @@ def is_finite(value: Expr) -> Expr:
     return value - value == 0.0
 
 
+def most_digits(kind: Type) -> int:
+    """How many digits the results of functions of a decimal have at most: those of a word, unless it has more itself."""
+    return types.MOST_DIGITS if kind.interned else types.WORD_DIGITS
+
+
 def rounded(value: Expr, kind: Type, digits: int) -> Expr:
     """The nearest number with so many digits behind the point; halves are rounded away from zero."""
     if kind == types.Float:
@@ -47,8 +52,8 @@ def rounded(value: Expr, kind: Type, digits: int) -> Expr:
         kept = min(digits, kind.scale)
         # 9.9 becomes 10: one more digit before the point
         room = kind.precision - kind.scale + kept + (kept < kind.scale)
-        return value.cast(types.Decimal(min(18, max(1, room)), kept))
-    result_type = types.Int if kind == types.Int else types.Decimal(18)
+        return value.cast(types.Decimal(min(most_digits(kind), max(1, room)), kept))
+    result_type = types.Int if kind == types.Int else types.Decimal(most_digits(kind))
     whole_digits = kind.precision - kind.scale if isinstance(kind, types.DecimalType) else 18
     if -digits > whole_digits:  # such a number has fewer digits
         return (value - value).cast(result_type)
@@ -63,7 +68,8 @@ def rounded_float(value: Expr, digits: int) -> Expr:
         return value if digits > 0 else when(is_finite(value), 0.0 * value).otherwise(value)
     factor = lit(10.0 ** abs(digits))
     scaled = value * factor if digits >= 0 else value / factor
-    whole = (scaled.abs() + 0.5) // 1.0
+    base = scaled.abs() // 1.0  # adding a half to the number itself would round it
+    whole = base + when(scaled.abs() - base >= 0.5, 1.0).otherwise(0.0)
     back = whole / factor if digits >= 0 else whole * factor
     signed = when(value < 0, -back).otherwise(back)
     return when(is_finite(back), signed).otherwise(value)
@@ -74,7 +80,7 @@ def floor(value: Expr, kind: Type) -> Expr:
     if kind == types.Int:
         return value
     if isinstance(kind, types.DecimalType):
-        return (value // lit(1)).cast(types.Decimal(18))
+        return (value // lit(1)).cast(types.Decimal(most_digits(kind)))
     return when(is_finite(value), value // 1.0).otherwise(value)
 
 

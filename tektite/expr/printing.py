@@ -16,12 +16,19 @@ INFIX = {
 }  # fmt: skip
 PREFIX = {"neg": "-", "not": "~"}
 TIGHTEST = 6
-FREE = frozenset({"coalesce", "least", "greatest", "hash64", "concat", "truncdiv", "truncmod"})  # printed as functions
+FREE = frozenset(
+    {"coalesce", "least", "greatest", "hash64", "concat", "truncdiv", "truncmod", "now"}
+)  # printed as functions
 NAMESPACED = {"date_part": "dt.part", "strftime": "dt.strftime", "in_zone": "dt.in_zone", "from_zone": "dt.from_zone",
+    "strptime": "str.to_datetime", "try_strptime": "str.to_datetime",
     "list_length": "list.len", "list_contains": "list.contains", "list_concat": "list.concat", "list_join": "list.join",
     "struct_field": "struct.field", "json_extract": "json.get", "json_extract_text": "json.text",
 }  # fmt: skip
 RANKING = frozenset({"row_number", "rank", "dense_rank", "percent_rank", "cume_dist", "ntile"})
+
+
+SKIPPING = {"lag": 2, "lead": 2, "nth_value": 1, "first": 1, "last": 1}
+"""How many constants each of these has; one more says that NULLs do not count."""
 
 
 def printed(found: Expr) -> str:
@@ -46,12 +53,18 @@ def printed(found: Expr) -> str:
         return f"({within(found.args[0], 4)} + {datetime.timedelta(microseconds=found.params[0])!r})"
     if found.op in ("aggregate", "window", "over"):
         return printed_call(found)
+    if found.op == "time_bucket":
+        every = datetime.timedelta(microseconds=found.params[0])
+        rest = "".join(f", {origin}" for origin in found.args[1:])
+        return f"{within(found.args[0], TIGHTEST + 1)}.dt.truncate({every!r}{rest})"
     shown = [repr(param) if isinstance(param, str) else str(param) for param in found.params]
     if found.op in FREE:
         return f"{found.op}({', '.join([str(arg) for arg in found.args] + shown)})"
     if found.op == "isin":
         return f"{within(found.args[0], TIGHTEST + 1)}.isin([{', '.join(map(str, found.args[1:]))}])"
     rest = ", ".join([str(arg) for arg in found.args[1:]] + shown)
+    if not found.args:  # a list of nothing
+        return f"{found.op}({rest})"
     return f"{within(found.args[0], TIGHTEST + 1)}.{NAMESPACED.get(found.op, found.op)}({rest})"
 
 
@@ -72,7 +85,7 @@ def binding_of(found: Expr) -> int:
 def printed_call(call: Expr) -> str:
     """An aggregate, or a window function, as Python has it."""
     if call.op == "over":
-        partition, descending, frame = call.params
+        partition, descending, frame, *exclude = call.params
         by = [str(arg) for arg in call.args[1 : 1 + partition]]
         order = [str(arg) for arg in call.args[1 + partition :]]
         shown = [
@@ -80,9 +93,14 @@ def printed_call(call: Expr) -> str:
             *([f"order_by=[{', '.join(order)}]"] if order else []),
             *(["descending=..."] if any(descending) else []),
         ]
-        return f"{call.args[0]}.over({', '.join(shown)}{f', {frame[0]}={frame[1:]}' if frame else ''})"
+        shown += [f"{frame[0]}={frame[1:]}"] if frame else []
+        shown += [f"exclude={word!r}" for word in exclude]
+        return f"{call.args[0]}.over({', '.join(shown)})"
     kind, *constants = call.params
-    given = ", ".join(repr(constant) for constant in constants if constant is not None)
+    shown = [repr(constant) for constant in constants if constant is not None]
+    if len(constants) > SKIPPING.get(kind, len(constants)):
+        shown[-1] = "ignore_nulls=True"
+    given = ", ".join(shown)
     if call.op == "aggregate" and not call.args or kind in RANKING:
         return f"{kind}({given})"
     return f"{within(call.args[0], TIGHTEST + 1)}.{kind}({given})"

@@ -8,6 +8,7 @@ own memory, and memos are thread-safe.
 from __future__ import annotations
 
 import ctypes
+import re
 import threading
 import weakref
 from collections import OrderedDict
@@ -31,12 +32,14 @@ from tektite.kernels.expr.interpreter import FAILED, OWNS, SHARES, run_program
 from tektite.kernels.expr.program import COLUMN, REGISTER, STEP, WORD
 from tektite.kernels.layout.rows import copy_out, head_of_array
 from tektite.values import composites
-from tektite.values.types import Bool, String, Type
-from tektite.values.words import NULL
+from tektite.values.types import Bool, Int, String, Type
+from tektite.values.words import INT_RANGE, NULL
 
 LEAVES = (CONSTANT, INPUT)
 FEW, MANY = 1 << 10, 1 << 20  # missing arguments that a run can report: at first, and after there were too many
 
+IS_NUMBER = re.compile(r"'\s*[+-]?\d+\s*'")
+"""A text that says a whole number, as errors show it."""
 Failure = {
     ops.ADD: "overflow", ops.SUB: "overflow", ops.MUL: "overflow", ops.MUL_FLOOR: "overflow",
     ops.FLOAT_TO_INT: "value out of range", ops.ADD_MONTHS: "date out of range",
@@ -196,15 +199,18 @@ class RowProgram:
         return FailingRowError(self._describe(step, left, right, f" in row {row}"))
 
     def _describe(self, step: Step, left: int, right: int, where: str = "") -> str:
+        limits = f" ({INT_RANGE})" if step.type == Int else ""
         if step.op == ops.CHECK_PARSED and step.args[1].type != String:
-            return f"{step.source}: the result does not fit into 64 bits{where}"
+            return f"{step.source}: the result does not fit {'into 64 bits' if step.type == Int else step.type}{where}{limits}"
         if step.op == ops.CHECK_PARSED:
             found = repr(self._dictionary.lookup(np.array([right], np.int64))[0].as_py())
         else:
             found = " and ".join(self.show(word, arg.type) for word, arg in zip((left, right), step.args, strict=False))
         kind = f" of {step.type}" if step.op in (ops.ADD, ops.SUB, ops.MUL, ops.MUL_FLOOR, ops.FLOAT_TO_INT) else ""
         kind = f": {step.type}" if step.op == ops.CHECK_PARSED else kind
-        return f"{step.source}: {Failure[step.op]}{kind}{where}, found {found}"
+        if step.op == ops.CHECK_PARSED and not IS_NUMBER.fullmatch(found):
+            limits = ""
+        return f"{step.source}: {Failure[step.op]}{kind}{where}, found {found}{limits}"
 
 
 def load_word(address: int) -> int:
@@ -556,16 +562,29 @@ def evaluate_constant(step: Step, dictionary: TextDictionary) -> int:
     return int(head[5])
 
 
+def compute_column(expr: Expr, words: Words, type: Type, dictionary: TextDictionary) -> Words:
+    """The words of an expression over one column of a type, which it calls what it likes."""
+    (name,) = expr.columns()
+    step = resolve(expr, {name: (0, type)})
+    program = _program(step, dictionary)
+    given = np.ascontiguousarray(words.reshape(1, -1))
+    return _run_over(program, given)
+
+
 def run_step(dictionary: TextDictionary, step: Step, words: list[Words], rows: int) -> Words:
     """One step over the words of its operands."""
     if step.op == CONSTANT:
         return np.full(rows, Assembler(dictionary).word_of(step.extra), np.int64)
     inputs = tuple([Step(INPUT, arg.type, (), at) for at, arg in enumerate(step.args)])
     program = _program(Step(step.op, step.type, inputs, step.extra, step.source), dictionary)
-    given = np.ascontiguousarray(np.vstack(words))
-    head = head_of_array(given, rows)
-    kept, made = program.run(int(head[1]), len(words), 0, 0, NULL, given)
-    result: Words = np.empty((1, rows), np.int64)
+    return _run_over(program, np.ascontiguousarray(np.vstack(words)))
+
+
+def _run_over(program: RowProgram, given: Words) -> Words:
+    """The words of the one output of a program over rows."""
+    head = head_of_array(given, given.shape[1])
+    kept, made = program.run(int(head[1]), len(given), 0, 0, NULL, given)
+    result: Words = np.empty((1, given.shape[1]), np.int64)
     copy_out(int(made[1]), result)
     del kept, head  # the addresses above are good up to here
     return result.reshape(-1)

@@ -94,8 +94,9 @@ class Resolver:
 
     def wrong(self, expr: Expr, problem: str, *steps: Step) -> IncorrectError:
         """An error that names the expression, and each operand with its type."""
+        sources = [given if step.source is None else step.source for given, step in zip(expr.args, steps, strict=False)]
         found = " and ".join(f"{'column ' if a.op == 'col' else ''}{a} of type {s.type}"
-                             for a, s in zip(expr.args, steps, strict=False))  # fmt: skip
+                             for a, s in zip(sources, steps, strict=True))  # fmt: skip
         return IncorrectError(f"{expr}: {problem}" + (f", found {found}" if found else ""))
 
     def _column(self, expr: Expr) -> Step:
@@ -331,8 +332,8 @@ class Resolver:
 
     def key(self, step: Step) -> Step:
         """Words that are equal where the values are equal."""
-        if step.type == Interval:
-            return self.text("interval_key", step.source, Interval, (step,))
+        if step.type.interned and step.type.has_keys:
+            return self.text("equal_key", step.source, step.type, (step,), (step.type,))
         return Step(ops.FLOAT_KEY, Float, (step,), 0, step.source) if step.type == Float else step
 
     def comparison(self, expr: Expr, left: Step, right: Step) -> Step:
@@ -410,7 +411,7 @@ class Resolver:
         """Membership: of constants by a set, of anything else by comparisons."""
         if (
             items
-            and value.type != Interval
+            and not (value.type.interned and value.type.has_keys)
             and all(i.op == CONSTANT and i.type in (value.type, Untyped) for i in items)
         ):
             words = tuple(item.extra for item in items if item.extra != NULL)
@@ -518,8 +519,9 @@ RULES: dict[str, Callable[..., Step]] = {
     **dict.fromkeys(expansions.NUMBERS, expansions.of_number),
     **dict.fromkeys(expansions.DIVISIONS, expansions.division),
     **dict.fromkeys(expansions.MOMENTS, expansions.of_moment),
+    "time_bucket": expansions.of_bucket,
     "alias": expansions.of_alias,
-    **dict.fromkeys(("aggregate", "window", "over", "filter"), expansions.of_rows),
+    **dict.fromkeys(("aggregate", "window", "over", "filter", "unique", "now"), expansions.of_rows),
     "hash64": functions.hash,
     "key": functions.key,
     "rank": functions.rank,

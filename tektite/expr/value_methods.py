@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from tektite.errors import IncorrectError
+from tektite.expr.durations import truncation
 
 if TYPE_CHECKING:
     from tektite.expr.ast import Expr
@@ -348,17 +350,23 @@ class ValueMethods:
         """
         return self._made("add_months", (self, months))
 
-    def truncate(self, unit: str) -> Expr:
-        """The start of its year, quarter, month, week (Monday), day, hour, minute or second, with the same type.
+    def truncate(self, every: str | datetime.timedelta) -> Expr:
+        """The start of its year, quarter, month, week (Monday), day, hour, minute or second, with the same type; or that of the
+        stretch of time that it lies in, one of many that are `15m`, `6h` or a `datetime.timedelta` long, counted from a Monday.
+        That is SQL's `time_bucket`.
 
         >>> import datetime as dt
         >>> import tektite as tk
         >>> rows = tk.Engine().values({"t": [dt.date(2026, 1, 31)]})
         >>> rows.select(tk.col("t").truncate("month")).collect().to_pydict()
         {'t': [datetime.date(2026, 1, 1)]}
+        >>> times = tk.Engine().values({"t": [dt.datetime(2026, 1, 31, 9, 50)]})
+        >>> times.select(tk.col("t").truncate("15m")).collect().to_pydict()
+        {'t': [datetime.datetime(2026, 1, 31, 9, 45)]}
         """
-        if not isinstance(unit, str):
-            raise IncorrectError(f"truncate takes a unit such as 'month', not {unit!r}")
+        unit, microseconds = truncation(every)
+        if unit is None:
+            return self._made("time_bucket", (self,), (microseconds,))
         return self._made("truncate", (self,), (unit,))
 
     # -- bits ------------------------------------------------------------------------------------------------------

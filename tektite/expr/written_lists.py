@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+from collections.abc import Callable
 from typing import Any
 
 from tektite.expr import literals
@@ -89,8 +90,19 @@ def _token(text: str) -> tuple[str, bool, str]:
     return text[:end].strip(), False, text[end:]
 
 
+def _quoted(text: str, type: Type, read: Callable[[str, Any], tuple[Any, str]]) -> tuple[Any, str]:
+    """A list or struct that is written in quotes, as PostgreSQL writes it inside another."""
+    said, _, rest = _token(text)
+    value, left = read(said, type)
+    if left:
+        raise ValueError(text)
+    return value, rest
+
+
 def _list(text: str, type: ListType) -> tuple[Any, str]:
     text = text.lstrip()
+    if text[:1] == '"':
+        return _quoted(text, type, _list)
     if text[:4].upper() == "NULL":
         return None, text[4:].lstrip()
     if text[:1] not in ("[", "{"):
@@ -113,6 +125,8 @@ def _list(text: str, type: ListType) -> tuple[Any, str]:
 
 def _struct(text: str, type: StructType) -> tuple[Any, str]:
     text = text.lstrip()
+    if text[:1] == '"':
+        return _quoted(text, type, _struct)
     if text[:4].upper() == "NULL":
         return None, text[4:].lstrip()
     if text[:1] not in ("{", "("):

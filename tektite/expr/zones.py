@@ -6,6 +6,7 @@ what it would show without that. Both are as in PostgreSQL and DuckDB.
 
 from __future__ import annotations
 
+import datetime
 import re
 import zoneinfo
 from collections.abc import Callable
@@ -54,6 +55,15 @@ def _known_zone(name: str) -> str:
     )
 
 
+def clock_of(zone: str) -> datetime.tzinfo:
+    """The clock of a zone, for Python's moments."""
+    fixed = _OFFSET.fullmatch(zone)
+    if fixed is None:
+        return zoneinfo.ZoneInfo(zone)
+    ahead = datetime.timedelta(hours=int(fixed[2]), minutes=int(fixed[3] or 0))
+    return datetime.timezone(-ahead if fixed[1] == "-" else ahead)
+
+
 def offsets(moments: Words, zone: str) -> Words:
     """How far the clocks of a zone are ahead of UTC at some moments, in microseconds."""
     fixed = _OFFSET.fullmatch(zone)
@@ -92,7 +102,7 @@ def _moment(clocks: Words, zone: str) -> Words:
     return found
 
 
-def _text(moments: Words, zone: str) -> Any:
+def moment_texts(moments: Words, zone: str) -> Any:
     """What the clocks of a zone show, and how far ahead of UTC they are."""
     texts: list[str | None] = []
     for moment, ahead in zip(
@@ -117,5 +127,4 @@ def shown_offset(microseconds: int) -> str:
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     "in_zone": _in_range(_clock),
     "from_zone": _in_range(_moment),
-    "zone_text": _text,
 }

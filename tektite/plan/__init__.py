@@ -6,6 +6,8 @@ constant       computes plans of constants without a dataflow
 equal_columns  classes of equal columns or variables, and the types in which values are compared
 estimates      how many rows a plan is likely to have
 explain        prints a plan: one operator a line, its inputs indented below it
+explanation    how a query is kept up to date, as text, as plain data, and as notebooks show it
+graph_data     a plan as plain data, for pictures of it
 look_through   finds the arrangement below operators that only rename, reorder or filter
 names          unique names for columns and variables
 projections    projections that only filter, select or rename

@@ -320,6 +320,8 @@ class Match(Operator):
     strategy: str
     order: tuple[int, ...] | tuple[str, ...] | None = None
     why: str = "asked for"
+    is_ordered: bool = False
+    """Whether the planner has chosen the order. Then a pipeline first takes what adds no rows."""
 
     @property
     def is_open(self) -> bool:
@@ -446,6 +448,7 @@ class Reduce(Operator):
     |---|---|
     | `single` | it returns at most one row for each group |
     | `only_checks` | it returns its rows unchanged; two rows in a group are an error |
+    | `near(...)` | it can be evaluated for a stretch of an ordered group (`dataflow.near_reduce.NearFunction`) |
     | `narrowed(outputs)` | the `Narrowed` function that returns at least these columns, by number |
     """
 

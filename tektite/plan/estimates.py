@@ -5,7 +5,7 @@ The figures choose between orders of joins and are shown by EXPLAIN; no answer d
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from tektite.expr import Expr
 from tektite.expr.predicates import conjuncts
@@ -25,6 +25,7 @@ from tektite.plan.algebra import (
     Project,
     RangeFilter,
     Read,
+    Readable,
     Rows,
 )
 
@@ -54,11 +55,29 @@ def passing(parts: Iterable[Expr]) -> float:
     return share
 
 
+class Sizes:
+    """The numbers of rows of the sources that a plan was made with: those that were given, and otherwise the present ones."""
+
+    def __init__(self, given: Mapping[Readable, int] | None = None) -> None:
+        self._given = given or {}
+        self.used: dict[Readable, int] = {}
+        """The sources whose sizes were asked for. A plan depends on the sizes of no others."""
+
+    def of(self, source: Readable) -> int:
+        """How many rows a source has."""
+        found = self.used.get(source)
+        if found is None:
+            known = self._given.get(source)
+            found = self.used[source] = source.size if known is None else known
+        return found
+
+
 class Estimates:
     """Estimates of the parts of some plans, each made once."""
 
-    def __init__(self) -> None:
+    def __init__(self, sizes: Sizes | None = None) -> None:
         self._made: dict[Operator, float] = {}
+        self._sizes = sizes or Sizes()
 
     def of(self, operator: Operator) -> float:
         """About how many rows a plan adds or removes; at least one."""
@@ -74,7 +93,7 @@ class Estimates:
     def _estimate(self, operator: Operator) -> float:
         match operator:
             case Read():
-                return float(max(operator.readable.size, 1))
+                return float(max(self._sizes.of(operator.readable), 1))
             case Rows():
                 return float(operator.words.shape[1])
             case Project():

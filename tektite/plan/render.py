@@ -16,8 +16,9 @@ from tektite.dataflow import join as join_node
 from tektite.dataflow.arrange import Arranged, serves
 from tektite.dataflow.errors import ErrorNode, ErrorOrigin, ErrorSource, Fallible, sources_of
 from tektite.dataflow.flow import Dataflow, EpochSource
-from tektite.dataflow.graph import Scope
+from tektite.dataflow.graph import LinearStep, Scope
 from tektite.dataflow.linear import Accumulate, FunctionStep, NegateStep, ProgramStep, SelectStep
+from tektite.dataflow.near_reduce import NearReduce
 from tektite.dataflow.output import InspectNode
 from tektite.errors import IncorrectError, UnsupportedError
 from tektite.expr import Expr, RowProgram, col
@@ -43,7 +44,10 @@ class SharedArrangement(Protocol):
     trace: Trace
     columns: tuple[int, ...]
     sharded_by: int
-    errors: Sequence[ErrorSource]
+
+    @property
+    def errors(self) -> Sequence[ErrorSource]:
+        """The errors that it depends on."""
 
 
 class ArrangementCatalog(Protocol):
@@ -68,6 +72,24 @@ class Use:
     collection: str
     columns: tuple[str, ...]
     origin: str
+    operator: plan.Operator
+
+
+class _MadeFor:
+    """A block in which the nodes of a dataflow are made for an operator of a plan."""
+
+    __slots__ = ("_before", "_flow", "_operator")
+
+    def __init__(self, flow: Dataflow, operator: plan.Operator) -> None:
+        self._flow = flow
+        self._operator = operator
+        self._before = flow.purpose
+
+    def __enter__(self) -> None:
+        self._flow.purpose = self._operator
+
+    def __exit__(self, *_: object) -> None:
+        self._flow.purpose = self._before
 
 
 class Renderer:
@@ -143,8 +165,13 @@ class Renderer:
         """The operator's collection as a stream, in its own scope."""
         found = self._streams.get(operator)
         if found is None:
-            found = self._streams[operator] = self._render(operator)
+            with self._made_for(operator):
+                found = self._streams[operator] = self._render(operator)
         return found
+
+    def _made_for(self, operator: plan.Operator) -> _MadeFor:
+        """A block in which nodes are made for an operator."""
+        return _MadeFor(self.flow, operator)
 
     def _render(self, operator: plan.Operator) -> Stream:
         match operator:
@@ -160,7 +187,7 @@ class Renderer:
                                     self.dictionary, self.flow.name)  # fmt: skip
                 stream = self.stream(operator.input)
                 step.errors = self._origin(len(operator.input.schema.names), stream.scope, step)
-                return stream.then(step, None)
+                return stream.then(self._step(step, operator), None)
             case plan.Concat():
                 scope = self.scope(operator)
                 return together(scope, [self.entered(part, scope) for part in operator.parts])
@@ -207,9 +234,14 @@ class Renderer:
         kept = [source.schema.index(o.params[0]) if o.op == "col" else -1 for o in outputs]
         placed = None if stream.placed is None else first_places(kept, [(column,) for column in stream.placed])
         if predicate is None and -1 not in kept:
-            return stream.then(SelectStep(kept), placed)
+            return stream.then(self._step(SelectStep(kept), operator), placed)
         program = self.program(outputs, predicate, source.schema.positions)
-        return self._through(stream, program, len(source.schema.names), source.schema.positions, placed)
+        return self._through(stream, program, len(source.schema.names), source.schema.positions, placed, operator)
+
+    def _step(self, step: SelectStep | ProgramStep | FunctionStep, operator: plan.Operator) -> LinearStep:
+        """A step, of which is noted what it was made for."""
+        self.flow.purposes[step] = operator
+        return step
 
     def _through(
         self,
@@ -218,9 +250,12 @@ class Renderer:
         width: int,
         shown: Mapping[str, tuple[int, Type]],
         placed: ColumnNumbers | None,
+        operator: plan.Operator | None = None,
     ) -> Stream:
-        """A stream after a program. Errors show some of the columns of its rows."""
+        """A stream after a program, of an operator. Errors show some of the columns of its rows."""
         step = ProgramStep(program, width, shown)
+        if operator is not None:
+            self._step(step, operator)
         if program.can_fail:
             step.errors = self._origin(width, stream.scope, step)
         return stream.then(step, placed)
@@ -253,7 +288,8 @@ class Renderer:
         for known, arranged in self._arranged:
             if known is operator and serves(arranged, lead, sharded_by, key):
                 return arranged
-        arranged = self._arrange(operator, lead, sharded_by, key)
+        with self._made_for(operator):
+            arranged = self._arrange(operator, lead, sharded_by, key)
         self._arranged.append((operator, arranged))
         return arranged
 
@@ -282,8 +318,18 @@ class Renderer:
 
     def _shared(self, operator: plan.Operator, lead: tuple[int, ...], sharded_by: int | None, key: int) -> Arranged:
         found = self.catalog.has(operator, lead, sharded_by, key)
-        self._note_use(operator, lead, "shared, there already" if found else "shared, made for this query")
-        return self._import(self.catalog.arrangement(operator, lead, sharded_by, key))
+        entry = self.catalog.arrangement(operator, lead, sharded_by, key)
+
+        def origin() -> str:
+            if not found:
+                return "shared, made for this query"
+            if (skew := entry.trace.skew) is None:
+                return "shared, there already"
+            share = f"{100 * skew[0] // skew[1]}% of its rows are in one of {entry.trace.shards} shards"
+            return f"shared, there already; {share}, whose joins all workers share"
+
+        self._note_use(operator, lead, origin)
+        return self._import(entry)
 
     def has_arrangement(self, operator: plan.Operator, lead: tuple[int, ...], key: int) -> bool:
         """Whether `arranged` would find an existing arrangement, or one that this dataflow makes anyway."""
@@ -302,10 +348,11 @@ class Renderer:
                 return serves(self._node(operator).output, lead, None, key)
         return False
 
-    def _note_use(self, operator: plan.Operator, lead: tuple[int, ...], origin: str) -> None:
+    def _note_use(self, operator: plan.Operator, lead: tuple[int, ...], origin: str | Callable[[], str]) -> None:
         def use() -> Use:
             names = operator.schema.names
-            return Use(plan.describe(operator), tuple(names[column] for column in lead), origin)
+            said = origin if isinstance(origin, str) else origin()
+            return Use(plan.describe(operator), tuple(names[column] for column in lead), said, operator)
 
         self.uses.append(use)
 
@@ -328,9 +375,11 @@ class Renderer:
                 return chunk.select(spec)
 
         settled = stream.placed == lead[:sharded_by]
-        node = arrange.ArrangeNode(
-            stream.scope, self.shards, columns, sharded_by, f"arrange by {lead}", select, settled=settled
-        )
+        by = ", ".join([operator.schema.names[column] for column in lead])
+        with self._made_for(operator):
+            node = arrange.ArrangeNode(
+                stream.scope, self.shards, columns, sharded_by, f"arrange by ({by})", select, settled=settled
+            )
         stream.feed(node)
         return node.arranged
 
@@ -408,7 +457,8 @@ class Renderer:
     def _node(self, operator: plan.Operator) -> reduce.ReduceNode:
         node = self._nodes.get(operator)
         if node is None:
-            node = self._nodes[operator] = self._make_reduce(operator)
+            with self._made_for(operator):
+                node = self._nodes[operator] = self._make_reduce(operator)
         return node
 
     def _make_reduce(self, operator: plan.Operator) -> reduce.ReduceNode:
@@ -429,7 +479,9 @@ class Renderer:
                 # the function gets rows with their columns in order
                 width = len(operator.input.schema.names)
                 source = self.arranged(operator.input, tuple(range(width)), None, operator.key)
-                make = reduce.GroupsReduce if operator.together else reduce.FunctionReduce
+                make: type[reduce.FunctionReduce] = reduce.FunctionReduce
+                if operator.together:
+                    make = NearReduce if hasattr(operator.function, "near") else reduce.GroupsReduce
                 node = make(source, self.shards, operator.key, operator.function, operator.input.schema, operator.schema,
                             self.dictionary, "reduce")  # fmt: skip
                 node.errors = self._origin(operator.key + 1, node.scope, node)
@@ -498,7 +550,8 @@ class Renderer:
         scope = self._scope(of)
         variables = {}
         for variable in of.variables:
-            node = loop.FeedbackNode(scope, self.shards, len(variable.schema.names), variable.name)
+            with self._made_for(variable):
+                node = loop.FeedbackNode(scope, self.shards, len(variable.schema.names), variable.name)
             # Feedback is placed by the hash of the whole row.
             stream = Stream(scope, [(node.port, (), 0)], tuple(range(len(variable.schema.names))))
             if variable.initial is not None:
@@ -515,6 +568,7 @@ class Renderer:
         for leave in of.leaves:
             inner = self.entered(leave.inner, scope)
             assert scope.parent is not None
-            out = loop.LeaveNode(scope.parent, self.shards, len(leave.schema.names), "leave")
+            with self._made_for(leave):
+                out = loop.LeaveNode(scope.parent, self.shards, len(leave.schema.names), "leave")
             inner.feed(out)
             self._streams[leave] = Stream(scope.parent, [(out.port, (), 0)], inner.placed)

@@ -13,12 +13,15 @@ expression_aggregates  the aggregates that an expression is made of
 former_names           names of former versions, which work and warn
 group_functions        functions of many groups at once, over arrays of words
 grouped                `Grouped`: groups of rows, and `agg`
+grouping_sets          `GroupingSets`: groups by several sets of keys
 interned_aggregates    sums, averages and lists of intervals, wide decimals and others
 joined                 `Collection.join`: checks, and the join that does what is asked
 joins                  joins of two operators by key, all pairs, by a bound that moves
 limits                 the first rows of an order: `Sorted`, limits and offsets
 loops                  `Loop` and `LoopVariable`
 match                  `tk.match`: conjunctions of any number of clauses
+near_windows           window functions that are evaluated where rows change
+number_series          series of numbers and elements of lists, for each row
 ordered_groups         ordered aggregates of a group: texts joined, quantiles, mode, first
 other_names            what other libraries call the methods of collections
 outputs                what users give to `select` and `agg`, as named expressions
@@ -27,6 +30,7 @@ reduction_methods      the methods of `Collection` that reduce groups
 reductions             reductions of groups: distinct rows, extremes, top rows, functions
 row_order              the order of a table's rows, for ORDER BY and `sort`
 set_operations         INTERSECT and EXCEPT
+sql_methods            the methods of `Collection` that are read as SQL: windows of time, ASOF joins
 window_calls           a window function and its frame
 window_functions       window functions, for all changed partitions at once
 windows                window functions of expressions: `over`, `rank`, `lag` and the others

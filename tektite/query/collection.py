@@ -6,7 +6,7 @@ types at once, so that a mistake is reported where it is made.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from tektite.errors import IncorrectError
@@ -14,7 +14,9 @@ from tektite.expr import Expr, col
 from tektite.expr import type_of as expression_type
 from tektite.expr.other_names import advice
 from tektite.expr.predicates import conjunction
+from tektite.expr.unknown_options import explains_options
 from tektite.plan import algebra as plan
+from tektite.plan.explanation import Explanation
 from tektite.query import joins
 from tektite.query.columns import ColumnNames, column_numbers, project
 from tektite.query.derived import check_collection, check_function, derived
@@ -23,8 +25,9 @@ from tektite.query.other_names import METHODS
 from tektite.query.outputs import Outputs, check_no_null_comparison, flat, has_aggregate, outputs_of, plain
 from tektite.query.own_columns import OwnColumn, named_columns
 from tektite.query.reduction_methods import ReductionMethods
+from tektite.query.sql_methods import SqlMethods, with_time
 from tektite.values import types
-from tektite.values.html import html_table, html_text
+from tektite.values.html import html_table
 from tektite.values.schema import Schema
 
 if TYPE_CHECKING:
@@ -34,7 +37,8 @@ ROUND_LIMIT = 100_000
 """Rounds after which a loop fails because it does not converge."""
 
 
-class Collection(ReductionMethods):
+@explains_options
+class Collection(ReductionMethods, SqlMethods):
     """A changing bag of rows with named, typed columns.
 
     >>> import tektite as tk
@@ -72,7 +76,7 @@ class Collection(ReductionMethods):
     def _repr_html_(self) -> str:
         """What a notebook shows: the columns, and the plan if the collection belongs to an engine."""
         columns = list(zip(self.schema.names, self.schema.types, strict=True))
-        plan_text = html_text(self.explain()) if hasattr(self, "engine") and self.operator.loop is None else ""
+        plan_text = self.explain()._repr_html_() if hasattr(self, "engine") and self.operator.loop is None else ""
         return html_table(["column", "type"], columns, "a query, not installed") + plan_text
 
     if not TYPE_CHECKING:  # type checkers are to see names that are not there
@@ -100,6 +104,10 @@ class Collection(ReductionMethods):
             )
         self.schema.index(name)
         return OwnColumn(name, self.operator)
+
+    def __iter__(self) -> Iterator[tuple[Any, ...]]:
+        """Refused: a query has no rows by itself, as tables and views have."""
+        raise IncorrectError("a query has no rows to go through: collect() computes them, and create_view keeps them")
 
     # ------------------------------------------------------------------ linear operators
 
@@ -212,7 +220,8 @@ class Collection(ReductionMethods):
         return self.filter([col(name).is_not_null() for name in names])
 
     def _with_windows(self, outputs: Outputs) -> tuple[Collection, Outputs]:
-        """This collection with the results of window functions, and expressions over these."""
+        """This collection with the time and the results of window functions, and expressions over these."""
+        self, outputs = with_time(self, outputs)
         if not any(node.op == "over" for _, expression in outputs for node in expression.walk()):
             return self, outputs
         from tektite.query.windows import evaluated
@@ -231,6 +240,19 @@ class Collection(ReductionMethods):
         """
         check_function(function, "map_batches")
         return derived(plan.MapBatches(Schema(columns), self.operator, function, many=False), self)
+
+    def explode(self, *columns: str) -> Collection:
+        """Each row once for each element of its list, which takes the place of the list; a row whose list is empty or NULL goes.
+        Of several columns, elements at one place are side by side: what a shorter list lacks is NULL. It is SQL's `unnest`.
+
+        >>> import tektite as tk
+        >>> posts = tk.Engine().values({"post": [1, 2], "tags": ["new,blue", "red"]})
+        >>> posts.with_columns(tags=tk.col("tags").str.split(",")).explode("tags").sort("post", "tags").collect().to_pydict()
+        {'post': [1, 1, 2], 'tags': ['blue', 'new', 'red']}
+        """
+        from tektite.query.number_series import exploded
+
+        return exploded(self, columns)
 
     def flat_map(self, function: Callable[[Any], Any], /, **columns: types.Type) -> Collection:
         """Applies a pure Python function that maps an Arrow table to (table, row numbers): any number of rows for each row given.
@@ -450,7 +472,7 @@ class Collection(ReductionMethods):
 
     # ------------------------------------------------------------------ answers
 
-    def explain(self) -> str:
+    def explain(self) -> Explanation:
         """How the collection would be maintained: its plan after all rewrites, the strategy and order of each match, and which
         arrangements it would read, shared or made for it. Nothing is installed.
 
@@ -473,8 +495,8 @@ class Collection(ReductionMethods):
             raise IncorrectError(f"explain: the collection belongs to loop {self.operator.loop.name!r}; leave it first")
         if not hasattr(self, "engine"):
             raise IncorrectError("explain: the collection reads no input, so it belongs to no engine")
-        text: str = self.engine.explain(self)
-        return text
+        found: Explanation = self.engine.explain(self)
+        return found
 
     def collect(self) -> Any:
         """The rows as of the last closed epoch, as a `pyarrow.Table`: computed once, over the indexes that are there, and
@@ -515,6 +537,8 @@ class Collection(ReductionMethods):
         """
         from tektite.query.loops import Loop
 
+        if not callable(body):
+            raise IncorrectError(f"iterate takes a function of a collection, not {body!r}")
         with Loop(name, max_rounds) as loop:
             variable = loop.variable("x", initial=self)
             result = body(variable)

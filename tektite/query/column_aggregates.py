@@ -12,7 +12,7 @@ from tektite.expr import col, rank
 from tektite.plan import algebra as plan
 from tektite.query.aggregates import LINEAR, ColumnAggregate, result_type
 from tektite.query.collection import Collection
-from tektite.query.columns import column_numbers, project, with_float_keys
+from tektite.query.columns import column_numbers, project, with_equal_keys
 from tektite.query.derived import derived
 from tektite.query.joins import inner_join
 from tektite.query.reductions import top
@@ -26,7 +26,7 @@ def column_aggregates(
     """One row for each group of rows that agree on some columns: these columns, then the aggregates."""
     names = list(by)
     keys = column_numbers(collection.schema, names)
-    source = derived(with_float_keys(collection.operator, keys), collection)
+    source = derived(with_equal_keys(collection.operator, keys), collection)
     for name in aggregates:
         if name in names:
             raise IncorrectError(f"agg: {name!r} is a key column; choose another name")
@@ -74,7 +74,7 @@ def extreme(values: Collection, keys: list[str], name: str, last: bool) -> Colle
         return derived(top(values.operator, 1, name, keys, last), values)
     # NULL comes behind every value, whichever end is asked for
     absent = col(name).is_not_null() if last else col(name).is_null()
-    found = with_float_keys(values.operator, column_numbers(values.schema, keys))
+    found = with_equal_keys(values.operator, column_numbers(values.schema, keys))
     outputs = [*((k, col(k)) for k in keys), ("#absent", absent), ("#rank", rank(col(name))), (name, col(name))]
     if kind != types.Float:  # its words order as its values do
         outputs.pop(-2)

@@ -64,7 +64,7 @@ def with_columns(operator: plan.Operator, new: Mapping[str, Expr]) -> plan.Proje
     return project(operator, [*outputs, *added.items()])
 
 
-def with_float_keys(operator: plan.Operator, columns: Iterable[int]) -> plan.Operator:
+def with_equal_keys(operator: plan.Operator, columns: Iterable[int]) -> plan.Operator:
     """The same rows with one word for equal values in some columns (0.0 for -0.0), so that grouping by them finds these equal."""
     schema = operator.schema
     floats = [c for c in columns if schema.types[c].has_keys]

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from tektite.errors import IncorrectError
 from tektite.expr import Expr, col, greatest, lit
 from tektite.expr import type_of as expression_type
 from tektite.plan.names import free_name
 from tektite.query import interned_aggregates
-from tektite.query.aggregate_calls import AggregateCall
+from tektite.query.aggregate_calls import AggregateCall, CallOrder
 from tektite.values import types
 from tektite.values.schema import Schema
 
 PLAIN = {"sum": "sum", "mean": "avg", "min": "min", "max": "max", "count": "count", "any": "max", "all": "min"}
 """Aggregates that are calls of another name, or of their own."""
+ONCE = ("std", "var", "first", "last", "max_by", "min_by")
+"""Aggregates that are not taken of different values alone."""
 NUMERIC = ("sum", "mean", "std", "var", "median", "quantile")
 
 
@@ -49,17 +53,22 @@ class Extraction:
             return None
         kind, *constants = node.params
         value = selected(node.args[0]) if node.args else None
+        distinct = bool(node.args) and of_different(node.args[0])
         check(node, value, self.schema)
         if value is None:
             return self._named(AggregateCall("count"))
+        if distinct and kind in ONCE:
+            raise IncorrectError(f"{node}: {kind} of different values is not supported")
         match kind:
             case "n_unique":
                 return self._named(AggregateCall("count", value, True))
             case "median" | "quantile":
                 share = constants[0] if constants else 0.5
-                return self._named(AggregateCall("quantile_cont", value, False, ((value, False, False),), share))
+                return self._named(AggregateCall("quantile_cont", value, distinct, ((value, False, False),), share))
             case "mode":
-                return self._named(AggregateCall("mode", value, False, ((value, False, False),)))
+                return self._named(AggregateCall("mode", value, distinct, ((value, False, False),)))
+            case "max_by" | "min_by":
+                return self._named(at_extreme(node.args[0], node.args[1], kind == "max_by"))
             case "std" | "var":
                 number = value.cast(types.Float)
                 squares, total, count = (
@@ -68,23 +77,26 @@ class Extraction:
                 )
                 return spread(squares, total, count, constants[0] == 0, kind == "std")
             case "join":
-                text = value.cast(types.String)
-                order = tuple((by, down, False) for by, down in zip(node.args[1:], constants[1], strict=True))
-                return self._named(AggregateCall("string_agg", text, False, order, constants[0]))
+                is_text = expression_type(value, self.schema.positions) == types.String
+                text = value if is_text else value.cast(types.String)
+                order = ordered(node, constants[1], distinct)
+                return self._named(AggregateCall("string_agg", text, distinct, order, constants[0]))
             case "first" | "last":
                 last = kind == "last"
                 order = tuple((by, down != last, last) for by, down in zip(node.args[1:], constants[0], strict=True))
-                return self._named(AggregateCall("first", value, False, order))
+                return self._named(AggregateCall("earliest" if constants[1:] else "first", value, False, order))
             case "list":
-                order = tuple((by, down, False) for by, down in zip(node.args[1:], constants[0], strict=True))
+                order = ordered(node, constants[0], distinct)
                 kind_of = expression_type(value, self.schema.positions)
-                return interned_aggregates.listed(value, kind_of, order, False, self._named)
+                return interned_aggregates.listed(value, kind_of, order, distinct, self._named)
         if kind in ("sum", "mean"):
             kind_of = expression_type(value, self.schema.positions)
             if interned_aggregates.is_summable(kind_of):
+                if distinct:
+                    raise IncorrectError(f"{node}: {kind} of different {kind_of}s is not supported")
                 make = interned_aggregates.total if kind == "sum" else interned_aggregates.average
                 return make(value, kind_of, self._named)
-        return self._named(AggregateCall(PLAIN[kind], value))
+        return self._named(AggregateCall(PLAIN[kind], value, distinct and PLAIN[kind] not in ("min", "max")))
 
     def _named(self, call: AggregateCall) -> Expr:
         print = call.printed(lambda scalar: scalar.fingerprint)
@@ -105,10 +117,36 @@ def columns_outside(expression: Expr) -> list[str]:
 
 def selected(value: Expr) -> Expr:
     """The argument of an aggregate: NULL in rows that its `filter` leaves out."""
+    if value.op == "unique":
+        return selected(value.args[0])
     if value.op != "filter":
         return value
     inner, condition = value.args
     return Expr("case", (condition, selected(inner), lit(None)))
+
+
+def of_different(value: Expr) -> bool:
+    """Whether equal values of an aggregate's argument count once."""
+    return value.op == "unique" or value.op == "filter" and of_different(value.args[0])
+
+
+def ordered(node: Expr, descending: Sequence[bool], distinct: bool) -> tuple[CallOrder, ...]:
+    """The order of an aggregate's values; of different ones, their own."""
+    by = [selected(part) for part in node.args[1:]]
+    if distinct and any(part.fingerprint != selected(node.args[0]).fingerprint for part in by):
+        raise IncorrectError(f"{node}: different values can be in their own order alone")
+    return tuple((part, down, False) for part, down in zip(by, descending, strict=True))
+
+
+def at_extreme(value: Expr, by: Expr, greatest: bool) -> AggregateCall:
+    """The value of the row in which another one is least or greatest: SQL's ARG_MIN and ARG_MAX. Rows in which either is NULL do
+    not count.
+    """
+    known = by.is_not_null()
+    inner = value
+    while inner.op == "filter":
+        known, inner = inner.args[1] & known, inner.args[0]
+    return AggregateCall("earliest", Expr("case", (known, inner, lit(None))), order=((by, greatest, False),))
 
 
 def check(node: Expr, value: Expr | None, schema: Schema) -> None:
@@ -119,7 +157,8 @@ def check(node: Expr, value: Expr | None, schema: Schema) -> None:
     found = expression_type(value, schema.positions)
     summed = kind in ("sum", "mean") and interned_aggregates.is_summable(found)
     if kind in NUMERIC and not summed and (found.interned or found.kind not in ("int", "float", "decimal")):
-        raise IncorrectError(f"{node}: {value} is {found}, not a number")
+        advice = "; .cast(int) makes it 1 or 0" if found == types.Bool else ""
+        raise IncorrectError(f"{node}: {value} is {found}, not a number{advice}")
     if kind in ("any", "all") and found != types.Bool:
         raise IncorrectError(f"{node}: {value} is {found}, not bool")
     if kind in ("first", "last") and len(node.args) < 2:

@@ -29,21 +29,21 @@ def ranks(words: Words, type: Type, dictionary: Dictionary) -> Words:
     if type == types.Float:
         return np.where(words == -1, 0, words)  # -0.0 is 0.0
     if type.interned:
-        return text_ranks(words, dictionary, type == types.Interval)
+        return text_ranks(words, dictionary, type)
     return words
 
 
-def text_ranks(words: Words, dictionary: Dictionary, are_intervals: bool = False) -> Words:
-    """The rank of each text among the distinct texts of a column; intervals of one length have one rank."""
+def text_ranks(words: Words, dictionary: Dictionary, type: Type = types.String) -> Words:
+    """The rank of each text among the distinct texts of a column; equal values have one rank."""
     ids, places = np.unique(words, return_inverse=True)
     nulls = int(ids[0] == NULL)
     texts = dictionary.lookup(ids[nulls:])
-    if are_intervals:
-        texts = composites.interval_keys(texts)
+    if type.has_keys:
+        texts = composites.key_texts(texts, type)
     order = pc.array_sort_indices(texts).to_numpy()
     found = np.full(len(ids), NULL)
     found[nulls:][order] = np.arange(len(order))
-    if are_intervals and len(order) > 1:
+    if type.has_keys and len(order) > 1:
         in_order = texts.take(order)
         new = np.concatenate(([0], np.asarray(pc.not_equal(in_order[1:], in_order[:-1]))))
         found[nulls:][order] = np.cumsum(new)
@@ -60,9 +60,12 @@ def sort_words(groups: Groups, order: Sequence[Order], types: Sequence[Type]) ->
     return found
 
 
-def sorted_rows(groups: Groups, by: Sequence[Words]) -> Words:
-    """The rows group by group, each group sorted. The words of all columns break ties, so that the order is always the same."""
-    return np.lexsort((*groups.columns[::-1], *reversed(by), groups.numbers))
+def sorted_rows(groups: Groups, by: Sequence[Words], backward: bool = False) -> Words:
+    """The rows group by group, each group sorted. The words of all columns break ties, so that the order is always the same;
+    `backward` says that greater ones come first.
+    """
+    columns = ~groups.columns if backward else groups.columns
+    return np.lexsort((*columns[::-1], *reversed(by), groups.numbers))
 
 
 def starts_of(numbers: Words) -> Words:

@@ -10,6 +10,7 @@ import numpy as np
 from tektite.errors import IncorrectError
 from tektite.expr import Expr, col
 from tektite.expr.other_names import advice
+from tektite.expr.unknown_options import explains_options
 from tektite.plan import algebra as plan
 from tektite.query.aggregation import aggregate
 from tektite.query.builders import project
@@ -17,12 +18,13 @@ from tektite.query.collection import Collection
 from tektite.query.derived import derived
 from tektite.query.expression_aggregates import Extraction
 from tektite.query.other_names import OF_GROUPS
-from tektite.query.outputs import aggregates_of
+from tektite.query.outputs import Outputs, aggregates_of
 from tektite.query.own_columns import named_columns
 from tektite.values import types
 from tektite.values.schema import Schema
 
 
+@explains_options
 class Grouped:
     """The groups of a collection's rows, to be aggregated. Made by `Collection.group_by`.
 
@@ -82,15 +84,31 @@ def aggregated(
     always: bool = False,
 ) -> Collection:
     """One row for each group. Without keys there is one row, while there are rows, or `always`."""
-    outputs = named_columns(collection, aggregates_of(aggregates, named), "agg")
     names = [name for name, _ in keys]
+    outputs = agg_outputs(collection, names, aggregates, named)
+    for name, expression in outputs:
+        if any(node.op in ("over", "window") for node in expression.walk()):
+            raise IncorrectError(
+                f"agg: {name} is {expression}, a window function, which has a value for each row: call agg(...) first, and then "
+                "select(...) or with_columns(...) with .over(...)"
+            )
     extraction = Extraction(collection.schema, names)
-    for name, _ in outputs:
-        if name in names:
-            raise IncorrectError(f"agg: {name!r} is a key column; choose another name")
     results = [(name, extraction.over_calls(expression)) for name, expression in outputs]
-    unit = None
-    if always:
-        unit = derived(plan.Rows(Schema({"#unit": types.Int}), np.zeros((1, 1), np.int64)), collection)
-    found = aggregate(collection, keys, extraction.calls, unit)
+    found = aggregate(collection, keys, extraction.calls, one_row(collection) if always else None)
     return project(found, [*((name, col(name)) for name in names), *results])
+
+
+def agg_outputs(
+    collection: Collection, keys: Sequence[str], aggregates: Sequence[Any], named: dict[str, Any]
+) -> Outputs:
+    """What `agg` is to compute beside the keys, each by its name."""
+    outputs = named_columns(collection, aggregates_of(aggregates, named), "agg")
+    for name, _ in outputs:
+        if name in keys:
+            raise IncorrectError(f"agg: {name!r} is a key column; choose another name")
+    return outputs
+
+
+def one_row(collection: Collection) -> Collection:
+    """A collection of exactly one row."""
+    return derived(plan.Rows(Schema({"#unit": types.Int}), np.zeros((1, 1), np.int64)), collection)

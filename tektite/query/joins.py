@@ -45,13 +45,17 @@ def key_pairs(
         raise IncorrectError(f"{verb}: say either on, or left_on and right_on, not both")
     pair = next((o for o in (on, *(on if isinstance(on, list) else ())) if isinstance(o, tuple)), None)
     if pair is not None:
-        one, other = (*pair, "a", "b")[:2]
+        if len(pair) != 2:
+            raise IncorrectError(f"{verb}: on takes a column or a list of columns: on={list(pair)!r}")
+        one, other = pair
         raise IncorrectError(
             f"{verb}: on={on!r} could mean two things. To compare {one!r} of the left side with {other!r} of the right side, say "
             f"left_on={one!r}, right_on={other!r}. To join by columns that both sides have, say on=[{one!r}, {other!r}]"
         )
     mine_names = key_names(left_on if on is None else on, f"{verb}: {'left_on' if on is None else 'on'}")
     their_names = key_names(right_on if on is None else on, f"{verb}: {'right_on' if on is None else 'on'}")
+    if on is not None and not mine_names and verb == "join":
+        raise IncorrectError("join: on names no column; how='cross' pairs every row with every row")
     if len(mine_names) != len(their_names):
         raise IncorrectError(f"{verb}: left_on has {len(mine_names)} columns and right_on {len(their_names)}")
     mine = tuple(left.index(name) for name in mine_names)

@@ -16,7 +16,7 @@ from tektite.query.builders import filtered
 from tektite.query.collection import Collection
 from tektite.query.columns import ColumnNames, column_numbers
 from tektite.query.derived import derived
-from tektite.query.outputs import flat, outputs_of
+from tektite.query.outputs import has_aggregate, outputs_of
 from tektite.query.own_columns import named_columns
 from tektite.query.reduction_methods import OrderBy
 from tektite.query.row_order import sorted_rows
@@ -25,12 +25,19 @@ from tektite.query.window_calls import Ordering
 
 class Sorted(Collection):
     """A collection with an order, which counts for `limit`, for `collect`, and for reading the view that it becomes. `filter`,
-    `select` and `with_columns` keep it, as long as its columns are there; whatever else is computed from it has no order.
+    `select`, `with_columns`, `drop` and `rename` keep it; whatever else is computed from it has no order.
     """
 
-    def __init__(self, engine: Any, operator: plan.Operator, order: Sequence[tuple[Expr, bool, bool]]) -> None:
+    def __init__(
+        self, engine: Any, operator: plan.Operator, order: Sequence[tuple[Expr, bool, bool]],
+        ordered: Collection | None = None, is_limited: bool = False,
+    ) -> None:  # fmt: skip
         super().__init__(engine, operator)
         self.order = tuple(order)
+        """Expressions of the columns of `ordered`, each with whether it descends and whether NULLs come first."""
+        self.ordered = Collection(engine, operator) if ordered is None else ordered
+        """The same rows, with columns that the order needs and that are not selected."""
+        self.is_limited = is_limited
 
     def limit(self, n: int, offset: int = 0) -> Sorted:
         """The first `n` rows in the order, behind the first `offset` ones.
@@ -43,60 +50,85 @@ class Sorted(Collection):
         >>> view.rows()
         [('north', 4)]
         """
-        found = first_rows(self, self.order, (), *checked(n, offset))
-        return Sorted(getattr(self, "engine", None), found.operator, self.order)
+        found = first_rows(self.ordered, self.order, (), *checked(n, offset))
+        return self._shown(found, list(self.schema.names), is_limited=True)
 
     def filter(self, *predicates: Expr | Sequence[Expr], **equal: Any) -> Collection:
         """Some of the rows, in the same order."""
-        return self._in_order(super().filter(*predicates, **equal), {})
+        super().filter(*predicates, **equal)  # what is not selected cannot be asked for
+        return self._shown(self.ordered.filter(*predicates, **equal), list(self.schema.names))
 
     def select(self, *columns: str | Expr | Sequence[str | Expr], **named: Any) -> Collection:
         """Columns by name and by expression, in the same order of rows."""
-        found = super().select(*columns, **named)
-        kept = {column for column in flat(columns) if isinstance(column, str)}
-        changed = {name: None for name in self.schema.names if name not in kept and "*" not in kept}
-        return self._in_order(found, changed)
+        outputs = named_columns(self, outputs_of("select", self.schema, columns, named), "select")
+        return self._projected(super().select(*columns, **named), outputs)
 
     def with_columns(self, *columns: Expr | Sequence[Expr], **named: Any) -> Collection:
         """More columns, in the same order of rows."""
-        given = outputs_of("with_columns", self.schema, columns, named)
-        return self._in_order(super().with_columns(*columns, **named), dict(given))
+        new = dict(named_columns(self, outputs_of("with_columns", self.schema, columns, named), "with_columns"))
+        given = {name: col(name) for name in self.schema.names} | new
+        return self._projected(super().with_columns(*columns, **named), list(given.items()))
 
-    def _in_order(self, found: Collection, changed: Mapping[str, Any]) -> Collection:
-        """A collection of the same rows in this order, unless columns that the order reads have changed or gone."""
-        read = {name for part, _, _ in self.order for name in part.columns()}
-        if read & changed.keys() or not read <= set(found.schema.names):
-            return LostOrder(getattr(found, "engine", None), found.operator)
-        return Sorted(getattr(found, "engine", None), found.operator, self.order)
+    def rename(self, names: Mapping[str, str] | None = None, /, **new_names: str) -> Collection:
+        """Columns under other names, in the same order of rows."""
+        found = super().rename(names, **new_names)
+        return self._projected(found, list(zip(found.schema.names, map(col, self.schema.names), strict=True)))
+
+    def _projected(self, found: Collection, outputs: Sequence[tuple[str, Expr]]) -> Collection:
+        """Other columns of the same rows. Those that the order reads go along, under names of their own where they are gone."""
+        engine = getattr(self, "engine", None)
+        if any(has_aggregate(value) for _, value in outputs):
+            return found  # one row for all of them
+        shown = {value.params[0]: col(name) for name, value in reversed(outputs) if value.op == "col"}
+        if all(shown.keys() >= set(part.columns()) for part, _, _ in self.order):
+            renamed = [
+                (part.replaced(lambda node: shown[node.params[0]] if node.op == "col" else None), down, nulls)
+                for part, down, nulls in self.order
+            ]
+            return Sorted(engine, found.operator, renamed, None, self.is_limited)
+        kept = {f"#by{at}": part for at, (part, _, _) in enumerate(self.order)}
+        ordered = self.ordered.select(**dict(outputs), **kept)
+        order = [(col(f"#by{at}"), down, nulls) for at, (_, down, nulls) in enumerate(self.order)]
+        return Sorted(engine, found.operator, order, ordered, self.is_limited)
+
+    def _shown(self, ordered: Collection, names: list[str], is_limited: bool = False) -> Sorted:
+        """Some of the rows of `ordered`, with the columns of this collection."""
+        engine = getattr(self, "engine", None)
+        limited_before = self.is_limited or is_limited
+        if ordered.schema.names == tuple(names):
+            return Sorted(engine, ordered.operator, self.order, None, limited_before)
+        return Sorted(engine, ordered.select(names).operator, self.order, ordered, limited_before)
 
     def collect(self) -> pa.Table:
         """The rows in their order; see `Collection.collect`.
 
         >>> import tektite as tk
-        >>> tk.Engine().values({"x": [2, None, 3]}).sort("x", descending=True).collect().to_pydict()
-        {'x': [3, 2, None]}
+        >>> tk.Engine().values({"x": [2, None, 3], "y": [1, 2, 3]}).sort("x", descending=True).select("y").collect().to_pydict()
+        {'y': [3, 1, 2]}
         """
-        source, order = order_columns(Collection(getattr(self, "engine", None), self.operator), self.order)
+        source, order = order_columns(self.ordered, self.order)
         found: pa.Table = sorted_rows(source.collect(), [(part.column, part) for part in order])
         return found.select(list(self.schema.names))
 
 
-class LostOrder(Collection):
-    """What is computed from sorted rows without the columns that they are sorted by."""
-
-    def limit(self, n: int, offset: int = 0) -> Collection:
-        """Refused: the first rows would be any."""
-        raise IncorrectError(
-            "limit: the columns of sort(...) are gone or changed, so that there is no order: call limit first"
-        )
-
-
-def row_order(collection: Collection) -> Callable[[pa.Table], pa.Table] | None:
-    """The function that puts a table of a collection's rows in the order of `sort`; None without an order by columns."""
-    if not isinstance(collection, Sorted) or any(part.op != "col" for part, _, _ in collection.order):
+def row_order(name: str, collection: Collection) -> Callable[[pa.Table], pa.Table] | None:
+    """The function that puts a table of a view's rows in the order of `sort`; None without an order. An order by something that
+    is no column of the view is refused, unless it has said by a limit which rows there are.
+    """
+    if not isinstance(collection, Sorted):
         return None
-    columns = [(part.params[0], Ordering(part.params[0], down, nulls)) for part, down, nulls in collection.order]
-    return lambda table: sorted_rows(table, columns)
+    columns = [
+        (part.params[0], Ordering(part.params[0], down, nulls))
+        for part, down, nulls in collection.order
+        if part.op == "col" and part.params[0] in collection.schema.names
+    ]
+    if len(columns) == len(collection.order):
+        return lambda table: sorted_rows(table, columns)
+    if collection.is_limited:
+        return None
+    raise IncorrectError(
+        f"view {name!r}: sort(...) of a view takes its columns: keep them in select, or sort what you read"
+    )
 
 
 def sorted_by(collection: Collection, by: Any, descending: Any, nulls_last: Any) -> Sorted:

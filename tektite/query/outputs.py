@@ -55,6 +55,9 @@ def outputs_of(verb: str, schema: Schema, columns: Iterable[Any], named: Mapping
         elif isinstance(column, Expr):
             found.append((name_of(verb, column), plain(column)))
         else:
+            library = type(column).__module__.partition(".")[0]
+            if library in ("polars", "pyspark", "ibis", "duckdb", "sqlglot", "sqlalchemy"):
+                raise IncorrectError(f"{verb}: {column!s} is an expression of {library}; write it with tk.col")
             raise IncorrectError(
                 f"{verb} takes column names and expressions, not {column!r}; a value is tk.lit({column!r}).alias('name')"
             )
@@ -91,7 +94,13 @@ def name_of(verb: str, expression: Expr) -> str:
             return str(node.params[0])
         if not node.args:
             raise IncorrectError(f"{verb}: give {expression} a name, as in {verb}(total={expression})")
-        node = node.args[1] if node.op == "case" else node.args[0]
+        node = _branch(node) if node.op == "case" else node.args[0]
+
+
+def _branch(choice: Expr) -> Expr:
+    """The first value of a choice that is not NULL."""
+    values = [*choice.args[1:-1:2], choice.args[-1]]
+    return next((value for value in values if value.op != "lit" or value.params[1] is not None), values[0])
 
 
 def plain(expression: Expr) -> Expr:

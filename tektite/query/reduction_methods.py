@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from tektite.errors import IncorrectError
 from tektite.expr import Expr
 from tektite.expr import type_of as expression_type
+from tektite.expr.unknown_options import explains_options
 from tektite.plan import algebra as plan
 from tektite.query import reductions
 from tektite.query.columns import ColumnNames, column_list, column_numbers
@@ -30,6 +31,7 @@ OrderBy = str | Expr | Sequence[str | Expr]
 """What to order by: a column by name, an expression, or several."""
 
 
+@explains_options
 class ReductionMethods:
     """Reductions of groups of rows."""
 
@@ -107,6 +109,11 @@ class ReductionMethods:
         from tektite.query.grouped import Grouped
 
         found = self._collection
+        for name, value in named.items():
+            if not isinstance(value, str | Expr):
+                raise IncorrectError(
+                    f"group_by: {name}={value!r} is a constant, which all rows agree on; a key is a column or an expression"
+                )
         keys = named_columns(found, outputs_of("group_by", found.schema, by, named), "group_by")
         names = [name for name, _ in keys]
         if len(set(names)) < len(names):
@@ -115,6 +122,56 @@ class ReductionMethods:
         for _, expression in keys:
             expression_type(expression, source.schema.positions)
         return Grouped(source, keys)
+
+    def rollup(self, *by: str | Expr | Sequence[str | Expr], **named: Any) -> Grouped:
+        """Groups by all keys, by all but the last, and so on to one group of all rows: subtotals and a total. It is SQL's GROUP
+        BY ROLLUP; keys that a row is not grouped by are NULL.
+
+        >>> import tektite as tk
+        >>> sales = tk.Engine().values({"shop": ["a", "b"], "amount": [3, 4]})
+        >>> sales.rollup("shop").agg(tk.sum("amount")).sort("shop").collect().to_pydict()
+        {'shop': ['a', 'b', None], 'amount': [3, 4, 7]}
+        """
+        from tektite.query.grouping_sets import GroupingSets, rolled_up
+
+        groups = self.group_by(*by, **named)
+        return GroupingSets(groups, rolled_up([name for name, _ in groups.keys]))
+
+    def cube(self, *by: str | Expr | Sequence[str | Expr], **named: Any) -> Grouped:
+        """Groups by every choice of the keys, down to one group of all rows. It is SQL's GROUP BY CUBE.
+
+        >>> import tektite as tk
+        >>> sales = tk.Engine().values({"shop": ["a", "b"], "item": ["cup", "cup"], "amount": [3, 4]})
+        >>> sales.cube("shop", "item").agg(tk.sum("amount")).collect().num_rows
+        6
+        """
+        from tektite.query.grouping_sets import GroupingSets, cubed
+
+        groups = self.group_by(*by, **named)
+        return GroupingSets(groups, cubed([name for name, _ in groups.keys]))
+
+    def grouping_sets(self, *sets: Sequence[str | Expr]) -> Grouped:
+        """Groups by each of some sets of keys, an empty one for a group of all rows. It is SQL's GROUP BY GROUPING SETS.
+
+        >>> import tektite as tk
+        >>> sales = tk.Engine().values({"shop": ["a", "b"], "item": ["cup", "cup"], "amount": [3, 4]})
+        >>> sales.grouping_sets(["shop"], []).agg(tk.sum("amount")).sort("shop").collect().to_pydict()
+        {'shop': ['a', 'b', None], 'amount': [3, 4, 7]}
+        """
+        from tektite.query.grouping_sets import GroupingSets, listed_sets
+
+        chosen = listed_sets(sets)
+        for member in (member for part in chosen for member in part):
+            if not isinstance(member, str | Expr):
+                raise IncorrectError(f"grouping_sets takes sets of columns and expressions, not {member!r}")
+        known = {
+            member if isinstance(member, str) else member.fingerprint: member for part in chosen for member in part
+        }
+        groups = self.group_by(*known.values())
+        names = dict(zip(known, (name for name, _ in groups.keys), strict=True))
+        return GroupingSets(
+            groups, [[names[m if isinstance(m, str) else m.fingerprint] for m in part] for part in chosen]
+        )
 
     def agg(self, *aggregates: Expr | Sequence[Expr], **named: Expr) -> Collection:
         """Aggregates of all rows, as one row; there is one even if the collection is empty, as in SQL.
@@ -186,7 +243,8 @@ class ReductionMethods:
 
     def sort(self, *by: str | Expr | Sequence[str | Expr], descending: bool | Sequence[bool] = False,
              nulls_last: bool = True) -> Sorted:  # fmt: skip
-        """The same rows with an order for `limit`. Rows of a collection have no order themselves.
+        """The same rows with an order, which counts for `limit`, for `collect` and for reading the view that it becomes.
+        `filter`, `select`, `with_columns`, `drop` and `rename` keep it; what is computed otherwise from them has none.
 
         >>> import tektite as tk
         >>> engine = tk.Engine()

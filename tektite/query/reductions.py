@@ -10,10 +10,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tektite.errors import IncorrectError
-from tektite.expr import Expr, col, rank, text_word
+from tektite.expr import Expr, col, key, rank, text_word
 from tektite.expr.aggregate_methods import directions
 from tektite.plan import algebra as plan
-from tektite.query.columns import ColumnNames, column_list, column_numbers, project, select, with_float_keys
+from tektite.query.columns import ColumnNames, column_list, column_numbers, project, select, with_equal_keys
 from tektite.query.group_functions import TopRows
 from tektite.values import types
 from tektite.values.schema import Schema
@@ -24,7 +24,7 @@ TEXT_WORDS = 6
 
 def at_least(operator: plan.Operator, times: int) -> plan.Operator:
     """Each row with a multiplicity of at least `times`, once."""
-    found = with_float_keys(operator, range(len(operator.schema.names)))
+    found = with_equal_keys(operator, range(len(operator.schema.names)))
     return plan.AtLeast(operator.schema, found, times)
 
 
@@ -35,7 +35,7 @@ def extreme(operator: plan.Operator, column: str, by: ColumnNames, last: bool) -
     keys = [schema.names[c] for c in numbers]
     if column in keys:
         raise IncorrectError(f"column {column!r} is constant in a group by {keys}")
-    chosen = select(with_float_keys(operator, numbers), [*keys, column])
+    chosen = select(with_equal_keys(operator, numbers), [*keys, column])
     values = project(chosen, [(name, col(name)) for name in chosen.schema.names], col(column).is_not_null())
     if schema.types[schema.index(column)].interned:
         return top(values, 1, column, keys, last)
@@ -58,13 +58,14 @@ def top(
     for i, (name, down) in enumerate(zip(ordering, downs, strict=True)):
         ranks.append((f"__null_{i}", col(name).is_null()))
         if schema.types[schema.index(name)].interned:
-            ranks += [(f"__rank_{i}_{at}", rank(text_word(col(name), at), down)) for at in range(TEXT_WORDS)]
+            text = key(col(name))
+            ranks += [(f"__rank_{i}_{at}", rank(text_word(text, at), down)) for at in range(TEXT_WORDS)]
             ties = len(ranks)
             break
         ranks.append((f"__rank_{i}", rank(col(name), down)))
     rest = [name for name in schema.names if name not in keys]
     named = [[(name, col(name)) for name in names] for names in (keys, rest)]
-    ranked = project(with_float_keys(operator, numbers), [*named[0], *ranks, *named[1]])
+    ranked = project(with_equal_keys(operator, numbers), [*named[0], *ranks, *named[1]])
     first = plan.First(ranked.schema, ranked, len(keys), k, last=False, ties=ties, order=len(ranks))
     nearest = select(first, schema.names)
     return _top_by_text(nearest, k, ordering, keys, downs) if ties else nearest
@@ -97,6 +98,6 @@ def reduce(
     keys = column_numbers(schema, by)
     names = [schema.names[c] for c in keys]
     rest = [name for name in schema.names if name not in names]
-    source = select(with_float_keys(operator, keys), [*names, *rest])
+    source = select(with_equal_keys(operator, keys), [*names, *rest])
     result = Schema({n: schema.types[c] for n, c in zip(names, keys, strict=True)} | dict(columns))
     return plan.Reduce(result, source, len(keys), function, together)

@@ -10,7 +10,6 @@ import pyarrow.compute as pc
 
 from tektite.query.window_calls import Ordering
 from tektite.values import composites
-from tektite.values.types import Interval
 from tektite.values.words import type_from_arrow
 
 
@@ -18,7 +17,7 @@ def order_keys(column: Any) -> Any:
     """Texts that order as lists, structs or intervals do."""
     type = type_from_arrow(column.type)
     texts = composites.texts_of(column, type)
-    return composites.interval_keys(texts) if type == Interval else texts
+    return composites.key_texts(texts, type)
 
 
 def sorted_rows(table: pa.Table, order: Sequence[tuple[str, Ordering]]) -> pa.Table:

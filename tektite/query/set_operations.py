@@ -17,6 +17,7 @@ from tektite.query.builders import inner_join, project
 from tektite.query.collection import Collection
 from tektite.query.column_aggregates import column_aggregates
 from tektite.query.derived import check_collection
+from tektite.values.schema import Schema
 
 
 def compare(left: Collection, right: Collection, kind: str, every: bool) -> Collection:
@@ -52,12 +53,21 @@ def repeated(collection: Collection, count: str) -> Collection:
     return collection.flat_map(repeat, **columns)
 
 
+def columns_text(schema: Schema) -> str:
+    """The columns of a collection, for messages."""
+    return f"({', '.join(f'{name}: {type}' for name, type in zip(schema.names, schema.types, strict=True))})"
+
+
 def by_name(one: Collection, other: Collection, verb: str) -> Collection:
     """The second collection with its columns in the order of the first one's. Raises if names or types differ."""
     check_collection(other, verb)
     if set(other.schema.names) != set(one.schema.names):
-        raise IncorrectError(f"{verb} needs the same columns: {one!r} and {other!r}; rename or select them")
+        raise IncorrectError(
+            f"{verb} needs the same columns: {columns_text(one.schema)} and {columns_text(other.schema)}; rename or select them"
+        )
     found = other if other.schema.names == one.schema.names else other.select(list(one.schema.names))
     if found.schema.types != one.schema.types:
-        raise IncorrectError(f"{verb} needs the same column types: {one!r} and {other!r}; cast them")
+        raise IncorrectError(
+            f"{verb} needs the same column types: {columns_text(one.schema)} and {columns_text(found.schema)}; cast them"
+        )
     return found

@@ -20,6 +20,8 @@ class Reach(Generic[C]):
 
     value: C
     bound: C
+    steady: bool = False
+    """Whether the bounds of rows are in the order of the rows, as with a constant distance."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +48,9 @@ def of_frame(frame: Frame[C], column: Callable[[C], D]) -> Frame[D]:
     def edge(given: Edge[C]) -> Edge[D]:
         if isinstance(given, Away):
             return Away(column(given.offset), given.sign)
-        return Reach(column(given.value), column(given.bound)) if isinstance(given, Reach) else given
+        if isinstance(given, Reach):
+            return Reach(column(given.value), column(given.bound), given.steady)
+        return given
 
     kind, start, end = frame
     return kind, edge(start), edge(end)

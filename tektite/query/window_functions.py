@@ -89,8 +89,8 @@ class Windows:
         read = {column for call in calls for column in call.columns}
         inputs = tuple(sorted({*range(self.key), *(at for at in outputs if at < width), *read}))
         places = {column: at for at, column in enumerate(inputs)}
-        function = Windows(
-            tuple(self.types[column] for column in inputs), self.key, tuple(call.over(places) for call in calls)
+        function = replace(
+            self, types=tuple(self.types[column] for column in inputs), calls=tuple(call.over(places) for call in calls)
         )
         made = tuple(at for at in sorted(outputs) if at >= width)
         return Narrowed(function, inputs, (*inputs, *made))
@@ -98,31 +98,49 @@ class Windows:
     def __call__(self, groups: Groups) -> GroupResults:
         every = np.repeat(np.arange(len(groups.counts)), groups.counts)
         rows = Groups(groups.numbers[every], groups.columns[:, every], np.ones_like(every), groups.dictionary)
-        orders: dict[tuple[Order, ...], tuple[Words, Partitions]] = {}  # calls over the same window share the sort
+        orders: dict[tuple[Order, ...], OrderedRows] = {}  # calls over the same window share the sort
         results = [self.result(call, rows, orders) for call in self.calls]
         return rows.numbers, np.vstack([rows.columns[self.key :], *results]), rows.counts
 
-    def result(self, call: Call, rows: Groups, orders: dict[tuple[Order, ...], tuple[Words, Partitions]]) -> Words:
+    @property
+    def backward(self) -> bool:
+        """Whether all orders are descending. Rows that are equal in them are then taken in descending order, too, so that the
+        order is the reverse of the one in which rows are arranged.
+        """
+        downs = [down for call in self.calls for _, down, _ in call.order]
+        return bool(downs) and all(downs)
+
+    def result(self, call: Call, rows: Groups, orders: dict[tuple[Order, ...], OrderedRows]) -> Words:
         """A call's result for every row. `orders` has the orders of earlier calls."""
         if call.order not in orders:
             by = sort_words(rows, call.order, self.types)
-            order = sorted_rows(rows, by)
-            orders[call.order] = order, Partitions(rows.numbers[order], [words[order] for words in by])
-        order, partitions = orders[call.order]
-        given = [rows.columns[argument][order] for argument in call.arguments] or [np.zeros(len(order), np.int64)]
-        kind = self.types[call.arguments[0]] if call.arguments else types.Int
+            order = sorted_rows(rows, by, self.backward)
+            orders[call.order] = OrderedRows(
+                order,
+                Groups(rows.numbers[order], rows.columns[:, order], rows.counts[order], rows.dictionary),
+                Partitions(rows.numbers[order], [words[order] for words in by]),
+            )
+        ordered = orders[call.order]
+        low, high = self.frame(call, ordered.rows, ordered.partitions)
+        found = np.empty(len(ordered.order), np.int64)
+        found[ordered.order] = self.value(call, ordered.rows, ordered.partitions, low, high)
+        return found
 
+    def frame(self, call: Call, rows: Groups, partitions: Partitions) -> tuple[Words, Words]:
+        """The first row of each row's frame, and the row behind its last, for rows in the order of a call."""
         counted = {edge.offset for edge in call.frame[1:] if isinstance(edge, Away)}
 
         def placed(column: int) -> Words:
-            words = rows.columns[column][order]
+            words = rows.columns[column]
             return whole_offsets(words, call) if column in counted else self._placed(words, column, call, rows)
 
-        low, high = partitions.frame(*of_frame(call.frame, placed))
-        segments = partitions.segments(low, high, call.options.exclude)
-        found = np.empty(len(order), np.int64)
-        found[order] = value_of(call, partitions, segments, given, kind, rows)
-        return found
+        return partitions.frame(*of_frame(call.frame, placed))
+
+    def value(self, call: Call, rows: Groups, partitions: Partitions, low: Words, high: Words) -> Words:
+        """What a call gives for rows in its order, given their frames."""
+        given = [rows.columns[argument] for argument in call.arguments] or [np.zeros(len(low), np.int64)]
+        kind = self.types[call.arguments[0]] if call.arguments else types.Int
+        return value_of(call, partitions, partitions.segments(low, high, call.options.exclude), given, kind, rows)
 
     def _placed(self, words: Words, column: int, call: Call, rows: Groups) -> Words:
         """A column that a frame reaches along, as words that grow from row to row in the order of a call."""
@@ -199,6 +217,15 @@ class Partitions:
         nulls = self.stop - self.start - (before[self.stop] - before[self.start])
         begins = np.where(present[self.start], self.start, self.start + nulls)
         return np.where(present, begins + found - before[self.start], self.first if first else self.last)
+
+
+@dataclass(frozen=True)
+class OrderedRows:
+    """Which row comes at each place in an order, the rows in that order, and their partitions."""
+
+    order: Words
+    rows: Groups
+    partitions: Partitions
 
 
 def stops_of(starts: Words) -> Words:

@@ -10,17 +10,24 @@ from typing import Any
 
 from tektite.errors import IncorrectError
 from tektite.expr import Expr, col
+from tektite.expr import key as equal_key
 from tektite.expr import type_of as expression_type
 from tektite.expr.literals import literal_value
+from tektite.expr.printing import SKIPPING
 from tektite.plan.names import free_name
+from tektite.query import interned_aggregates
+from tektite.query.aggregate_calls import AggregateCall
 from tektite.query.aggregates import operand
 from tektite.query.aggregation import aggregate
 from tektite.query.builders import project, reduce_groups
 from tektite.query.collection import Collection
 from tektite.query.column_aggregates import joined_parts
-from tektite.query.expression_aggregates import PLAIN, Extraction, check, selected
+from tektite.query.columns import with_columns
+from tektite.query.derived import derived
+from tektite.query.expression_aggregates import PLAIN, Extraction, check, of_different, selected
+from tektite.query.near_windows import NearWindows
 from tektite.query.outputs import Outputs
-from tektite.query.window_calls import Frame, Ordering, WindowCall
+from tektite.query.window_calls import Edge, Frame, Ordering, Reach, WindowCall, WindowOptions
 from tektite.query.window_functions import Windows
 from tektite.values import types
 from tektite.values.types import Type
@@ -29,6 +36,8 @@ WHOLE: Frame[Any] = ("rows", None, None)
 RUNNING: Frame[Any] = ("range", None, 0)
 UP_TO_HERE: Frame[Any] = ("rows", None, 0)
 FLOATS = ("percent_rank", "cume_dist")
+GROUPED = ("n_unique", "median", "quantile", "mode", "join", "list")
+"""Aggregates of whole partitions that may be taken of different values alone."""
 CUMULATIVE = {"cum_sum": "sum", "cum_count": "count", "cum_min": "min", "cum_max": "max"}
 
 
@@ -149,13 +158,40 @@ class WindowColumns:
         """The column that holds the result of a window function; None for any other node."""
         if node.op != "over":
             return None
+        summed = self._summed(node)
+        if summed is not None:
+            return summed
         if node.fingerprint not in self._known:
-            partition, downs, frame = node.params
+            partition, downs, frame, *excluded = node.params
             call, by, order = node.args[0], node.args[1 : 1 + partition], node.args[1 + partition :]
             taken = {*self._schema.names, *self._known.values()}
             self._known[node.fingerprint] = name = free_name(call.params[0], taken)
-            self._compute(name, node, call, by, [*zip(order, downs, strict=True)], frame)
+            self._compute(name, node, call, by, [*zip(order, downs, strict=True)], frame, *excluded)
         return col(self._known[node.fingerprint])
+
+    def _summed(self, node: Expr) -> Expr | None:
+        """The sum or average of values that no word holds, from sums of their parts; None for any other function."""
+        call = node.args[0]
+        if not call.args or call.params[0] not in ("sum", "mean", "cum_sum"):
+            return None
+        value = selected(call.args[0])
+        kind = expression_type(value, self._schema.positions)
+        if not interned_aggregates.is_summable(kind):
+            return None
+        if of_different(call.args[0]):
+            raise IncorrectError(f"{node}: {call.params[0]} of different {kind}s is not supported")
+
+        def part(found: AggregateCall) -> Expr:
+            assert found.argument is not None
+            of_part = Expr(call.op, (found.argument,), call.params if found.kind == "sum" else (found.kind,))
+            if found.kind == "sum" and call.params[0] == "mean":
+                of_part = Expr("aggregate", (found.argument,), ("sum",))
+            column = self.result(Expr("over", (of_part, *node.args[1:]), node.params))
+            assert column is not None
+            return column
+
+        make = interned_aggregates.average if call.params[0] == "mean" else interned_aggregates.total
+        return make(value, kind, part)
 
     def _column(self, expression: Expr) -> str:
         """A column that holds an expression."""
@@ -174,11 +210,16 @@ class WindowColumns:
         call: Expr,
         by: Sequence[Expr],
         order: Sequence[tuple[Expr, bool]],
-        frame: Frame[Any] | tuple[()],
+        frame: tuple[Any, ...],
+        exclude: str = "",
     ) -> None:
         kind, *constants = call.params
         keys = tuple(self._column(part) for part in by)
         value = selected(call.args[0]) if call.args else None
+        distinct = bool(call.args) and of_different(call.args[0])
+        ignores_nulls = kind in SKIPPING and len(constants) > SKIPPING[kind]
+        if distinct and kind not in PLAIN and kind not in GROUPED:
+            raise IncorrectError(f"{node}: {kind} of different values is not supported in a window")
         if call.op == "aggregate":
             if kind in ("first", "last"):
                 order = order or [*zip(call.args[1:], constants[0], strict=True)]
@@ -187,7 +228,7 @@ class WindowColumns:
             else:
                 check(call, value, self._schema)
             if kind not in PLAIN and kind not in ("first_value", "last_value"):
-                self._of_groups(name, node, call, keys, bool(order or frame))
+                self._of_groups(name, node, call, keys, bool(order or frame or exclude))
                 return
         if not order and (call.op == "window" or kind in ("first_value", "last_value")):
             raise IncorrectError(
@@ -199,25 +240,46 @@ class WindowColumns:
                     f"{node}: {kind} takes all rows up to this one; for other rows, use {CUMULATIVE[kind]}()"
                 )
             kind, frame = CUMULATIVE[kind], UP_TO_HERE
-        elif call.op == "window" and frame:
-            raise IncorrectError(f"{node}: {kind} takes no rows=")
+        elif call.op == "window" and kind != "nth_value" and (frame or exclude):
+            raise IncorrectError(f"{node}: {kind} takes no frame: leave rows=, range=, groups= and exclude= out")
         type = self._type(call, PLAIN.get(kind, kind), value)
         if kind in ("lag", "lead"):
             assert value is not None
             constants = [constants[0], None if constants[1] is None else literal_value(constants[1], type)]
         elif call.op == "aggregate":
             constants = []
+        elif kind == "nth_value":
+            constants = constants[:1]
         call_of_columns = WindowCall(
             PLAIN.get(kind, kind),
             () if value is None else (self._column(value),),
             keys,
             tuple(Ordering(self._column(part), down) for part, down in order),
-            frame or (RUNNING if order else WHOLE),
+            self._frame(node, order, frame) if frame else RUNNING if order else WHOLE,
             type,
             tuple(constants),
             str(node),
+            WindowOptions(exclude, ignores_nulls, distinct and PLAIN.get(kind, kind) not in ("min", "max")),
         )
         self._calls.append((name, call_of_columns))
+
+    def _frame(self, node: Expr, order: Sequence[tuple[Expr, bool]], frame: tuple[Any, ...]) -> Frame[str]:
+        """A frame over columns: an end of `range` that lies a value away is a column, the place in the order moved by it."""
+        kind, *ends = frame
+        if kind != "range" or not any(ends):
+            return frame[0], frame[1], frame[2]
+        place, descending = order[0]
+        edges: list[Edge[str]] = []
+        for end in ends:
+            if not end:
+                edges.append(end if end is None else 0)
+                continue
+            back = (end < type(end)(0)) != descending
+            bound = place - abs(end) if back else place + abs(end)
+            kinds = [expression_type(part, self._schema.positions) for part in (place, bound)]
+            value = place if kinds[0] == kinds[1] else place.cast(kinds[1])
+            edges.append(Reach(self._column(value), self._column(bound), steady=True))
+        return kind, edges[0], edges[1]
 
     def finished(self) -> Collection:
         """The collection with all results. Calls over one partition are computed together, so that they agree on the order of
@@ -257,11 +319,21 @@ def windowed(collection: Collection, calls: Sequence[tuple[str, WindowCall]]) ->
         by = waiting[0][1].by
         chosen = [(name, call) for name, call in waiting if call.by == by]
         waiting = [(name, call) for name, call in waiting if call.by != by]
-        keys = list(dict.fromkeys(by))
+        names = found.schema.names
+        told = {key: free_name(f"#{key}", names) for key in by if found.schema.types[found.schema.index(key)].has_keys}
+        if told:  # rows keep their values: partitions are made by other columns, with one word for equal values
+            found = derived(with_columns(found.operator, {told[key]: equal_key(col(key)) for key in told}), found)
+        keys = list(dict.fromkeys(told.get(key, key) for key in by))
         kinds = dict(zip(found.schema.names, found.schema.types, strict=True))
         rest = {name: kind for name, kind in kinds.items() if name not in keys}
-        given = {name: kinds[name] for name in (*keys, *rest)}
-        function = Windows.over(given, len(keys), [call for _, call in chosen])
+        of_keys = [call for _, call in chosen]
+        function = Windows.over({name: kinds[name] for name in (*keys, *rest)}, len(keys), of_keys)
+        # arranged in the order of the calls, a change can be looked at where it is
+        ordered = {o.column: kinds[o.column] for o in of_keys[0].order if o.column not in keys} | rest
+        near = NearWindows.of(Windows.over({name: kinds[name] for name in (*keys, *ordered)}, len(keys), of_keys))
+        if near is not None:
+            function, rest = near, ordered
+            found = found.select([*keys, *ordered])
         columns = rest | {name: call.type for name, call in chosen}
-        found = reduce_groups(found, function, keys, columns).select(list(kinds), [name for name, _ in chosen])
+        found = reduce_groups(found, function, keys, columns).select(list(names), [name for name, _ in chosen])
     return found

@@ -1,11 +1,15 @@
-"""Settings of the C library's allocator, and when it returns memory to the system."""
+"""Settings of the C library's allocator, when it and Arrow's return memory to the system, and what they have not returned."""
 
 from __future__ import annotations
 
 import ctypes
+import mmap
 import sys
 import time
-from typing import Any
+from contextlib import suppress
+from typing import Any, NamedTuple
+
+import pyarrow as pa
 
 BULK = 1 << 20
 """From this many rows on, an epoch frees so much memory that returning it (some milliseconds) costs little in comparison."""
@@ -17,8 +21,46 @@ _PAUSE = 2.0
 _SHARE = 200.0
 
 
+class _HeapFigures(ctypes.Structure):
+    """What mallinfo2 gives, in bytes: `used` of the heap, and `mapped` for large pieces."""
+
+    _fields_ = [
+        (name, ctypes.c_size_t)
+        for name in ("heap", "free_chunks", "fast_chunks", "maps", "mapped", "_", "fast", "used", "free", "top")
+    ]
+
+
+class MemoryFigures(NamedTuple):
+    """The process's memory in bytes; 0 where the system does not say."""
+
+    resident: int
+    in_files: int
+    """What of that is in files that are mapped: libraries, and batches of a storage."""
+    used: int
+    """What programs have of the C library's heap."""
+
+    @property
+    def own(self) -> int:
+        """What is in no file."""
+        return self.resident - self.in_files
+
+
+def figures() -> MemoryFigures:
+    """The memory of the process now."""
+    resident = in_files = used = 0
+    with suppress(OSError), open("/proc/self/statm") as file:
+        words = file.read().split()
+        resident, in_files = int(words[1]) * mmap.PAGESIZE, int(words[2]) * mmap.PAGESIZE
+    if (function := _allocators("mallinfo2")) is not None:
+        function.restype = _HeapFigures
+        heap = function()
+        used = heap.used + heap.mapped
+    return MemoryFigures(resident, in_files, used)
+
+
 def trim() -> None:
-    """Return unused memory to the system, where the allocator supports that."""
+    """Return unused memory to the system, where the allocators support that."""
+    pa.default_memory_pool().release_unused()
     if (function := _allocators("malloc_trim")) is not None:
         function(0)
 

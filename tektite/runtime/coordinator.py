@@ -37,7 +37,8 @@ class Coordinator:
         """
         self._woken: list[Dataflow] = []
         """Those that woke up since the last one had its turn."""
-        self.journal: Journal | None = None
+        self.journal = Journal(executor.why)
+        """Records of the last sweeps."""
         self._numbers = itertools.count()
 
     @property
@@ -65,20 +66,23 @@ class Coordinator:
             if fails(flow):
                 flow.wake()
 
-    def watch(self) -> Journal:
-        """Record every sweep from now on."""
-        if self.journal is None:
-            self.journal = Journal(self.executor.why)
-            for flow in self.flows:
-                flow.journal = self.journal
-        return self.journal
-
     def remove(self, flow: Dataflow) -> None:
         """Drop a dataflow and everything it holds. May be repeated."""
         flow.drop()
         flow.on_wake = None
         self.flows.pop(flow, None)
         self.awake.pop(flow, None)
+
+    def replace(self, old: Dataflow, new: Dataflow) -> None:
+        """Let a dataflow take the place of another one, whose readers read it from here on: they get their turns after it. No
+        dataflow has a turn. May be repeated.
+        """
+        later: dict[Dataflow, int] = {}
+        for flow in self.flows:
+            if flow not in (old, new) and any([source.flow is new or source.flow in later for source in flow.sources]):
+                later[flow] = next(self._numbers)
+        self.flows = {flow: number for flow, number in self.flows.items() if flow not in later} | later
+        self.remove(old)
 
     def run(self) -> bool:
         """Give every dataflow that has something to do one turn. Returns whether all of them are current."""

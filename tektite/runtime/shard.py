@@ -39,6 +39,8 @@ Outgoing = tuple[Address, int, Chunk, BatchShape]
 class OneShard:
     """The workers of a process that has only one shard."""
 
+    has_all_shards = False
+
     def __init__(self, shard: int) -> None:
         self.shard = shard
 

@@ -41,6 +41,7 @@ class Staged:
     """Runs large parts of an engine's sweeps in stages, and small ones on the executor `here`."""
 
     sends = True
+    has_all_shards = True
     jobs = "jobs"
     """What errors call the runs of parts."""
     pickler: type[pickle.Pickler] = pickle.Pickler

@@ -161,6 +161,7 @@ class StagedPart:
         scope.strike({node.position for node in ran}, self.stages.moments)
         if scope.depth:
             flow.rounds += len(self.stages.moments)
+            scope.rounds += len(self.stages.moments)
 
     def _wake(self, flow: Dataflow) -> None:
         """Schedule nodes that the job did not run and that have something to read. What is left in the queues of nodes that it

@@ -17,6 +17,7 @@ class Threads:
     """Runs shards in parallel. Kernels release the GIL."""
 
     sends = False
+    has_all_shards = True
     why = "the engine has no Spark session, or no storage"
 
     def __init__(self, workers: int) -> None:

@@ -4,6 +4,7 @@ command          the commands `tektite serve` and `tektite password`
 connectors/      sources and sinks that statements make
 connections      who is connected, and how many may be
 durable_catalog  what clients have created, for the next start
+embedded         the console of an engine that a program holds
 epochs           who closes epochs, and when a write is durable
 feed_registry    the feeds of a server, by what they tell of
 feeds            the changes of a table or a view for all its subscribers

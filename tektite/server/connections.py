@@ -7,9 +7,19 @@ from __future__ import annotations
 
 import hmac
 import secrets
+from asyncio import BaseTransport
 from typing import Protocol
 
 from tektite.errors import ConflictError
+
+
+def peer_of(transport: BaseTransport) -> str:
+    """The address at the other end, for logs and `system.clients`."""
+    found = transport.get_extra_info("peername")
+    if not isinstance(found, tuple):
+        return str(found)
+    host, port = found[:2]
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 class TooManyConnections(ConflictError):

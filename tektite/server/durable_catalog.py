@@ -17,7 +17,7 @@ from sqlglot import exp
 
 from tektite.engine.core import core_of
 from tektite.engine.write_set import WriteSet
-from tektite.errors import TektiteError, UnsupportedError
+from tektite.errors import ConflictError, TektiteError, UnsupportedError
 from tektite.server.logs import Log
 from tektite.sql import Result, runner
 from tektite.sql.bind.named_relations import HIDDEN
@@ -43,20 +43,21 @@ LINEAGE = "lineage"
 
 
 class DurableCatalog:
-    """The statements that made what an engine with a storage has beside tables."""
+    """The statements that made what an engine with a storage has beside tables; none, if they are not to be kept."""
 
-    def __init__(self, engine: Engine, log: Log) -> None:
+    def __init__(self, engine: Engine, log: Log, is_kept: bool = True) -> None:
         self._engine = engine
         self._core = core_of(engine)
         self._log = log
         self._runner = runner(engine)
         self._entries: dict[str, StatementEntry] = {}
         self._number = 0
-        self._programs: dict[str, Program] = {}
+        self._programs: dict[str, tuple[Program, str]] = {}
+        """Registered rules by name, with their texts."""
         self._failed: set[str] = set()
         """What could not be brought back."""
         self._table = None
-        if self._core.storage is not None:
+        if is_kept and self._core.storage is not None:
             self._table = engine.create_table(NAME, COLUMNS, mode="upsert", primary_key="object", if_exists="keep")
 
     def restore(self) -> None:
@@ -84,9 +85,11 @@ class DurableCatalog:
     def _restore(self, object: str, text: str) -> None:
         kind, _, name = object.partition(" ")
         if kind == "rules":
-            self._programs[name] = self._engine.datalog(text, source=name)
+            self._programs[name] = self._engine.datalog(text, source=name), text
         elif kind == "attribute":
             self._declare(json.loads(text))
+        elif kind == "schema":
+            self._runner.schemas.add(name)  # tables of it may be there already, and imply it
         elif object != LINEAGE and object not in self._objects():
             self._engine.sql(text)
 
@@ -103,12 +106,27 @@ class DurableCatalog:
     def register(self, text: str, name: str) -> list[str]:
         """Register rules of Datalog under a name, in place of those that have it; their predicates. The caller holds the lock."""
         before = self._programs.get(name)
-        made = self._engine.datalog(text, source=name)
-        if before is not None:
-            before.drop()
-        self._programs[name] = made
+        try:
+            made = self._engine.datalog(text, source=name)
+        except ConflictError:
+            if before is None:
+                raise
+            made = self._replaced(*before, text, name)  # a predicate gets another meaning
+        else:
+            if before is not None:
+                before[0].drop()
+        self._programs[name] = made, text
         self._remember(f"rules {name}", text)
         return list(made.predicates)
+
+    def _replaced(self, before: Program, old: str, text: str, name: str) -> Program:
+        """Rules in place of others of the same predicates, which no view may need. If they are refused, the others stay."""
+        before.drop()
+        try:
+            return self._engine.datalog(text, source=name)
+        except TektiteError:
+            self._programs[name] = self._engine.datalog(old, source=name), old
+            raise
 
     def attribute(self, said: Mapping[str, Any]) -> None:
         """Declare an attribute. The caller holds the lock."""

@@ -97,6 +97,16 @@ class Feeds:
         self._feeds.pop(key, None)
         feed.close()
 
+    async def tell_all(self, seconds: float) -> None:
+        """Tell all subscribers how far time has come, so that they can go on from there at the server's next start; of those
+        that this takes longer than so many seconds, as many as it can.
+        """
+        telling = [asyncio.ensure_future(feed.refresh()) for feed in self._feeds.values() if feed.subscribers]
+        if telling:
+            _, late = await asyncio.wait(telling, timeout=seconds)
+            for each in late:
+                each.cancel()
+
     def close(self) -> None:
         """End all of them: the server stops."""
         for key in list(self._feeds):

@@ -71,6 +71,8 @@ class ServerPlan:
     """Those of them who are no superusers."""
     limits: Limits = Limits()
     workers: int | None = None
+    spans: bool = False
+    """Whether OpenTelemetry gets spans of what it does."""
 
     @property
     def is_local(self) -> bool:
@@ -112,7 +114,7 @@ def read_server(path: Path | None) -> ServerPlan:
 
 
 def _server(reader: PlainReader, pipeline: PipelinePlan, plain: Any) -> ServerPlan:
-    known = ("address", "port", "http_port", "epochs", "tls", "users", "limits", "workers")
+    known = ("address", "port", "http_port", "epochs", "tls", "users", "limits", "workers", "spans")
     found = reader.mapping(plain, "server", known)
     tls = reader.mapping(found.get("tls") or {}, "server.tls", ("certificate", "key"))
     described = reader.named(found.get("users"), "server.users", lambda value, where: _user(reader, value, where))
@@ -129,6 +131,7 @@ def _server(reader: PlainReader, pipeline: PipelinePlan, plain: Any) -> ServerPl
         _port(reader, found.get("http_port", HTTP_PORT), "server.http_port"),
         epochs, paths["certificate"], paths["key"], users, ordinary, _limits(reader, found.get("limits") or {}),
         None if found.get("workers") is None else reader.positive(found["workers"], "server.workers"),
+        reader.flag(found.get("spans", False), "server.spans"),
     )  # fmt: skip
 
 

@@ -85,6 +85,10 @@ class SessionRights:
         """A relation is gone."""
         self._sql.access.dropped([table_object(name)])
 
+    def check_super(self, what: str) -> None:
+        """Refuse what only those may do who may do everything."""
+        self._sql.access.check_super(self.who, what)
+
     def check_rules(self) -> None:
         """Refuse rules of Datalog, attributes and facts to those who may not do everything: rules read tables as they are. What
         they define can be granted.

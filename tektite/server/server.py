@@ -8,13 +8,15 @@ what was committed durable, and closes the engine.
 from __future__ import annotations
 
 import asyncio
+import itertools
 import ssl
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from tektite.engine.core import core_of
 from tektite.engine.engine import Engine
+from tektite.engine.hooks import ConnectedClient
 from tektite.errors import ConflictError, FaultError, IncorrectError, TektiteError
 from tektite.server.connections import Connections
 from tektite.server.connectors.connectors import Connectors
@@ -24,6 +26,7 @@ from tektite.server.feed_registry import Feeds
 from tektite.server.logs import Log
 from tektite.server.plan import ServerPlan
 from tektite.server.postgres.connection import PostgresConnection
+from tektite.server.sessions import ClientSession
 from tektite.server.users import Users
 from tektite.server.web.connection import WebConnection
 from tektite.server.work import CancellableCall, WorkerThreads
@@ -38,8 +41,13 @@ STOPPING = "the server stops: it was asked to end"
 class Server:
     """A running server. `start` and `stop` are called in the event loop that it runs in."""
 
-    def __init__(self, plan: ServerPlan, engine: Engine, log: Log) -> None:
-        plan.check()
+    def __init__(self, plan: ServerPlan, engine: Engine, log: Log, is_guest: bool = False) -> None:
+        """A guest serves an engine that a program holds: to browsers alone, storing nothing about its clients, and the engine
+        stays open when it stops.
+        """
+        self.is_guest = is_guest
+        if not is_guest:
+            plan.check()
         self.plan = plan
         self.engine = engine
         self.log = log
@@ -48,12 +56,23 @@ class Server:
         """The event loop that it runs in, once it has started."""
         self.users = Users(runner(engine).access)
         limits = plan.limits
-        runner(engine).allowance = Allowance(limits.rows or None, limits.memory_bytes or None, limits.queries or None)
+        if not is_guest:
+            runner(engine).allowance = Allowance(
+                limits.rows or None, limits.memory_bytes or None, limits.queries or None
+            )
         self.connections = Connections(plan.limits.connections)
+        self.session_numbers = itertools.count(1)
+        self.sessions: set[ClientSession] = set()
+        """The sessions of all clients. Changed in the event loop alone."""
+        core_of(engine).hooks.clients.append(self.clients)
+        if plan.spans:
+            engine.export_spans()
         self.workers = WorkerThreads(plan.limits.threads)
         self.epochs = Epochs(engine, plan.epochs, self.workers)
-        self.catalog = DurableCatalog(engine, log)
-        self.connectors = runner(engine).connectors = Connectors(self)
+        self.catalog = DurableCatalog(engine, log, is_kept=not is_guest)
+        self.connectors = Connectors(self)
+        if not is_guest:
+            runner(engine).connectors = self.connectors
         self.is_stopping = False
         self.port = plan.port
         """Where PostgreSQL's clients connect; known once it has started."""
@@ -62,33 +81,65 @@ class Server:
         self.feeds = Feeds(self)
         self.lineage = ""
         """What tells the times of this server from those of others; known once it has started."""
+        self._releasing: set[asyncio.Future[Any]] = set()
+        """What frees something, in workers."""
         self._postgres: asyncio.Server | None = None
         self._web: asyncio.Server | None = None
+        self._is_open = False
 
-    async def start(self) -> None:
-        """Bring back what clients had created, and listen."""
+    async def start(self, http_ports: Sequence[int] = ()) -> None:
+        """Bring back what clients had created, and listen; to HTTP on the first of some ports that is free, or on the plan's."""
         loop = self.loop = asyncio.get_running_loop()
         address = self.plan.address
         try:
-            self._web = await loop.create_server(
-                lambda: WebConnection(self), address, self.plan.http_port, backlog=1024, ssl=self.tls
-            )
+            self._web = await self._listen(list(http_ports) or [self.plan.http_port])
             self.http_port = self._web.sockets[0].getsockname()[1]
             await loop.run_in_executor(None, self.catalog.restore)
             await loop.run_in_executor(None, self._describe_users)
             self.users.check_reachable(self.plan.is_local, self.plan.address)
             self.lineage = await loop.run_in_executor(None, self.catalog.lineage)
             self.connectors.start()
-            self._postgres = await loop.create_server(
-                lambda: PostgresConnection(self), address, self.plan.port, backlog=1024
-            )
+            if not self.is_guest:
+                self._postgres = await loop.create_server(
+                    lambda: PostgresConnection(self), address, self.plan.port, backlog=1024
+                )
+                self.port = self._postgres.sockets[0].getsockname()[1]
         except OSError as error:
             raise FaultError(f"cannot listen on {self.plan.address}: {error}") from error
-        self.port = self._postgres.sockets[0].getsockname()[1]
+        self._is_open = True
         self.log.info(
             "listening", address=self.plan.address, port=self.port, http_port=self.http_port, tls=self.tls is not None,
             users=self.users.count, epochs=self.plan.epochs.kind, storage=self.plan.pipeline.storage or "none",
         )  # fmt: skip
+
+    async def _listen(self, ports: list[int]) -> asyncio.Server:
+        for port in ports[:-1]:
+            try:
+                return await self._listen([port])
+            except OSError:
+                continue  # it is taken
+        return await self.loop.create_server(
+            lambda: WebConnection(self), self.plan.address, ports[-1], backlog=1024, ssl=self.tls
+        )
+
+    def clients(self) -> list[ConnectedClient]:
+        """Who is connected. May be called in any thread."""
+        found = []
+        for session in list(self.sessions):
+            text, since = session.activity or (None, None)
+            found.append(
+                ConnectedClient(
+                    session.number,
+                    session.user,
+                    session.protocol,
+                    session.address,
+                    session.since,
+                    session.subscriptions,
+                    text,
+                    since,
+                )  # fmt: skip
+            )
+        return found
 
     def _describe_users(self) -> None:
         core = core_of(self.engine)
@@ -100,7 +151,7 @@ class Server:
     def is_ready(self) -> bool:
         """Whether statements are answered."""
         core = core_of(self.engine)
-        return self._postgres is not None and not self.is_stopping and not core.is_closed and core.lock.is_usable
+        return self._is_open and not self.is_stopping and not core.is_closed and core.lock.is_usable
 
     def check_accepts_writes(self) -> None:
         """Refuse what would change something while the server stops."""
@@ -126,26 +177,31 @@ class Server:
         """Have a worker call a function that frees something; nobody waits for it."""
         if not core_of(self.engine).is_closed:
             future = self.workers.start(CancellableCall(function))
+            self._releasing.add(future)
             future.add_done_callback(lambda done: done.cancelled() or done.exception())
+            future.add_done_callback(self._releasing.discard)
 
     async def stop(self) -> None:
-        """Stop listening, tell the clients, finish what runs, and close the engine."""
+        """Stop listening, tell the clients, finish what runs, and close the engine, unless it is somebody else's."""
         if self.is_stopping:
             return
         self.is_stopping = True
         self.log.info("stopping", connections=len(self.connections))
         if self._postgres is not None:
             self._postgres.close()
+        self.connectors.stop()
+        deadline = time.monotonic() + self.plan.limits.stop_seconds
+        await self.feeds.tell_all(self.plan.limits.stop_seconds / 2)
         for connection in self.connections.all():
             connection.end(STOPPING)
-        deadline = time.monotonic() + self.plan.limits.stop_seconds
         while len(self.connections) and time.monotonic() < deadline:
             await asyncio.sleep(0.01)
         for connection in self.connections.all():
             connection.cancel()
             connection.abort()
-        self.connectors.stop()
         self.feeds.close()
+        if self._releasing:  # the engine may go on without the server, and would keep what nobody needs
+            await asyncio.wait(list(self._releasing), timeout=self.plan.limits.stop_seconds)
         await self.loop.run_in_executor(None, self._close)
         if self._web is not None:
             self._web.close()
@@ -153,13 +209,24 @@ class Server:
 
     def _close(self) -> None:
         self.workers.close()
+        core_of(self.engine).hooks.clients.remove(self.clients)
         try:
-            self.engine.close()
+            if self.is_guest:
+                self._leave()
+            else:
+                self.engine.close()
         except TektiteError as error:
             self.log.error("the engine could not be closed", error=error)
             raise
         finally:
             self.epochs.close()
+
+    def _leave(self) -> None:
+        """Remove what was installed for clients."""
+        core = core_of(self.engine)
+        with core.lock.held:
+            if not core.is_closed:
+                runner(self.engine).shared.sweep()
 
 
 def _tls(plan: ServerPlan) -> ssl.SSLContext | None:

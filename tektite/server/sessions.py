@@ -8,18 +8,24 @@ everybody and, with a storage, survives the process.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+import datetime
+import time
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from tektite.engine.core import core_of
+from tektite.engine.hooks import ServedRequest
 from tektite.errors import ConflictError, TektiteError
 from tektite.server.rights import SessionRights
 from tektite.server.work import CallCancelled, CancellableCall
 from tektite.sql import Result, runner
 from tektite.sql.parse import parser
+from tektite.sql.parse.transaction_modes import ANY_MODES, TransactionModes
 from tektite.sql.statements.describe import Description, describe
 from tektite.sql.statements.direct import LookupByKey, RowInsert, key_lookup, row_insert
+from tektite.sql.statements.transactions import begin_with
 
 if TYPE_CHECKING:
     from tektite.engine.table import Table
@@ -43,6 +49,22 @@ class FailedTransaction(ConflictError):
     """A statement of the transaction block has failed, and the block has not been ended."""
 
     code = "failed-transaction"
+
+
+SHOWN = 1000
+"""How many characters of a statement are shown to those who look."""
+
+
+class Activity(NamedTuple):
+    """A statement or request that is carried out."""
+
+    text: str
+    since: datetime.datetime
+
+
+def now() -> datetime.datetime:
+    """The present time, as system relations show it."""
+    return datetime.datetime.now(datetime.UTC)
 
 
 @dataclass
@@ -72,9 +94,16 @@ class KnownStatement:
 class ClientSession:
     """One client's session."""
 
-    def __init__(self, server: Server, user: str) -> None:
+    def __init__(self, server: Server, user: str, protocol: str, address: str) -> None:
         self.server = server
+        self.number = next(server.session_numbers)
         self.user = user
+        self.protocol = protocol
+        self.address = address
+        self.since = now()
+        self.subscriptions = 0
+        self.activity: Activity | None = None
+        """What it runs now."""
         self.engine_session = server.engine.session()
         self.engine_session.serializable = True
         self.settings = runner(server.engine).settings_of(self.engine_session)
@@ -83,6 +112,7 @@ class ClientSession:
         server.users.admit(user)
         self._is_admitted = True
         self.rights = SessionRights(self)
+        server.sessions.add(self)
         self.has_failed = False
         self._running: CancellableCall[Any] | None = None
         self._waiting: asyncio.Future[Any] | None = None
@@ -94,6 +124,26 @@ class ClientSession:
         most, wanted = self.server.plan.limits.statement_seconds, self.settings.statement_seconds
         return min(wanted, most) if wanted and most else wanted or most
 
+    @contextmanager
+    def doing(self, text: str) -> Iterator[None]:
+        """Say that a statement or request is carried out in this block."""
+        before, begun = self.activity, Activity(text[:SHOWN], now())
+        self.activity = begun
+        hooks, error, began = core_of(self.server.engine).hooks, None, time.perf_counter()
+        try:
+            yield
+        except BaseException as failed:
+            error = f"{type(failed).__name__}: {failed}"
+            raise
+        finally:
+            self.activity = before
+            if hooks.requested:
+                seconds = time.perf_counter() - began
+                at = begun.since.timestamp()
+                request = ServedRequest(begun.text, self.user, self.protocol, self.address, at, seconds, error)
+                for heard in list(hooks.requested):
+                    heard(request)
+
     # ------------------------------------------------------------------ transactions
 
     @property
@@ -101,10 +151,10 @@ class ClientSession:
         """Whether a transaction block is open, failed or not."""
         return self.has_failed or self.engine_session.open_transaction is not None
 
-    def begin(self) -> None:
+    def begin(self, modes: TransactionModes = ANY_MODES) -> None:
         """Open a transaction block."""
         self.check_not_failed()
-        self.engine_session.begin()
+        begin_with(self.engine_session, modes)
 
     def check_not_failed(self) -> None:
         """Refuse whatever is not the end of a block that has failed."""
@@ -263,6 +313,7 @@ class ClientSession:
     def close(self) -> None:
         """End the session, and what it runs; what its transaction wrote is forgotten."""
         self.cancel("its client has gone")
+        self.server.sessions.discard(self)
         if self._is_admitted:
             self._is_admitted = False
             self.server.users.left(self.user)

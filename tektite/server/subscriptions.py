@@ -29,7 +29,9 @@ class ChangeStream:
     @staticmethod
     async def begin(session: ClientSession, result: Result) -> ChangeStream:
         """The stream of a statement's result."""
-        return await session.call(lambda: ChangeStream(session, result))
+        made = await session.call(lambda: ChangeStream(session, result))
+        session.subscriptions += 1
+        return made
 
     async def next(self) -> pa.Table | None:
         """The changes of the next time, when they are there; None at the end."""
@@ -46,6 +48,7 @@ class ChangeStream:
 
     def close(self) -> None:
         """End the subscription."""
+        self._session.subscriptions -= 1
 
         def end() -> None:
             self._subscription.close()

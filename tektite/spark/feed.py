@@ -20,6 +20,7 @@ from tektite.errors import ConflictError, IncorrectError, TektiteError
 from tektite.spark.failures import error_text
 from tektite.values import columns, words
 from tektite.values.dictionary import Dictionary
+from tektite.values.equal_keys import key_words
 from tektite.values.schema import Schema
 from tektite.values.text_space import START
 from tektite.values.types import Int, String, TimestampTz
@@ -63,8 +64,8 @@ class Feed:
     after: int | None = None
     upto: int | None = None
     ignore_extra: bool = False
-    float_keys: tuple[int, ...] = ()
-    """Columns of floats that identify rows: 0.0 and -0.0 are equal in them."""
+    told_apart: tuple[int, ...] = ()
+    """Columns that identify rows, and have several words for equal values: 0.0 and -0.0, 1 month and 30 days."""
     required: tuple[int, ...] = ()
     """Columns in which an inserted row must not have NULL."""
     append: bool = False
@@ -110,8 +111,8 @@ class Feed:
     def encode(self, batch: Any, dictionary: Dictionary) -> tuple[Words, int]:
         """The words of a batch's rows (columns, diff, order), and their last position."""
         encoded, latest = self._rows(batch, dictionary)
-        for key in self.float_keys:
-            encoded[key] = words.float_keys(encoded[key])
+        for key in self.told_apart:
+            encoded[key] = key_words(encoded[key], self.schema.types[key], dictionary)
         diffs = encoded[len(self.schema.names)]
         for column in dict.fromkeys((*self.keys, *self.required)):
             null = encoded[column] == NULL

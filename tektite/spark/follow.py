@@ -26,7 +26,7 @@ from tektite.spark import checkpoint as checkpoints
 from tektite.spark.encoded import collect
 from tektite.spark.failures import explained, failed_job, reason
 from tektite.spark.feed import Feed
-from tektite.spark.load import apply, feed_of
+from tektite.spark.load import apply, feed_of, turn
 from tektite.spark.positions import ReadPositions, commit, recorded
 from tektite.spark.progress import EpochProgress, OnProgress, Steps
 from tektite.spark.session import described
@@ -43,8 +43,20 @@ RECENT = 100
 BAD_ROWS = ("stop", "keep")
 BAD_ROW_COLUMNS = {"batch": int, "row": str, "reason": str}
 
+INTERRUPTED = "py4j.protocol.Py4JJavaError: An error occurred while calling: java.lang.InterruptedException"
+"""By these words Spark recognises a micro-batch that ended because its stream was stopped, and says nothing of it. It looks for
+them with a regular expression that needs stack for each character between the first and the last, so they stand close together.
+"""
+
 START_TIMEOUT = 60.0
 """Seconds that a first micro-batch waits for the call that started its stream to return."""
+
+
+class StreamStopped(Exception):
+    """Ends a micro-batch of a stream that is being stopped. Nothing of the micro-batch counts."""
+
+    def __init__(self) -> None:
+        super().__init__(INTERRUPTED)
 
 
 class Following:
@@ -98,7 +110,9 @@ class Following:
 
     def take(self, frame: DataFrame, batch: int) -> None:
         """Make a micro-batch an epoch. Spark calls this from its own thread."""
-        with self._busy:
+        with self._busy, turn(self.source):
+            if self._stopping:
+                raise StreamStopped
             self._take_or_fail(frame, batch)
 
     def _take_or_fail(self, frame: DataFrame, batch: int) -> None:
@@ -113,9 +127,10 @@ class Following:
             self.failure = error
             raise
         except Exception as error:
-            if not self._stopping:  # Spark interrupts the jobs of a stream that is being stopped: that is not a failure
-                self.failure = failed_job(f"table {self.source.name!r}, micro-batch {batch}", error)
-                self.failure.__cause__ = error
+            if self._stopping:  # Spark interrupts the jobs of a stream that is being stopped: that is not a failure
+                raise StreamStopped from None
+            self.failure = failed_job(f"table {self.source.name!r}, micro-batch {batch}", error)
+            self.failure.__cause__ = error
             raise
 
     def _take(self, frame: DataFrame, batch: int) -> None:

@@ -5,11 +5,13 @@ Either all rows count, or none if one is wrong or a job fails. Nothing is writte
 
 from __future__ import annotations
 
+import threading
 import uuid
-from collections.abc import Callable
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
+from weakref import WeakKeyDictionary
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
@@ -31,6 +33,9 @@ from tektite.values.words import NULL, encode, type_from_arrow
 
 if TYPE_CHECKING:
     from tektite.engine.table import Table
+
+_TURNS: WeakKeyDictionary[Table, threading.RLock] = WeakKeyDictionary()
+"""The locks of `turn`, by input."""
 
 LEASE: Final = 7 * 86400.0
 """The most seconds for which the files that a load reads are kept if its driver dies; longer than a load takes."""
@@ -67,14 +72,17 @@ def load(
         feed = replace(feed, after=before.position, upto=last)
     spark = frame.sparkSession
     group = f"tektite load {source.name} {uuid.uuid4().hex[:8]}"
-    with engine.dictionary.adding():
+    by_files = by_tasks(source)
+
+    def run() -> Encoded | Loaded:
         with (
             described(spark, group, f"tektite: epoch {engine.epoch}, load {source.name}", "tektite loads"),
             watched(spark, group, f"load {source.name}", progress),
             explained(f"table {source.name!r}"),
         ):
-            found = write_files(source, feed, frame) if by_tasks(source) else collect(feed, frame, engine.dictionary)
+            return write_files(source, feed, frame) if by_files else collect(feed, frame, engine.dictionary)
 
+    def take(found: Encoded | Loaded) -> None:
         def noted(now: ReadPositions) -> ReadPositions:
             """The record including this load, unless somebody has loaded or followed the same rows meanwhile."""
             moved = position is not None and replace(now, once=()) != replace(before, once=())
@@ -89,7 +97,36 @@ def load(
             )
 
         apply(source, found, noted)
-        return found.rows
+
+    with engine.dictionary.adding():
+        return run_and_take(source, run, take)
+
+
+def run_and_take(source: Table, run: Callable[[], Encoded | Loaded], take: Callable[[Encoded | Loaded], None]) -> int:
+    """Run the job of a load, and close an epoch with what it found; the number of rows.
+
+    If what it found depends on the input's rows and somebody changed these meanwhile, the job runs again, a few times. Streams
+    into the input then wait until it is done: each of their micro-batches would be such a change.
+    """
+    core, into = core_of(source.engine), core_of(source)
+    with ExitStack() as alone:
+        for last in (*[False] * (RUNS - 1), True):
+            found = run()
+            with core.lock.held:
+                core.lock.roll_forward()
+                if last or isinstance(found, Encoded) or found.writes in (None, into.writes):
+                    take(found)
+                    break
+            discard(core.store, found.load)
+            alone.enter_context(turn(source))
+    return found.rows
+
+
+@contextmanager
+def turn(source: Table) -> Iterator[None]:
+    """Held while a micro-batch is written to an input, and by a load that others have been in the way of."""
+    with _TURNS.setdefault(source, threading.RLock()):
+        yield
 
 
 def by_tasks(source: Table) -> bool:
@@ -98,18 +135,6 @@ def by_tasks(source: Table) -> bool:
 
 
 def write_files(source: Table, feed: Feed, frame: DataFrame) -> Loaded:
-    """Let tasks write the files of the open epoch. If the files depend on the input's rows and somebody changes these
-    meanwhile, the job runs again, a few times.
-    """
-    for _ in range(RUNS - 1):
-        found = write_once(source, feed, frame)
-        if found.writes in (None, core_of(source).writes):
-            return found
-        discard(core_of(source.engine).store, found.load)
-    return write_once(source, feed, frame)
-
-
-def write_once(source: Table, feed: Feed, frame: DataFrame) -> Loaded:
     """Run the job that writes the files of the open epoch."""
     engine, core, into = source.engine, core_of(source.engine), core_of(source)
     assert core.storage is not None
@@ -189,7 +214,7 @@ def feed_of(
         raise IncorrectError(f"table {source.name!r}: extra is 'error' or 'ignore', not {extra!r}")
     feed = Feed(
         into.name, into.schema, into.semantics, into.key_columns if into.semantics == "upsert" else (),
-        diff, operation, order, position, ignore_extra=extra == "ignore", float_keys=into.float_keys,
+        diff, operation, order, position, ignore_extra=extra == "ignore", told_apart=into.told_apart,
         required=into.rules.required, append=into.rules.append,
     )  # fmt: skip
     feed.check(frame)

@@ -25,6 +25,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from tektite.engine.core import core_of
+from tektite.engine.table import Table
 from tektite.errors import FaultError, IncorrectError, TektiteError
 from tektite.pipeline import PipelinePlan, SparkSource, TablePlan, ViewPlan
 from tektite.spark.failures import explained, reason
@@ -150,13 +151,7 @@ def _work(
     metrics.load_seconds = round(time.perf_counter() - began, 3)
     queries = [engine.view(s.view).write_changes(s.format, s.path, options=dict(s.options)) for s in pipeline.sinks]
     followings = [
-        inputs[name].follow(
-            _frame(spark, name, plan.follow, True),
-            **_columns(plan.follow),
-            trigger=_trigger(plan.follow),
-            bad_rows=plan.follow.bad_rows,
-            max_bad_rows=plan.follow.max_bad_rows,
-        )
+        follow_source(inputs[name], plan.follow)
         for name, plan in pipeline.tables.items()
         if plan.follow is not None and not stop.is_set()
     ]
@@ -226,12 +221,21 @@ def _load(spark: SparkSession, target: Any, source: SparkSource, say: Say) -> in
     return int(rows)
 
 
+def follow_source(target: Table, source: SparkSource) -> Following:
+    """Let a table follow a stream that is described, on the session of its engine."""
+    spark = target.engine.spark
+    assert spark is not None
+    return target.follow(
+        _frame(spark, target.name, source, True),
+        **_columns(source),
+        trigger=None if source.trigger is None else dict(source.trigger),
+        bad_rows=source.bad_rows,  # type: ignore[arg-type]
+        max_bad_rows=source.max_bad_rows,
+    )
+
+
 def _columns(source: SparkSource) -> dict[str, Any]:
     return {name: getattr(source, name) for name in ("diff", "operation", "order", "position", "extra")}
-
-
-def _trigger(source: SparkSource) -> dict[str, Any] | None:
-    return None if source.trigger is None else dict(source.trigger)
 
 
 def _frame(spark: SparkSession, name: str, source: SparkSource, stream: bool) -> DataFrame:

@@ -40,8 +40,13 @@ def run(engine: Engine, text: str, parameters: Mapping[str, Any]) -> Result:
     return runner(engine).run(text, parameters)
 
 
-def plan(engine: Engine, text: str, **parameters: Any) -> Collection:
-    """A query as a collection, which a program can use further.
+def plan(
+    engine: Engine,
+    text: str,
+    parameters: Mapping[str, Any] | None = None,
+    given: Mapping[str, Collection] | None = None,
+) -> Collection:
+    """A query as a collection, which a program can use further. It may read the collections that are given by name.
 
     >>> import tektite as tk
     >>> from tektite import sql
@@ -50,4 +55,4 @@ def plan(engine: Engine, text: str, **parameters: Any) -> Collection:
     >>> sql.plan(engine, "SELECT src, count(*) AS n FROM edges GROUP BY src")
     <Collection (src: int, n: int)>
     """
-    return runner(engine).plan(text, parameters)
+    return runner(engine).plan(text, parameters or {}, given)

@@ -39,6 +39,7 @@ from tektite.storage.batchfile import FOLDER, BatchSection, FileInfo, TextSectio
 from tektite.storage.clean_up import outdated_files
 from tektite.storage.compaction import due_run, merged_section
 from tektite.storage.files import Files
+from tektite.storage.manifest import FOLDER as VERSIONS
 from tektite.storage.manifest import Live, Manifest, ManifestChange, ManifestState
 from tektite.storage.steady_clock import Ages
 from tektite.storage.text_sections import TextCompaction, live_texts
@@ -130,6 +131,7 @@ class EpochWriter:
         self.store = manifest.store
         self.retention = retention
         self._seen = Ages()
+        self._seen.corrected(self.store.ages(VERSIONS))
         self.bound = bound
         self._dictionary = dictionary
         self._mark = dictionary.mark()

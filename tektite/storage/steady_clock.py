@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 
 _BOOT = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
@@ -15,15 +16,20 @@ def steady_time() -> float:
 
 
 class Ages:
-    """When files were written, for a process that looks again and again: a file from the future was written when it was first
-    seen.
+    """When files were written, for a process that looks again and again, whatever the system's clock says meanwhile: a file that
+    was not there at the last look was written since then, and none was written in the future.
     """
 
     def __init__(self) -> None:
-        self._seen: dict[str, float] = {}
+        self._written: dict[str, float] = {}
+        self._looked: float | None = None
+        """When it last looked."""
 
     def corrected(self, ages: dict[str, float]) -> dict[str, float]:
-        """Times of writing by name, none of them in the future. Names that are gone are forgotten."""
+        """Times of writing by name. Names that are gone are forgotten."""
         now = steady_time()
-        self._seen = {name: self._seen.get(name, now) for name in ages}
-        return {name: min(at, self._seen[name]) for name, at in ages.items()}
+        earliest = -math.inf if self._looked is None else self._looked
+        known = self._written
+        self._written = {name: known.get(name, min(max(at, earliest), now)) for name, at in ages.items()}
+        self._looked = now
+        return self._written

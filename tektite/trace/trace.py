@@ -23,7 +23,7 @@ import numpy as np
 from tektite.kernels.seek.route import split_epoch
 from tektite.kernels.sort.build import build
 from tektite.trace.addresses import addresses
-from tektite.trace.batch import Batch
+from tektite.trace.batch import LATEST, Batch
 from tektite.trace.batch_memory import FEW_ROWS, BatchMemory
 from tektite.trace.chunk import Chunk
 from tektite.trace.merge import DiffOverflow
@@ -33,8 +33,14 @@ from tektite.trace.times import Frontier, antichain
 from tektite.values.words import Words
 
 EMPTY = Version(())
+ASKED = 64
+"""Holds that are asked for their frontiers at each merge: a tenth of a millisecond."""
 MANY = 24
 """The most batches of a version that belongs to one reader: about what a spine has at a million rows."""
+
+
+SKEWED_ROWS = 10_000
+"""An arrangement with fewer rows is small on whatever shard they are."""
 
 
 class Trace:
@@ -62,8 +68,12 @@ class Trace:
         self.routes: Routes | None = None
         """The others, by what they want of a batch, once there are some."""
         self.holds: dict[Hold, None] = {}
+        self._asked: AskedHolds | None = None
+        """What holds have said, if there are many."""
         self.spines: Sequence[Spine] | None = None
         self._uppers: list[Frontier] = [((0,) * self.times,)] * self.shards
+        self.minted = 0
+        """Updates that were minted so far."""
 
     @property
     def shape(self) -> BatchShape:
@@ -80,6 +90,7 @@ class Trace:
             placed = self.memory.placed(Chunk(head, memory))
             batch = Batch(placed.head, placed.memory, lower, upper, lower)
         self._uppers[shard] = upper
+        self.minted += batch.n
         if self.on_mint is not None:
             self.on_mint(shard, batch)
         spines = self.spines
@@ -149,12 +160,23 @@ class Trace:
 
     def frontier(self) -> Words:
         """The times that some reader may still distinguish, as the rows of an array. Merges compact to them."""
-        times = self.since()
-        if len(times) == self.times == 1:
+        if self.times == 1 and self.holds:
             found = np.empty((1, 1), np.int64)  # of which NumPy would make three arrays
-            found[0, 0] = times[0][0]
+            found[0, 0] = self._reached()
             return found
+        times = self.since()
         return np.array(times, np.int64).reshape(len(times), self.times)
+
+    def _reached(self) -> int:
+        """An epoch that all holds have reached. Of thousands, some are asked each time: holds only move on, so that what they
+        once said is early enough.
+        """
+        if len(self.holds) <= ASKED:
+            self._asked = None
+            return min([hold.frontier()[0][0] for hold in self.holds])
+        if self._asked is None:
+            self._asked = AskedHolds(self.holds)
+        return self._asked.answer()
 
     def since(self) -> Frontier:
         """The frontier from which on reads are correct."""
@@ -165,6 +187,8 @@ class Trace:
     def add_hold(self, hold: Hold) -> None:
         """Keep history for a reader of versions."""
         self.holds[hold] = None
+        if self._asked is not None:
+            self._asked.add(hold)
         if self.spines is None:
             self.spines = [
                 Spine(self.shape, self.effort, self.frontier, memory=self.memory) for _ in range(self.shards)
@@ -173,6 +197,8 @@ class Trace:
     def release(self, hold: Hold) -> None:
         """Remove a reader of versions. Without any, history is dropped."""
         self.holds.pop(hold, None)
+        if self._asked is not None:
+            self._asked.new.pop(hold, None)
         if not self.holds:
             self.spines = None
 
@@ -199,6 +225,15 @@ class Trace:
     def rows(self) -> int:
         """Updates in the newest version."""
         return sum(spine.version.rows for spine in self.spines or ())
+
+    @property
+    def skew(self) -> tuple[int, int] | None:
+        """The rows of the fullest shard and those of all, if the fullest is closer to having all than to having its share."""
+        rows = [spine.version.rows for spine in self.spines or ()]
+        largest, everything = max(rows, default=0), sum(rows)
+        if len(rows) < 2 or everything < SKEWED_ROWS or largest / everything <= (1 + 1 / len(rows)) / 2:
+            return None
+        return largest, everything
 
     @property
     def batches(self) -> int:
@@ -233,7 +268,9 @@ class Mint:
         """
         trace, shard, batches, version = self.trace, self.shard, self.batches, self.version
         last = batches[-1]
-        trace._uppers[shard] = last.upper
+        if trace._uppers[shard] is not last.upper:
+            trace._uppers[shard] = last.upper
+            trace.minted += last.n if len(batches) == 1 else sum([batch.n for batch in batches])
         for handle in trace.unguarded:
             queue = handle.queues[shard]
             if not queue or queue[-1] is not last:
@@ -261,6 +298,47 @@ class Hold:
     def drop(self) -> None:
         """Release the claim; dropping twice is harmless."""
         self.trace.release(self)
+
+
+class AskedHolds:
+    """Asks many holds for their frontiers, some at a time: an epoch that all of them have reached."""
+
+    __slots__ = ("_counted", "_epoch", "_holds", "_least", "_waiting", "new")
+
+    def __init__(self, holds: dict[Hold, None]) -> None:
+        self._holds = holds
+        self._ask_all()
+
+    def _ask_all(self) -> None:
+        self._least = self._epoch = min([hold.frontier()[0][0] for hold in self._holds])
+        self._waiting: list[Hold] = []
+        """Those that the present round has still to ask."""
+        self._counted: list[Hold] = []
+        """New ones that the present round asks."""
+        self.new: dict[Hold, None] = {}
+        """Holds that were added after the round that the epoch is of began. They are asked each time."""
+
+    def add(self, hold: Hold) -> None:
+        """There is another one."""
+        self.new[hold] = None
+
+    def answer(self) -> int:
+        """Ask the next ones. An interrupt may end this after any step: who is not asked then is asked again."""
+        holds = self._holds
+        if len(self.new) > 4 * ASKED:
+            self._ask_all()
+        if not self._waiting:
+            self._counted = list(self.new)
+            self._waiting = list(holds)
+            self._least = LATEST
+        part = self._waiting[-ASKED:]
+        self._least = min([self._least, *[hold.frontier()[0][0] for hold in part if hold in holds]])
+        del self._waiting[-ASKED:]
+        if not self._waiting:
+            self._epoch = self._least
+            for hold in self._counted:
+                self.new.pop(hold, None)
+        return min([self._epoch, *[hold.frontier()[0][0] for hold in self.new]])
 
 
 class Handle:

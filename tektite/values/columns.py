@@ -113,7 +113,7 @@ def decode_list(encoded: Words, type: Type, column: str, dictionary: TextLookup 
     """The values of a column of words as Python values, None for NULL."""
     if not type.interned or type == String:
         return words.decode_list(encoded, type, column, dictionary)
-    return list(decode_column(encoded, type, column, dictionary).to_pylist())
+    return python_values.python_list(decode_column(encoded, type, column, dictionary))
 
 
 def hint(name: Any, names: Collection[str], kind: str = "columns") -> str:
@@ -235,14 +235,26 @@ def arrow_column(values: Any, type: Type, column: str) -> Any:
         return pa.array(values)
     if _is_pandas(values, "Series"):
         if values.dtype == object:
-            # pandas writes NaN for missing values; only in a column of floats can it be a value.
-            return _arrow_from_list(values.tolist(), type, column, nan_is_null=type.kind != "float")
+            return _arrow_from_list(values.tolist(), type, column, nan_is_null=True)
+        if values.dtype.kind == "f" and len(values):
+            return _floats_of_pandas(values.to_numpy(), type)
         return _arrow_from_array(values.to_numpy(), type, column)
     if isinstance(values, (list, tuple, range)) or hasattr(values, "__iter__"):
         return _arrow_from_list(list(values), type, column)
     raise IncorrectError(
         f"column {column!r}: expected a list or an array, found {_shown(values)} ({values.__class__.__name__})"
     )
+
+
+def _floats_of_pandas(values: np.ndarray[Any, Any], type: Type) -> Any:
+    """A pandas column of NumPy's floats. NaN says there that a value is missing, and integers with a gap are floats."""
+    found = pa.array(values, from_pandas=True)
+    if type.kind != "int" or not found.null_count:
+        return found
+    try:
+        return found.cast(pa.int64())
+    except pa.ArrowInvalid:  # not whole: the error names the first of them
+        return found
 
 
 def _arrow_from_array(values: np.ndarray[Any, Any], type: Type, column: str) -> Any:
@@ -341,6 +353,10 @@ _CLASSES: Final[dict[str, tuple[type, ...]]] = {
 
 def _misfit(values: Any, type: Type, column: str, error: Exception | None = None) -> IncorrectError:
     """The error for a column that cannot be encoded. For a list, it names the first value of a wrong class."""
+    return _misfitting(values, type, column, error).about(name=column)
+
+
+def _misfitting(values: Any, type: Type, column: str, error: Exception | None) -> IncorrectError:
     if isinstance(values, np.ndarray) and values.dtype == object:
         values = values.tolist()
     value: Any
@@ -353,7 +369,9 @@ def _misfit(values: Any, type: Type, column: str, error: Exception | None = None
         ):
             return IncorrectError(f"{found}: {words.advice(type)}")
         if type.kind == "int" and not _is_word(value):
-            return IncorrectError(f"{found}, which does not fit in 64 bits: use a decimal, a float or a string")
+            return IncorrectError(
+                f"{found}, which does not fit in 64 bits: use a decimal, a float or a string ({words.INT_RANGE})"
+            )
         if isinstance(value, decimal.Decimal) and not value.is_finite():
             return IncorrectError(f"{found}, which is not a finite number: use None for a missing value")
         if isinstance(value, str) and not _is_unicode(value):
@@ -413,7 +431,7 @@ def _shown(value: Any) -> str:
 def python_rows(table: pa.Table, what: str, instead: str) -> list[tuple[Any, ...]]:
     """A table's rows as Python tuples. If Python has no such values, the error says that `what` can be read by `instead`."""
     try:
-        return list(zip(*(column.to_pylist() for column in table.columns), strict=True))
+        return list(zip(*map(python_values.python_list, table.columns), strict=True))
     except OverflowError:
         raise UnsupportedError(
             f"{what} holds a date or timestamp outside the years 1 to 9999, where Python has none: read its {instead}"

@@ -2,7 +2,8 @@
 
 Promise: equal values have equal texts, and texts order (by their bytes) as the values do. So everything that texts have serves
 these values too: ids, the dictionary, its collection, storage, shipping, equality, grouping, order. Only an interval has several
-forms of one length, as 1 month and 30 days; `interval_keys` gives the one that stands for all.
+forms that are equal, as 1 month and 30 days, and so has a list or struct with one inside; `key_texts` gives the one that stands
+for all.
 
 ==================  ==============================================================================================
 a word              11 characters of six bits each, the word without its sign first
@@ -377,8 +378,43 @@ def interval_parts(texts: Array) -> tuple[Words, Words, Words]:
     return months, days, np.where(months == NULL, NULL, micros)
 
 
-def interval_keys(texts: Array) -> Array:
+def _interval_keys(texts: Array) -> Array:
     """Of all intervals of one length, the one with the most months, and then days."""
     length, rest, months, _ = words_of_texts(texts, 4)
     whole = length // 30
     return interval_texts(np.where(months == NULL, NULL, whole), length - whole * 30, rest)
+
+
+# ---------------------------------------------------------------------- keys
+
+
+def joined_items(items: Array, ends: Words) -> Array:
+    """Lists of elements that are marked and ended, given where those of each list end."""
+    return pc.binary_join(plainly.LargeListArray.from_arrays(pa.array(ends), items), pa.scalar("", pa.large_string()))
+
+
+def key_texts(texts: Array, type: Type) -> Array:
+    """The texts that are equal where values are, and order as they do: one for all intervals of a length, wherever they are.
+
+    >>> key_texts(texts_of(pa.array([(0, 30, 0)], pa.month_day_nano_interval()), Type("interval")), Type("interval")).equals(
+    ...     texts_of(pa.array([(1, 0, 0)], pa.month_day_nano_interval()), Type("interval")))
+    True
+    """
+    if not type.has_keys:
+        return texts
+    if type.kind == "interval":
+        return _interval_keys(texts)
+    texts = plain(texts)
+    elements, places = elements_of(texts)
+    if isinstance(type, ListType):
+        items = item_texts(key_texts(elements, type.element))
+    else:
+        assert isinstance(type, StructType)
+        many = len(type.fields)
+        fields = [item_texts(key_texts(elements.take(pa.array(np.arange(at, len(elements), many))), kind))
+                  for at, (_, kind) in enumerate(type.fields)]  # fmt: skip
+        rows = len(elements) // many
+        order = (np.arange(many)[None, :] * rows + np.arange(rows)[:, None]).reshape(-1)
+        items = pa.concat_arrays(fields).take(pa.array(order))
+    found = joined_items(items, places)
+    return pc.if_else(texts.is_valid(), found, pa.scalar(None, pa.large_string()))

@@ -1,4 +1,4 @@
-"""Python's values of the types that Arrow would guess, or guess wrongly, as Arrow arrays."""
+"""Python's values of the types that Arrow would guess, or guess wrongly, as Arrow arrays; and Arrow's values as Python's."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from tektite.errors import IncorrectError
+from tektite.values.intervals import IntervalValue
 from tektite.values.types import ListType, StructType, Type
 from tektite.values.words import arrow_type
 
@@ -21,7 +22,7 @@ KINDS: Final = frozenset({"time", "timestamptz"})
 CLASSES: Final[dict[str, tuple[type, ...]]] = {
     "time": (datetime.time,),
     "timestamptz": (datetime.datetime,),
-    "interval": (datetime.timedelta, tuple, np.timedelta64),
+    "interval": (IntervalValue, datetime.timedelta, tuple, np.timedelta64),
     "list": (list, tuple, np.ndarray),
     "struct": (Mapping, tuple),
     "json": (str, dict, list, int, float, bool),
@@ -46,7 +47,7 @@ def arrow_values(values: list[Any], type: Type, column: str, convert: Convert) -
         _check_zones(values, type, column)
         return pa.array(values, arrow_type(type))
     if type.kind == "interval":
-        return pa.array([None if v is None else interval_value(v) for v in values], arrow_type(type))
+        return pa.array([None if v is None else _month_day_nano(v) for v in values], arrow_type(type))
     if type.kind == "json":
         return pa.array([None if v is None else _json(v) for v in values], pa.string())
     if type.kind == "uuid":
@@ -87,11 +88,6 @@ def _structs(values: list[Any], type: StructType, column: str, convert: Convert)
     return pa.StructArray.from_arrays(arrays, names, mask=missing)
 
 
-def month_day_nano(parts: list[int]) -> Any:
-    """Arrow's interval of so many months, days and nanoseconds."""
-    return plainly.MonthDayNano(parts)
-
-
 def _check_zones(values: list[Any], type: Type, column: str) -> None:
     """A moment has a zone, a time of day has none."""
     for row, value in enumerate(values):
@@ -109,23 +105,42 @@ def _check_zones(values: list[Any], type: Type, column: str) -> None:
             )
 
 
-def interval_value(value: Any) -> Any:
-    """An interval as Arrow has it: months, days and nanoseconds."""
-    if isinstance(value, np.timedelta64):
-        value = value.astype("m8[us]").item()
-    if isinstance(value, datetime.timedelta):
-        clock = value - datetime.timedelta(days=value.days)
-        days = value.days
-        if days < 0 and clock:  # as SQL subtracts timestamps: all parts have one sign
-            days, clock = days + 1, clock - datetime.timedelta(days=1)
-        micros = clock // datetime.timedelta(microseconds=1)
-        return month_day_nano([0, days, micros * 1000])
-    return month_day_nano(list(value))
-
-
 def _json(value: Any) -> str:
     """The text of a JSON value: a text is one already."""
     if isinstance(value, str):
         json.loads(value)
         return value
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+
+
+def _month_day_nano(value: Any) -> Any:
+    found = IntervalValue.of(value)
+    return plainly.MonthDayNano([found.months, found.days, found.microseconds * 1000])
+
+
+def python_list(column: Any) -> list[Any]:
+    """The values of an Arrow array as Python's. Intervals are `IntervalValue`s, in lists and structs too."""
+    convert = _converter(column.type)
+    values: list[Any] = column.to_pylist()
+    return values if convert is None else [None if value is None else convert(value) for value in values]
+
+
+def _converter(type: pa.DataType) -> Callable[[Any], Any] | None:
+    """What turns the values that Arrow gives into ours; None if they are the same."""
+    kinds: Any = pa.types
+    inner: Any = type
+    if kinds.is_interval(type):
+        return IntervalValue.of
+    if kinds.is_list(type) or kinds.is_large_list(type) or kinds.is_fixed_size_list(type):
+        element = _converter(inner.value_type)
+        if element is None:
+            return None
+        return lambda values: [None if value is None else element(value) for value in values]
+    if kinds.is_struct(type):
+        parts = {field.name: convert for field in inner if (convert := _converter(field.type)) is not None}
+        if not parts:
+            return None
+        return lambda value: (
+            value | {name: None if value[name] is None else convert(value[name]) for name, convert in parts.items()}
+        )
+    return None

@@ -7,6 +7,7 @@ fails names the column, the value and the row, and adds nothing to the dictionar
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any, Final
 
 import numpy as np
@@ -20,6 +21,12 @@ from tektite.values.types import Type
 from tektite.values.words import Words
 
 _INT64: Final = np.dtype(np.int64)
+
+
+@lru_cache(maxsize=1024)
+def _positions(names: tuple[str, ...], types: tuple[Type, ...]) -> dict[str, tuple[int, Type]]:
+    """`Schema.positions`. Thousands of views keep them with their programs, and most have the columns of the same few tables."""
+    return {name: (at, type) for at, (name, type) in enumerate(zip(names, types, strict=True))}
 
 
 class Schema:
@@ -54,6 +61,7 @@ class Schema:
         else:
             raise IncorrectError(
                 f"a schema is a dict such as {{'id': int, 'name': str}}, or a pyarrow.Schema, not {source.__class__.__name__}"
+                + (": a file is read by SQL, COPY t FROM 'file.csv'" if isinstance(source, str) else "")
             )
         pairs += named.items()
         for at, (name, type) in enumerate(pairs):
@@ -96,7 +104,7 @@ class Schema:
         >>> tk.Schema(id=int, name=str).positions
         {'id': (0, int), 'name': (1, string)}
         """
-        return {name: (at, type) for at, (name, type) in enumerate(zip(self.names, self.types, strict=True))}
+        return _positions(self.names, self.types)
 
     def index(self, name: str) -> int:
         """The position of a column.
@@ -109,7 +117,8 @@ class Schema:
         try:
             return self.names.index(name)
         except ValueError:
-            raise NotFoundError(f"no column {name!r}: {columns.hint(name, self.names)}") from None
+            found = f"no column {name!r}: {columns.hint(name, self.names)}"
+            raise NotFoundError(found).about(kind="column", name=name) from None
 
     def select(self, *names: str, **renamed: str) -> Schema:
         """The schema of some columns, in the order given; `new="old"` renames.
@@ -131,8 +140,8 @@ class Schema:
 
         `data` is a list of rows (tuples, lists or dicts), a dict of columns (lists, NumPy or Arrow arrays), a NumPy array
         (rows x columns; structured; or one-dimensional for one column), an Arrow table, record batch or array, a pandas
-        DataFrame, or anything that offers an Arrow stream. Missing values (None, Arrow's nulls, pandas' NA) are NULL; a NaN
-        in a column of floats is a value.
+        DataFrame, or anything that offers an Arrow stream. Missing values (None, Arrow's nulls, and in pandas NA, NaT and
+        NaN) are NULL; any other NaN in a column of floats is a value.
 
         >>> from tektite.values.types import Float, Int
         >>> schema = Schema(src=Int, weight=Float)

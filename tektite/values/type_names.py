@@ -12,6 +12,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from tektite.errors import IncorrectError
+from tektite.values.intervals import IntervalValue
 from tektite.values.types import (
     Blob,
     Bool,
@@ -41,6 +42,7 @@ _CLASSES: Final[dict[object, Type]] = {
     datetime.datetime: Timestamp,
     datetime.time: Time,
     datetime.timedelta: Interval,
+    IntervalValue: Interval,
     uuid.UUID: Uuid,
     bytes: Blob,
 }
@@ -151,6 +153,8 @@ def as_type(given: Any, where: str = "") -> Type:
         digits = _DECIMAL.fullmatch(word)
         if digits is not None:
             found = Decimal(int(digits[1]), int(digits[2] or 0))
+        if found is None:
+            found = type_from_text(given)
     if found is None:
         hint = "; a decimal says its digits, as in tk.Decimal(12, 2)" if given in (decimal.Decimal, "decimal") else ""
         raise IncorrectError(f"{where}expected a type such as {KNOWN}, found {given!r}{hint}")

@@ -69,6 +69,11 @@ class ListType(Type):
 
     element: Type = Type("int")
 
+    @property
+    def has_keys(self) -> bool:
+        """Whether two lists with different words may be equal: an element has keys. Floats are stored as their keys."""
+        return self.element.interned and self.element.has_keys
+
     def __str__(self) -> str:
         return f"list({self.element})"
 
@@ -80,6 +85,11 @@ class StructType(Type):
     """Named fields, each of a type. Fields may be NULL."""
 
     fields: tuple[tuple[str, Type], ...] = ()
+
+    @property
+    def has_keys(self) -> bool:
+        """Whether two structs with different words may be equal: a field has keys. Floats are stored as their keys."""
+        return any(type.interned and type.has_keys for _, type in self.fields)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -98,6 +108,19 @@ class StructType(Type):
         return f"struct({', '.join(f'{_quoted(name)} {type}' for name, type in self.fields)})"
 
     __repr__ = __str__
+
+
+def contains(type: Type, kind: str) -> bool:
+    """Whether a type is of a kind, or is a list or struct with such a type inside.
+
+    >>> contains(ListType("list", Type("interval")), "interval")
+    True
+    """
+    if isinstance(type, ListType):
+        return contains(type.element, kind)
+    if isinstance(type, StructType):
+        return any(contains(part, kind) for _, part in type.fields)
+    return type.kind == kind
 
 
 Int = Int64 = Type("int")

@@ -46,6 +46,8 @@ from tektite.values.types import (
 Words: TypeAlias = npt.NDArray[np.int64]
 
 NULL: Final = -(2**63)
+INT_RANGE: Final = "an int lies between -(2**63 - 1) and 2**63 - 1; -2**63 is the word of NULL, and a decimal holds it"
+"""Said wherever an int is refused for its size."""
 
 
 class TextLookup(Protocol):
@@ -58,6 +60,8 @@ class TextLookup(Protocol):
 # The word of NaN: the quiet NaN without payload, which as an integer is greater than the bits of infinity.
 NAN: Final = 0x7FF8_0000_0000_0000
 _NEGATIVE_ZERO: Final = -1
+ZEROS: Final = (0, _NEGATIVE_ZERO)
+"""The words of 0.0 and -0.0, which are equal."""
 _MAGNITUDE: Final = 0x7FFF_FFFF_FFFF_FFFF
 
 _MICROSECONDS: Final = pa.timestamp("us")
@@ -195,8 +199,8 @@ def check_reserved(words: Words, nulls: int, column: str, row: int = 0) -> None:
     if found != nulls:
         at = f" in row {row + int(np.argmax(words == NULL))}" if not nulls else ""
         raise IncorrectError(
-            f"column {column!r}: found {NULL}{at}, the word that is reserved for NULL: use None for a missing value, "
-            f"or a number from {NULL + 1} to {-NULL - 1}"
+            f"column {column!r}: found {NULL}{at}, the word that is reserved for NULL: use None for a missing value "
+            f"({INT_RANGE})"
         )
 
 
@@ -265,7 +269,7 @@ def arrow_buffer(array: Any) -> pa.Buffer:
 def _encode_int(values: pa.Array[Any], type: Type, column: str, row: int) -> Words:
     if not pat.is_integer(values.type):
         raise wrong_type(values, type, column, row)
-    values = cast_exactly(values, pa.int64(), type, column, row, "does not fit in 64 bits")
+    values = cast_exactly(values, pa.int64(), type, column, row, f"does not fit in 64 bits ({INT_RANGE})")
     return _filled(values, column, row)
 
 
@@ -447,7 +451,7 @@ _ADVICE: Final = {
     "string": "give str values",
     "time": "give datetime.time values without a time zone",
     "timestamptz": "give datetime.datetime values or Arrow timestamps with a time zone; those without go to tk.Timestamp columns",
-    "interval": "give datetime.timedelta values, or pyarrow.MonthDayNano(months, days, nanoseconds)",
+    "interval": "give datetime.timedelta values, or tk.IntervalValue(months, days, microseconds)",
     "list": "give lists",
     "struct": "give dicts",
     "json": "give JSON texts, or dicts and lists",

@@ -1,8 +1,9 @@
 """What the server and its clients say to each other over HTTP and WebSocket.
 
-failures  errors as data, and back
-messages  messages as text (JSON) and as bytes (JSON and Arrow)
-rows      tables as JSON, and rows of JSON as a table's
+failures     errors as data, and back
+json_values  values as JSON holds them, by their types
+messages     messages as text (JSON) and as bytes (JSON and Arrow)
+rows         tables as JSON, and rows of JSON as a table's
 """
 
 PROTOCOL = 1

@@ -1,12 +1,4 @@
-"""Tables as JSON, and rows of JSON as those of a table.
-
-| type | in JSON |
-|---|---|
-| int, bool, string | number, true or false, text |
-| float | number; "NaN", "Infinity" and "-Infinity" as texts |
-| decimal | text, such as "12.50" |
-| date, timestamp | text, such as "2024-02-29" and "2024-02-29T12:00:00.000000" |
-| NULL | null |
+"""Tables as JSON, rows of JSON as those of a table, and values of parameters. `json_values` has the form of each type.
 
 Numbers are exact: a program in JavaScript, whose numbers are exact up to 2**53, casts longer ones to text in its query.
 """
@@ -16,7 +8,8 @@ from __future__ import annotations
 import datetime
 import decimal
 import math
-from collections.abc import Callable
+import uuid
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -24,12 +17,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tektite.errors import IncorrectError, UnsupportedError
+from tektite.values.columns import arrow_column
+from tektite.values.intervals import IntervalValue
+from tektite.values.python_values import python_list
 from tektite.values.schema import Schema
-from tektite.values.words import arrow_type
-
-SPECIAL = {math.inf: "Infinity", -math.inf: "-Infinity"}
-FROM_TEXT = ("date", "timestamp", "decimal", "float")
-"""Types whose values JSON may hold as texts."""
+from tektite.values.type_names import as_type
+from tektite.values.types import Type
+from tektite.values.words import arrow_field, type_of_field
+from tektite.wire.json_values import READ, WRITE, as_json, from_json, read
 
 
 def table_as_data(table: pa.Table) -> dict[str, Any]:
@@ -38,47 +33,41 @@ def table_as_data(table: pa.Table) -> dict[str, Any]:
     >>> table_as_data(pa.table({"x": [1.5, float("nan")], "n": [1, None]}))
     {'columns': ['x', 'n'], 'types': ['float', 'int'], 'rows': [(1.5, 1), ('NaN', None)]}
     """
-    kinds = (
-        [str(kind) for kind in Schema(table.schema).types] if len(set(table.column_names)) == table.num_columns else []
-    )
-    columns = [column_as_data(column) for column in table.columns]
+    kinds = [type_of_field(field) for field in table.schema]
+    columns = [column_as_data(column, kind) for column, kind in zip(table.columns, kinds, strict=True)]
     rows = list(zip(*columns, strict=True)) if columns else [()] * table.num_rows
-    return {"columns": table.column_names, "types": kinds, "rows": rows}
+    return {"columns": table.column_names, "types": [str(kind) for kind in kinds], "rows": rows}
 
 
-def column_as_data(column: pa.ChunkedArray[Any]) -> list[Any]:
+def column_as_data(column: pa.ChunkedArray[Any], type: Type) -> list[Any]:
     """The values of a column as JSON can hold them."""
-    kind = column.type
-    if pa.types.is_floating(kind):
-        values = column.to_pylist()
-        if column.null_count == len(column) or pc.all(pc.is_finite(column)).as_py():
-            return values
-        return [v if v is None or math.isfinite(v) else SPECIAL.get(v, "NaN") for v in values]
-    if pa.types.is_integer(kind) or pa.types.is_boolean(kind) or pa.types.is_string(kind):
-        return column.to_pylist()
-    if pa.types.is_timestamp(kind):
+    if type.kind == "timestamp":
         return pc.replace_substring(column.cast(pa.string()), " ", "T", max_replacements=1).to_pylist()
-    if pa.types.is_dictionary(kind) or pa.types.is_large_string(kind):
+    if type.kind in ("decimal", "date"):
         return column.cast(pa.string()).to_pylist()
-    if pa.types.is_decimal(kind) or pa.types.is_date(kind):
-        return column.cast(pa.string()).to_pylist()
-    return [None if value is None else str(value) for value in column.to_pylist()]
+    if type.kind == "float" and (column.null_count == len(column) or pc.all(pc.is_finite(column)).as_py()):
+        return column.to_pylist()
+    convert = as_json(type)
+    values = python_list(column)
+    return values if convert is None else [None if value is None else convert(value) for value in values]
 
 
 def table_from_data(data: Any) -> pa.Table:
     """A table that came as JSON."""
     if not isinstance(data, dict) or not all(isinstance(data.get(name), list) for name in ("columns", "types", "rows")):
         raise IncorrectError("a table in JSON has columns, types and rows")
-    schema = Schema(dict(zip(data["columns"], data["types"], strict=True)))
-    values = list(zip(*data["rows"], strict=True)) or [()] * len(schema)
-    arrays = [_array(list(given), kind) for given, kind in zip(values, schema.arrow.types, strict=True)]
-    return pa.Table.from_arrays(arrays, schema=schema.arrow)
+    kinds = [as_type(kind) for kind in data["types"]]
+    values = list(zip(*data["rows"], strict=True)) or [()] * len(kinds)
+    fields = [arrow_field(name, kind) for name, kind in zip(data["columns"], kinds, strict=True)]
+    arrays = [_array(list(given), kind, field) for given, kind, field in zip(values, kinds, fields, strict=True)]
+    return pa.Table.from_arrays(arrays, schema=pa.schema(fields))
 
 
-def _array(values: list[Any], kind: pa.DataType) -> pa.Array[Any]:
-    if values and any(isinstance(value, str) for value in values) and not pa.types.is_string(kind):
-        return pa.array([None if v is None else str(v) for v in values], pa.string()).cast(kind)
-    return pa.array(values, kind)
+def _array(values: list[Any], type: Type, field: pa.Field[Any]) -> Any:
+    convert = from_json(type)
+    found = [read(convert, value, type, field.name) for value in values]
+    array = arrow_column(found, type, field.name)
+    return array if array.type == field.type else array.cast(field.type)
 
 
 def rows_from_data(rows: Any, schema: Schema) -> Any:
@@ -90,27 +79,23 @@ def rows_from_data(rows: Any, schema: Schema) -> Any:
     if not isinstance(rows, list) or not all([isinstance(row, list | dict) for row in rows]):
         raise IncorrectError('rows in JSON are a list of lists, or of objects, as in [[1, "tea"], [2, "salt"]]')
     special = {
-        name: arrow_type(kind) for name, kind in zip(schema.names, schema.types, strict=True) if kind.kind in FROM_TEXT
+        name: (kind, convert)
+        for name, kind in zip(schema.names, schema.types, strict=True)
+        if (convert := from_json(kind)) is not None
     }
     if not special or not rows:
         return rows
+
+    def value(name: str, given: Any) -> Any:
+        kind, convert = special.get(name, (None, None))
+        return given if kind is None else read(convert, given, kind, name)
+
     if isinstance(rows[0], dict):
-        return [{name: _value(v, special.get(name), name) for name, v in row.items()} for row in rows]
-    places = [special.get(name) for name in schema.names]
+        return [{name: value(name, given) for name, given in row.items()} for row in rows]
     return [
-        tuple(_value(v, kind, name) for v, kind, name in zip(row, places, schema.names, strict=False))
-        + tuple(row[len(places) :])
+        tuple(value(name, given) for name, given in zip(schema.names, row, strict=False)) + tuple(row[len(schema) :])
         for row in rows
     ]
-
-
-def _value(value: Any, kind: pa.DataType | None, column: str) -> Any:
-    if kind is None or not isinstance(value, str):
-        return value
-    try:
-        return pa.scalar(value).cast(kind).as_py()
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OverflowError):
-        raise IncorrectError(f"column {column!r}: expected {kind}, found {value!r}") from None
 
 
 def value_as_data(value: Any) -> Any:
@@ -121,22 +106,18 @@ def value_as_data(value: Any) -> Any:
     (3, {'type': 'date', 'value': '2024-02-29'}, {'type': 'decimal', 'value': '1.50'})
     """
     if isinstance(value, float) and not math.isfinite(value):
-        return {"type": "float", "value": SPECIAL.get(value, "NaN")}
+        return {"type": "float", "value": WRITE["float"](value)}
     if value is None or isinstance(value, bool | int | float | str):
         return value
     if isinstance(value, np.generic):
         return value_as_data(value.item())
-    if isinstance(value, datetime.datetime):
-        if value.tzinfo is not None:
-            raise IncorrectError(
-                f"{value!r} has a time zone, and timestamps have none: convert it by "
-                "astimezone(UTC).replace(tzinfo=None)"
-            )
-        return {"type": "timestamp", "value": value.isoformat()}
-    if isinstance(value, datetime.date):
-        return {"type": "date", "value": value.isoformat()}
-    if isinstance(value, decimal.Decimal):
-        return {"type": "decimal", "value": str(value)}
+    kind = KINDS.get(type(value)) or next((kind for known, kind in KINDS.items() if isinstance(value, known)), None)
+    if kind == "timestamp" and value.tzinfo is not None:
+        kind = "timestamptz"
+    if kind is not None:
+        return {"type": kind, "value": WRITE[kind](value)}
+    if isinstance(value, Mapping):
+        return {"type": "struct", "value": {str(name): value_as_data(part) for name, part in value.items()}}
     if isinstance(value, list | tuple):
         return [value_as_data(each) for each in value]
     raise UnsupportedError(f"a value of type {type(value).__name__} cannot be sent to a server: {value!r}")
@@ -152,20 +133,22 @@ def value_from_data(data: Any) -> Any:
         return [value_from_data(each) for each in data]
     if not isinstance(data, dict):
         return data
-    made = PARSERS.get(str(data.get("type")))
-    if made is None or not isinstance(data.get("value"), str):
+    kind, given = str(data.get("type")), data.get("value")
+    if kind == "struct" and isinstance(given, dict):
+        return {name: value_from_data(part) for name, part in given.items()}
+    made = READ.get(kind)
+    if made is None or not isinstance(given, str):
         raise IncorrectError(
-            f"a value is a number, a text, true, false, null, or an object with type and value: {str(data)[:100]}"
+            f"a value is a number, a text, true, false, null, a list, or an object with type and value: {str(data)[:100]}"
         )
     try:
-        return made(data["value"])
+        return made(given)
     except (ValueError, ArithmeticError):
-        raise IncorrectError(f"expected a {data['type']}, found {data['value'][:100]!r}") from None
+        raise IncorrectError(f"expected a {kind}, found {given[:100]!r}") from None
 
 
-PARSERS: dict[str, Callable[[str], Any]] = {
-    "date": datetime.date.fromisoformat,
-    "timestamp": datetime.datetime.fromisoformat,
-    "decimal": decimal.Decimal,
-    "float": float,
-}
+KINDS: dict[type, str] = {
+    datetime.datetime: "timestamp", datetime.date: "date", datetime.time: "time", datetime.timedelta: "interval",
+    IntervalValue: "interval", decimal.Decimal: "decimal", uuid.UUID: "uuid", bytes: "blob", bytearray: "blob",
+}  # fmt: skip
+"""Classes of values that JSON has no word for, and their types; a datetime is also a date."""

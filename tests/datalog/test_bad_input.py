@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -443,3 +444,19 @@ def test_text_that_is_none_is_refused(text: object) -> None:
             engine.query(text)  # type: ignore[arg-type]
     with make_engine() as engine, pytest.raises(tk.IncorrectError, match="facts are"):
         engine.transact(3)
+
+
+@pytest.mark.parametrize(
+    ("ask", "place"),
+    [
+        (lambda engine: engine.datalog("p(1).\n  q(x) :- p(x) & r(x)."), (2, 16)),
+        (lambda engine: engine.datalog("p(1).\nq(x, y) :- p(x).", source="(mine)"), (2, 1)),
+        (lambda engine: engine.query("\n?- p(1, ,x)."), (2, 9)),
+        (lambda engine: engine.query("[:find ?x\n :where [?x :q"), (2, 13)),
+    ],
+    ids=["a stray character", "an unbound variable", "a goal", "a query"],
+)
+def test_an_error_has_its_place_for_programs(ask: Callable[[tk.Engine], object], place: tuple[int, int]) -> None:
+    with pytest.raises(tk.TektiteError) as caught:
+        ask(make_engine())
+    assert (caught.value.details["line"], caught.value.details["column"]) == place

@@ -7,7 +7,10 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from decimal import Decimal
 
+import pandas as pd
+import pyarrow as pa
 import pytest
 
 import tektite as tk
@@ -136,3 +139,23 @@ def test_creating_again_and_dropping(session: SessionProtocol) -> None:
     session.drop_table("orders")
     session.drop_table("orders", if_exists=True)
     assert (tuple(session.tables), tuple(session.views)) == ((), ())
+
+
+def test_a_table_begins_with_the_rows_it_is_made_of(session: SessionProtocol) -> None:
+    frame = pd.DataFrame({"item": ["tea", "salt", None], "pieces": [3, None, 7]}, index=[5, 6, 7])
+    rows = [(None, 7.0), ("salt", None), ("tea", 3.0)]
+    made = session.create_table("stock", frame)
+    assert (sorted(made.rows(), key=str), made.schema.names) == (sorted(rows, key=str), ("item", "pieces"))
+    assert sorted(session.create_table("stock", frame, if_exists="keep").rows(), key=str) == sorted(rows, key=str)
+    assert session.create_table("stock", pa.table({"item": ["oil"]}), if_exists="replace").rows() == [("oil",)]
+    view = session.create_view("oils", "SELECT item, 2.50 AS price FROM stock")
+    assert session.create_table("copy", view.to_arrow()).rows() == [("oil", Decimal("2.50"))]
+    twice = pa.table({"id": [1, 1]})
+    with pytest.raises(tk.ConflictError, match="two rows with the key id = 1"):
+        session.create_table("keyed", twice, primary_key="id")
+    assert "keyed" not in session.tables  # rows that cannot be inserted leave no table
+    assert session.create_table("keyed", twice.slice(1), primary_key="id").rows() == [(1,)]
+    with pytest.raises(tk.ConflictError, match="two rows with the key id = 1"):
+        session.create_table("copy", twice, primary_key="id", if_exists="replace")
+    assert session.table("copy").rows() == [("oil", Decimal("2.50"))]  # what was there stays
+    assert sorted(session.create_table("dicts", [{"a": 1}, {"a": 2, "b": "x"}]).rows()) == [(1, None), (2, "x")]

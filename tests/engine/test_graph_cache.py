@@ -101,7 +101,8 @@ def test_queries_that_come_and_go_answer_as_in_an_engine_of_their_own(
             each.advance()
         for installed, other in others.items():
             assert counted(engine.view(installed).rows()) == counted(other.view(installed).rows()), installed
-    assert begun > 5 if executor == "threads" else not begun
+    # a window has an arrangement of its own, in its order: while it comes or goes, graphs are made anew
+    assert begun > 3 if executor == "threads" else not begun
 
 
 def test_a_graph_is_used_again_only_while_the_same_arrangements_are_there() -> None:

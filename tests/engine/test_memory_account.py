@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -67,3 +70,42 @@ def test_input_that_is_read_cannot_be_dropped() -> None:
     engine.drop("edges")
     with pytest.raises(tk.ConflictError, match="closed"):
         edges.insert([(1, 2)])
+
+
+LOAD = """
+import numpy as np, pyarrow as pa
+import tektite as tk
+from tektite.runtime import allocator
+
+with tk.Engine() as other:  # loads what is loaded once
+    other.sql("CREATE TABLE t (x int); INSERT INTO t VALUES (1); CREATE MATERIALIZED VIEW v AS SELECT sum(x) FROM t")
+    other.sql("SELECT kind FROM system.memory")
+engine = tk.Engine()
+rows, draw = 400_000, np.random.default_rng(1)
+sales = engine.create_table("sales", {"id": int, "shop": int, "amount": int, "note": str})
+for start in range(0, rows, rows // 4):
+    numbers = np.arange(start, start + rows // 4)
+    notes = pa.array([f"a note of some length on the sale {n}" for n in numbers])
+    shops, amounts = draw.integers(0, 5000, len(numbers)), draw.integers(0, 10**12, len(numbers))
+    sales.insert(pa.table({"id": numbers, "shop": shops, "amount": amounts, "note": notes}))
+for number in range(30):
+    engine.sql(f"CREATE MATERIALIZED VIEW v{number} AS SELECT shop, sum(amount) AS s, max(id) AS m FROM sales "
+               f"WHERE amount % 31 = {number} GROUP BY shop")
+engine.settle()
+told = {}
+for kind, owner, size in engine.sql("SELECT * FROM system.memory").rows():
+    told[kind] = told.get(kind, 0) + size
+growth = allocator.figures().resident - told.pop("process")
+counted = sum(told[kind] for kind in ("index", "view", "operators", "texts"))
+print(sum(told.values()) / growth, counted / (growth - told["unreturned"] - told["libraries"]), growth, sorted(told))
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the size of the process is read from /proc")
+def test_the_growth_of_the_process_is_explained_by_owner() -> None:
+    done = subprocess.run([sys.executable, "-c", LOAD], capture_output=True, text=True, timeout=120, check=True)
+    share, owned, growth, *kinds = done.stdout.split(maxsplit=3)
+    assert int(growth) > 40 << 20, done.stdout
+    assert 0.9 <= float(share) <= 1.1, "the figures add up to the growth of the process"
+    assert 0.65 <= float(owned) <= 1.05, "most of what is in use has an owner among tables, views and texts"
+    assert kinds == ["['arrow', 'index', 'libraries', 'objects', 'operators', 'texts', 'unreturned', 'view']\n"]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import pickle
 import xml.etree.ElementTree as ElementTree
 from typing import Any
 
@@ -39,8 +41,41 @@ def test_tables_views_and_results_are_tables() -> None:
 def test_queries_show_columns_and_plan() -> None:
     engine, table = filled()
     shown = table.select("shop", double=tk.col("amount") * 2)._repr_html_()
-    assert cells(shown)[1:] == [["shop", "string"], ["double", "int"]] and "read sales" in shown
+    assert cells(shown)[1:3] == [["shop", "string"], ["double", "int"]] and "read sales" in shown
     assert "read sales" in engine.sql("EXPLAIN SELECT * FROM sales")._repr_html_()
+
+
+def test_plans_are_tables_with_loops_and_shared_parts() -> None:
+    engine, table = filled()
+    joined = table.join(table.select("shop", twice=tk.col("amount") * 2), on="shop")
+    shown = joined.explain()._repr_html_()
+    assert "read sales" in [row[0] for row in cells(shown)] and ["sales by (shop)", "shared, there already"] in cells(
+        shown
+    )
+    engine.sql("CREATE TABLE edges (src int, dst int)")
+    engine.sql(
+        "CREATE MATERIALIZED VIEW reach AS WITH RECURSIVE r AS (SELECT src, dst FROM edges UNION "
+        "SELECT r.src, e.dst FROM r JOIN edges e ON e.src = r.dst) SELECT * FROM r"
+    )
+    found = engine.view("reach").explain()
+    assert "in the loop r" in found._repr_html_() and isinstance(found, str)
+    operators = {each["id"]: each for each in found.data["operators"]}
+    (variable,) = [each for each in operators.values() if each["kind"] == "Variable"]
+    assert operators[variable["feedback"]]["loops"] == variable["loops"] == ["r"]
+    assert all(given in operators for each in operators.values() for given in each["inputs"])
+    assert pickle.loads(pickle.dumps(found)).data == json.loads(json.dumps(found.data))
+
+
+def test_answers_of_datalog_and_profiles_are_tables() -> None:
+    engine, table = filled()
+    engine.datalog("large(s, a) :- sales(s, a), a > 4.")
+    assert cells(engine.query("[:find ?a :where (large ?s ?a)]")._repr_html_())[1:] == [["5"]]
+    with engine.profile() as profile:
+        assert "complete at the end" in profile._repr_html_()
+        table.insert([("south", 9)])
+        engine.settle()
+    shown = cells(profile._repr_html_())
+    assert shown[0][0] == "milliseconds" and len(shown) == len(profile.operators) + 1
 
 
 def test_what_cannot_be_read_is_shown_all_the_same() -> None:

@@ -304,7 +304,7 @@ def test_a_long_read_lets_others_go_on() -> None:
     """While one thread waits for a large join, others write, read and install."""
     engine = make_engine()
     numbers = engine.create_table("numbers", {"k": tk.Int, "v": tk.Int})
-    numbers.insert([(n % 40, n) for n in range(40_000)])
+    numbers.insert([(n % 40, n) for n in range(80_000)])
     engine.advance()
     small = engine.install("small", numbers.count())
     large = engine.install("large", numbers.join(numbers.rename(w="v"), on="k").count(by="k"))
@@ -322,11 +322,11 @@ def test_a_long_read_lets_others_go_on() -> None:
     while not ended.is_set():
         numbers.insert([(100 + epochs, 0)])
         engine.advance()
-        assert small.rows() == [(40_001 + epochs,)]
+        assert small.rows() == [(80_001 + epochs,)]
         epochs += 1
     thread.join()
     assert epochs > 1 or not behind
-    assert set(found[0]) >= {(k, 1000 * 1000) for k in range(40)}
+    assert set(found[0]) >= {(k, 2000 * 2000) for k in range(40)}
 
 
 def test_a_statement_that_was_overtaken_sees_what_overtook_it() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 import time
 from collections.abc import Callable
@@ -11,6 +12,7 @@ from typing import Any
 import pytest
 
 import tektite as tk
+from tektite.engine.core import core_of
 from tektite.engine.system.relations import RELATIONS, SYSTEM
 from tests.support.executors import make_engine
 
@@ -43,7 +45,7 @@ def test_every_relation_can_be_read_in_every_language() -> None:
         by_sql = engine.sql(f"SELECT * FROM system.{name}")
         assert by_sql.to_arrow().column_names == list(RELATIONS[name].columns)
         assert engine.table(f"system.{name}").schema == tk.Schema(RELATIONS[name].columns)
-    engine.datalog("known(n) :- system.views(n, _, _, _, _, _, _, _, _, _).")
+    engine.datalog("known(n) :- system.views(n, _, _, _, _, _, _, _, _, _, _, _).")
     assert engine.view("known").rows() == [("totals",)]
     assert engine.tables == ("sales",)
 
@@ -56,7 +58,10 @@ def test_what_is_asked_for_is_what_is_so() -> None:
     assert engine.sql(query).rows() == [("totals", "current", 3, 0)]
     engine.create_view("large", sales.filter(tk.col("amount") > 4))
     assert [row[0] for row in engine.sql(query).rows()] == ["large", "totals"]
-    assert sorted(engine.sql("SELECT * FROM system.index_readers").rows()) == [("sales", "large"), ("sales", "totals")]
+    assert sorted(engine.sql("SELECT index, reader FROM system.index_readers").rows()) == [
+        ("sales", "large"),
+        ("sales", "totals"),
+    ]
     totals.drop()
     assert [row[0] for row in engine.sql(query).rows()] == ["large"]
     (shown,) = engine.sql("SELECT rows, bytes, readers FROM system.indexes WHERE name = 'sales'").rows()
@@ -121,9 +126,160 @@ def test_the_example_of_the_paper() -> None:
         "(not [?x :timely.event.operates/shutdown? true])]"
     ).rows()
     by_table: dict[str, int] = {}
-    for _, _, name, _, _, rows in engine.table("system.operators").rows():
+    for name, rows in engine.sql("SELECT name, rows FROM system.operators").rows():
         by_table[name] = by_table.get(name, 0) + rows
     assert {name: size for name, size in found if size} == {name: rows for name, rows in by_table.items() if rows}
+
+
+def test_epochs_say_what_they_took() -> None:
+    engine, sales, _ = small_engine()
+    table = engine.table("system.epochs")
+    assert table.rows() == [], "what nobody asked for is not noted"
+    for amount in range(300):
+        sales.insert([("north", amount), ("south", amount)])
+    sales.remove([("north", 0)])
+    last = engine.next_epoch - 1
+    found = sorted(engine.sql("SELECT * FROM system.epochs").rows())
+    assert len(found) == 256 and found[-1][0] == last
+    assert [row[2] for row in found] == [2] * 255 + [1]
+    for _, at, _, *phases, seconds in found:
+        assert seconds == pytest.approx(sum(phases)) and min(phases) >= 0
+        assert abs(at.timestamp() - time.time()) < 300
+
+
+def test_epochs_do_not_report_on_themselves() -> None:
+    engine, sales, _ = small_engine()
+    watched = engine.create_view("watched", engine.table("system.epochs").select("epoch", "rows"))
+    sales.insert([("west", 1)])
+    eventually(lambda: [rows for _, rows in watched.rows()], [1])
+    time.sleep(0.7)
+    assert [rows for _, rows in watched.rows()] == [1]
+
+
+def test_a_refused_epoch_is_none() -> None:
+    engine = make_engine(autocommit=True)
+    keyed = engine.create_table("keyed", {"k": int}, primary_key="k")
+    engine.table("system.epochs")
+    keyed.insert([(1,)])
+    with pytest.raises(tk.ConflictError):
+        keyed.insert([(1,)])
+    assert [row[2] for row in engine.table("system.epochs").rows()] == [1]
+
+
+def test_granularity_takes_changes_together() -> None:
+    engine, sales, _ = small_engine()
+    engine.set_system_granularity(0.05)
+    engine.set_system_granularity(60, "system.tables")
+    slow = engine.create_view("slow", engine.table("system.tables").select("rows"))
+    quick = engine.create_view("quick", engine.table("system.views").select("rows"))
+    sales.insert([("west", 1)])
+    eventually(quick.rows, [(3,)])
+    assert slow.rows() == [(2,)]
+    assert engine.sql("SELECT rows FROM system.tables").rows() == [(3,)], "who asks gets what is so"
+    with pytest.raises(tk.NotFoundError, match="system.table"):
+        engine.set_system_granularity(1, "system.table")
+    for wrong in (0, -1, float("inf"), "1 s"):
+        with pytest.raises(tk.IncorrectError, match="positive number"):
+            engine.set_system_granularity(wrong)  # type: ignore[arg-type]
+
+
+def shared_engine() -> tuple[tk.Engine, tk.Table]:
+    """Two views that share an index, one of which other views read, and a loop."""
+    engine = make_engine(autocommit=True)
+    edges = engine.create_table("edges", {"src": int, "dst": int})
+    engine.sql("CREATE MATERIALIZED VIEW hops AS SELECT a.src, b.dst FROM edges a JOIN edges b ON a.dst = b.src")
+    engine.sql(
+        "CREATE MATERIALIZED VIEW siblings AS SELECT a.src, b.src AS other FROM edges a JOIN edges b ON a.dst = b.dst"
+    )
+    engine.datalog("reach(x, y) :- edges(x, y).  reach(x, z) :- reach(x, y), edges(y, z).")
+    engine.view("reach")
+    edges.insert([(0, 1), (1, 2), (2, 3)])
+    engine.settle()
+    return engine, edges
+
+
+def test_the_graph_of_operators_is_whole() -> None:
+    engine, _ = shared_engine()
+    operators = {row[0]: row for row in engine.table("system.operators").rows()}
+    channels = engine.table("system.channels").rows()
+    assert all(source in operators or source is None for source, *_ in channels)
+    assert all(target in operators for _, target, *_ in channels)
+    reached = {target for _, target, *_ in channels}
+    assert reached == operators.keys() - {id for id, row in operators.items() if row[2] == "errors"}, (
+        "rows come to every operator from somewhere"
+    )
+    read = {(source, index) for source, _, kind, index, _ in channels if kind == "reads"}
+    assert (None, "edges") in read, "a table has no operator"
+    kept = dict(engine.sql("SELECT name, operator FROM system.indexes WHERE kind = 'index'").rows())
+    assert (kept["edges by (dst)"], "edges by (dst)") in read
+    shared = {row[1] for row in operators.values() if row[7]}
+    names = dict(engine.sql("SELECT id, name FROM system.dataflows").rows())
+    assert {names[flow] for flow in shared} == kept.keys()
+    texts = {row[8] for row in operators.values() if row[2] == "join"}
+    assert texts == {"join on dst = src", "join on dst = dst", "join on y = src"}
+    kinds = dict(engine.sql("SELECT name, kind FROM system.indexes").rows())
+    assert (kinds["edges"], kinds["hops"], kinds["edges by (dst)"]) == ("table", "view", "index")
+
+
+def test_views_are_joined_with_what_they_read_by_their_dataflow() -> None:
+    engine, edges = shared_engine()
+    core_of(engine).install_together(
+        {"low": edges.filter(tk.col("src") < 2), "high": edges.filter(tk.col("src") > 2)}, {}
+    )
+    found = engine.sql(
+        "SELECT v.name, r.index FROM system.views v JOIN system.index_readers r ON r.dataflow = v.dataflow ORDER BY 1, 2"
+    ).rows()
+    assert ("high", "edges") in found and ("low", "edges") in found
+    assert ("hops", "edges by (dst)") in found and ("siblings", "edges by (dst)") in found
+
+
+def test_queries_that_clients_follow_or_prepared_are_readers() -> None:
+    engine, _ = shared_engine()
+    engine.sql("CREATE INDEX by_dst ON edges (dst)")
+    for name in ("hops", "siblings"):
+        engine.drop_view(name)
+    engine.sql("CREATE TABLE people (id int PRIMARY KEY)")
+
+    def unread() -> list[tuple[str]]:
+        return engine.sql("SELECT about FROM system.advice WHERE kind = 'unread'").rows()
+
+    assert unread() == [("edges by (dst)",)]
+    followed = engine.sql("SUBSCRIBE (SELECT id, src FROM people JOIN edges ON dst = id)").subscription
+    assert followed is not None
+    read = (
+        "SELECT reader, d.kind FROM system.index_readers r JOIN system.dataflows d ON d.id = r.dataflow "
+        "WHERE index = 'edges by (dst)'"
+    )
+    ((reader, kind),) = engine.sql(read).rows()
+    assert reader.startswith("shared query ") and kind == "query" and unread() == []
+    engine.sql("PREPARE sources AS SELECT src FROM edges WHERE dst = $1")
+    engine.sql("EXECUTE sources(2)")
+    names = {name for (name,) in engine.sql("SELECT name FROM system.dataflows WHERE kind = 'query'").rows()}
+    assert names == {reader, "prepared sources"}
+    assert all(not name.startswith("__") for (name,) in engine.sql("SELECT reader FROM system.index_readers").rows())
+
+
+def test_changes_rounds_and_traffic_are_counted() -> None:
+    engine, edges = shared_engine()
+    for name in ("traffic", "work"):
+        engine.table(f"system.{name}")
+    before = dict(engine.sql("SELECT name, changes FROM system.views").rows())
+    ((last, rounds),) = engine.sql("SELECT last_rounds, rounds FROM system.loops WHERE loops = 'reach'").rows()
+    assert last == rounds == 2
+    edges.insert([(3, 4)])
+    engine.settle()
+    after = dict(engine.sql("SELECT name, changes FROM system.views").rows())
+    assert {name: after[name] - before[name] for name in after} == {"hops": 1, "siblings": 1, "reach": 4}
+    assert engine.sql("SELECT last_rounds, rounds FROM system.loops WHERE loops = 'reach'").rows() == [(3, 5)]
+    traffic = engine.table("system.traffic").rows()
+    assert {(row[:4]) for row in traffic} <= {row[:4] for row in engine.table("system.channels").rows()}
+    assert sum(rows for source, _, _, index, rows in traffic if source is None and index == "edges") >= 4
+    carried = sum(rows for _, _, kind, _, rows in traffic if kind == "sends")
+    assert carried == sum(row[4] for row in engine.table("system.work").rows())
+    edges.remove([(3, 4)])
+    engine.settle()
+    ((again,),) = engine.sql("SELECT changes FROM system.views WHERE name = 'reach'").rows()
+    assert again == after["reach"] + 4, "what is taken away is a change"
 
 
 def test_errors_are_listed_while_they_stand() -> None:
@@ -237,6 +393,10 @@ def test_explain_analyze_and_profiles_count_rows() -> None:
     engine, sales, _ = small_engine()
     lines = [row[0] for row in engine.sql("EXPLAIN ANALYZE SELECT shop, count(*) FROM sales GROUP BY shop").rows()]
     assert "operators" in lines and lines[-1] == "2 rows"
+    data = json.loads(str(engine.sql("EXPLAIN (ANALYZE, FORMAT JSON) SELECT shop, count(*) FROM sales GROUP BY shop")))
+    texts = {each["text"] for each in data["operators"]}
+    assert data["analyzed"]["rows"] == 2
+    assert {each["text"] for each in data["analyzed"]["operators"]} <= texts, "figures belong to lines of the plan"
     with engine.profile() as profile:
         with pytest.raises(tk.ConflictError, match="complete at the end"):
             _ = profile.operators
@@ -268,6 +428,10 @@ def test_advice_names_what_could_be_better() -> None:
     reader.drop()
     index.drop()
     assert advised(engine) == {}
+    users = engine.create_table("users", {"id": int, "mail": str}, unique="mail")
+    users.insert([(1, "a"), (2, "b")])
+    users.insert([(3, "c")])  # the index that tells whether a value is there is read by no query, and needed
+    assert advised(engine) == {}
     totals = sales.group_by("shop").agg(total=tk.sum("amount"))
     engine.create_view("many", totals.filter(tk.col("total") > 100))
     assert advised(engine) == {}
@@ -298,7 +462,7 @@ def test_rights_hold_for_them_and_catalogs_go_on() -> None:
     engine.sql("GRANT SELECT ON system.views TO bob")
     assert bob.sql("SELECT name FROM system.views").rows() == [("totals",)]
     followed = bob.sql("SUBSCRIBE system.views").subscription
-    assert followed is not None and [change.row[0] for change in followed.changes()] == ["totals"]
+    assert followed is not None and {change.row[0] for change in followed.changes()} == {"totals"}
     assert engine.sql("SUBSCRIBE other.t").subscription is not None
     for name in SYSTEM:  # every table is there
         engine.table(name)
@@ -306,3 +470,12 @@ def test_rights_hold_for_them_and_catalogs_go_on() -> None:
     assert engine.sql("SELECT table_name FROM information_schema.tables WHERE table_schema = 'other'").rows() == [
         ("t",)
     ]
+
+
+def test_a_subscription_is_told_of_an_engine_that_nobody_has_written_to() -> None:
+    engine = make_engine(autocommit=True)
+    sales = engine.create_table("sales", {"shop": str, "amount": int})
+    engine.create_view("totals", sales.group_by("shop").agg(tk.sum("amount")))
+    with engine.sql("SUBSCRIBE (SELECT name, state FROM system.views)").subscription as followed:
+        delta = followed.poll(WAITED)
+    assert delta is not None and [row["name"] for row in delta.table.to_pylist()] == ["totals"]

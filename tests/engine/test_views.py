@@ -395,3 +395,12 @@ def test_moments_that_python_lacks_are_named() -> None:
     assert view.snapshot().num_rows == 1
     with pytest.raises(tk.UnsupportedError, match="view 'all' holds a date or timestamp outside the years 1 to 9999"):
         view.rows()
+
+
+def test_progress_has_sweeps_from_before_anybody_asked() -> None:
+    engine = make_engine(autocommit=True)
+    source = engine.create_table("t", {"n": tk.Int})
+    view = engine.install("doubled", source.select(n=tk.col("n") * 2))
+    source.insert([(1,), (2,)])
+    assert sorted(view.rows()) == [(2,), (4,)]
+    assert [(sweep.name, sweep.rows) for sweep in engine.progress if sweep.rows] == [("doubled", 2)]

@@ -23,10 +23,13 @@ LOCAL = {
     "engine/test_former_names.py": "what former names declare, before anything runs",
     "engine/test_autocommit.py": "who closes epochs, wherever that is computed",
     "engine/test_interrupts.py": "what an interrupt leaves in this process",
+    "engine/test_spans.py": "when this process does something",
+    "sql/test_tpch_parameters.py": "prepared queries of TPC-H; sql/test_statements.py prepares on every executor",
     "engine/test_memory.py": "bytes of this process",
     "engine/test_memory_account.py": "bytes of this process",
     "engine/test_memory_limit.py": "bytes of this process",
     "engine/test_clock.py": "a thread of this process",
+    "engine/test_live_widget.py": "a thread of this process, and a kernel of its own",
     "engine/test_touched_views.py": "which dataflows sweep in this process",
     "graph/test_refused.py": "graphs that are refused before anything runs",
     "graph/test_sources.py": "what is loaded, whoever computes with it",
@@ -49,6 +52,7 @@ LOCAL = {
     "storage/test_remote.py": "what the storage keeps",
     "storage/test_upgrades.py": "what the storage keeps",
     "server/test_durable_catalog.py": "a program beside the server",
+    "server/test_embedded.py": "a server in the program's own process",
     "server/test_subscriptions.py": "a query of this process, which does not travel",
     "install/test_wheel.py": "programs of their own, with the installed package",
     "install/test_extras.py": "programs of their own, with the installed package",
@@ -59,6 +63,10 @@ FOLDERS = {
 }
 SELDOM = {
     ("engine/test_texts_random.py", "spark"): "eleven views are minutes of small jobs; spark/test_texts.py has some",
+    (
+        "query/test_near_windows.py",
+        "spark",
+    ): "tasks do not see that small groups count as large; stages pack as for Spark",
     ("query/test_scc.py", "spark"): "loops in loops are minutes of small jobs: make nightly runs them",
 }
 MODULES = {

@@ -56,10 +56,13 @@ ONLY = {
 EXECUTORS = ("runtime", "spark/sweep")
 CONTRACT = {"flow", "graph", "interrupts", "journal", "node"}
 
-# What users hold has methods for SQL, Datalog and Spark, which lie above it: these files may import them inside functions and
-# for type checking, so that nothing is loaded before it is used. docs/decisions.md says why.
-FACADES = {"engine/languages.py", "engine/engine.py", "engine/session.py", "engine/table.py", "engine/view.py"}
-LANGUAGES = {"sql", "datalog", "datalog.evaluate", "spark"}
+# What users hold has methods for SQL, Datalog, Spark and the server, which lie above it: these files may import them inside
+# functions and for type checking, so that nothing is loaded before it is used. docs/decisions.md says why.
+FACADES = {
+    "engine/languages.py", "engine/engine.py", "engine/serving.py", "engine/session.py", "engine/table.py",
+    "engine/view.py",
+}  # fmt: skip
+LANGUAGES = {"sql", "datalog", "datalog.evaluate", "spark", "server"}
 
 RANK = {name: rank for rank, row in enumerate(LAYERS) for name in row}
 

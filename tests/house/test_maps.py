@@ -1,4 +1,4 @@
-"""The head of each package maps its files: a newcomer finds the right one there."""
+"""The head of each package maps its files and folders: a newcomer finds the right one there."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 PACKAGE = Path(__file__).parents[2] / "tektite"
+UNLISTED = ("__pycache__", "built", "native")
+"""What programs make, and C sources."""
 PACKAGES = sorted(path.parent for path in PACKAGE.rglob("__init__.py") if path.parent != PACKAGE)
 
 
@@ -17,5 +19,5 @@ def test_package_lists_its_files(folder: Path) -> None:
     text = ast.get_docstring(ast.parse((folder / "__init__.py").read_text())) or ""
     listed = set(re.findall(r"^(\w+/?)  ", text, re.MULTILINE))
     modules = {path.stem for path in folder.glob("*.py") if not path.stem.startswith("__")}
-    packages = {f"{path.parent.name}/" for path in folder.glob("*/__init__.py")}
-    assert listed == modules | packages
+    folders = {f"{path.name}/" for path in folder.iterdir() if path.is_dir() and path.name not in UNLISTED}
+    assert listed == modules | folders

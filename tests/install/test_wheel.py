@@ -12,6 +12,8 @@ import pytest
 
 pytestmark = pytest.mark.slow
 
+ROOT = Path(__file__).parents[2]
+
 # Every layer at once: a table, a join, a loop, texts, SQL, Datalog, a restart.
 PROGRAM = """
 import sys, tempfile
@@ -80,6 +82,12 @@ def test_tag_says_every_cpython_from_3_11_on(wheel: Path) -> None:
 
 def test_wheel_runs_without_numba_home_cache_and_compiler(installed: Path) -> None:
     check(start(installed), installed)
+
+
+def test_wheel_has_the_files_of_the_console(installed: Path) -> None:
+    source, copy = (folder / "tektite" / "server" / "web" / "console" for folder in (ROOT, installed))
+    files = {path.relative_to(source) for path in source.rglob("*") if path.is_file()}
+    assert {path.relative_to(copy) for path in copy.rglob("*") if path.is_file()} == files
 
 
 def test_copy_at_another_path_runs_from_a_folder_that_cannot_be_written(installed: Path, tmp_path: Path) -> None:

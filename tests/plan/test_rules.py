@@ -348,8 +348,8 @@ CASES: dict[str, tuple[Query, str]] = {
         ),
         """
         select id where row_number < 3
-          Windows
-            select id, total
+          NearWindows
+            select total, id
               read orders
         """,
     ),

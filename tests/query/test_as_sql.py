@@ -34,6 +34,19 @@ CASES: dict[str, tuple[Query, str]] = {
     "drop_nulls": (
         lambda s, _: s.select("shop", "amount").drop_nulls("amount"),
         "SELECT shop, amount FROM sales WHERE amount IS NOT NULL"),
+    # lists
+    "explode of split": (
+        lambda s, _: s.with_columns(part=col("item").str.split(" ")).explode("part").select("shop", "part"),
+        "SELECT shop, unnest(string_split(item, ' ')) FROM sales"),
+    "implode": (
+        lambda s, _: s.group_by("shop").agg(x=amount.implode(order_by=["day", "amount"])),
+        "SELECT shop, list(amount ORDER BY day, amount) FROM sales GROUP BY shop"),
+    "implode and explode": (
+        lambda s, _: s.group_by("shop").agg(x=amount.implode()).explode("x"),
+        "SELECT shop, amount FROM sales"),
+    "explode side by side": (
+        lambda s, _: s.select(a=col("item").str.split(" "), b=col("shop").str.split("o")).explode("a", "b"),
+        "SELECT unnest(string_split(item, ' ')), unnest(string_split(shop, 'o')) FROM sales"),
     # joins
     "join on a column": (
         lambda s, h: s.join(h, on="shop").select("item", "town"), "SELECT item, town FROM sales JOIN shops USING (shop)"),

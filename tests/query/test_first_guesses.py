@@ -23,7 +23,6 @@ GUESSES: dict[str, tuple[Callable[[Any, Any], Any], str]] = {
     "table.tail": (lambda e, s: s.tail(1), "descending=True"),
     "table.sum": (lambda e, s: s.sum("qty"), "tk.sum"),
     "table.shape": (lambda e, s: s.shape, "len"),
-    "table.explode": (lambda e, s: s.explode("x"), "flat_map"),
     "table.append": (lambda e, s: s.append([]), "insert"),
     "table.upsert": (lambda e, s: s.upsert([]), "mode='upsert'"),
     "table.truncate": (lambda e, s: s.truncate(), "delete"),
@@ -89,3 +88,88 @@ def test_time_that_is_not_closed_yet_is_not_called_an_earlier_one(engine: tk.Eng
     with pytest.raises(tk.IncorrectError, match="not at 99; that time is not closed yet"):
         engine.table("sales").snapshot(at=99)
     view.drop()
+
+
+REFUSED: dict[str, tuple[Callable[[Any, Any], Any], str]] = {
+    "option": (lambda e, s: s.sort("qty", ascending=False), "sort has no option 'ascending'; it takes by, descending"),
+    "option of an expression": (lambda e, s: tk.col("qty").cast(int, strict=False), "cast has no option 'strict'"),
+    "option of a text": (
+        lambda e, s: tk.col("shop").str.contains("n", literal=True),
+        "contains has no option 'literal'",
+    ),
+    "name of what has none": (
+        lambda e, s: s.drop(columns="qty"),
+        r"drop takes columns without its name: drop\('qty'\)",
+    ),
+    "too few": (lambda e, s: s.limit(), "limit was called otherwise.*'n'"),
+    "rows": (lambda e, s: s.rows(named=True), "rows has no option 'named'"),
+    "constant key": (lambda e, s: s.group_by("shop", maintain_order=True), "maintain_order=True is a constant"),
+    "empty on": (lambda e, s: s.join(s, on=[]), "on names no column"),
+    "on of one": (lambda e, s: s.join(s, on=("shop",)), r"on=\['shop'\]"),
+    "texts": (lambda e, s: tk.greatest("qty", "shop"), r"greatest\(tk.col\('qty'\), tk.col\('shop'\)\)"),
+    "window of groups": (
+        lambda e, s: s.group_by("shop").agg(tk.sum("qty").over("shop")),
+        r"a window function.*agg\(...\) first",
+    ),
+    "for": (lambda e, s: list(s.filter(tk.col("qty") > 1)), r"collect\(\) computes them"),
+    "in": (lambda e, s: "n" in tk.col("shop"), "is_in"),
+    "iterate": (lambda e, s: s.iterate(5), "takes a function"),
+    "concat": (lambda e, s: tk.concat([s, s]), "union"),
+    "union": (lambda e, s: s.union(s.select("qty")), r"\(shop: string, qty: int\) and \(qty: int\)"),
+    "swapped": (lambda e, s: e.create_view(s, "v"), r"create_view\('name', query\), not Table"),
+    "file": (lambda e, s: e.create_table("t", "o.csv"), "COPY"),
+    "mixed": (lambda e, s: e.create_table("t", {"a": [{"k": 1}, 3]}), "Give a schema, then insert"),
+    "no query": (lambda e, s: e.create_view("t", 3), "needs a query"),
+    "finish": (lambda e, s: e.finish("v"), "takes a view"),
+    "sql as datalog": (lambda e, s: e.query("SELECT 1"), "SQL is for sql"),
+}
+
+
+@pytest.mark.parametrize("guess", REFUSED)
+def test_what_cannot_be_meant_is_refused_and_the_way_is_shown(engine: tk.Engine, guess: str) -> None:
+    call, message = REFUSED[guess]
+    with pytest.raises(tk.IncorrectError, match=message):
+        call(engine, engine.table("sales"))
+
+
+def test_sql_is_a_query_wherever_one_is_wanted(engine: tk.Engine) -> None:
+    assert engine.collect("SELECT sum(qty) AS n FROM sales").to_pylist() == [{"n": 8}]
+    assert "read sales" in str(engine.explain("SELECT qty FROM sales"))
+    made = engine.create_table("copied", engine.from_sql("SELECT qty FROM sales ORDER BY qty"))
+    assert sorted(made.rows()) == [(1,), (3,), (4,)]
+    assert engine.create_table("dicts", [{"a": 1, "b": "x"}, {"a": 2, "b": None}]).rows() == [(1, "x"), (2, None)]
+    view = engine.create_view("gone", "SELECT 1 AS one")
+    engine.drop_view(view)
+    engine.drop_table(made)
+    assert "gone" not in engine.views and "copied" not in engine.tables
+
+
+def test_what_users_hold_says_what_it_is(engine: tk.Engine) -> None:
+    with engine.table("sales").subscribe(lambda delta: None) as listener:
+        assert repr(listener) == "<Listener to table 'sales', open>"
+    assert repr(listener) == "<Listener to table 'sales', closed>"
+    with engine.transaction() as transaction:
+        assert repr(transaction).startswith("<Transaction, open")
+    assert repr(transaction).startswith("<Transaction, committed at time")
+    assert "Any" not in dir(tk) and "col" in dir(tk)
+
+
+def test_errors_have_details_for_programs() -> None:
+    engine = tk.Engine()
+    texts = engine.create_table("texts", {"s": str})
+    keyed = engine.create_table("keyed", {"k": int, "u": int}, primary_key="k", unique="u")
+    numbers = engine.create_view("numbers", texts.select(n=tk.col("s").cast(int)))
+    texts.insert([("x",), ("y",)])
+    wrong: list[tuple[Callable[[], Any], dict[str, Any]]] = [
+        (numbers.rows, {"view": "numbers", "rows": 2}),
+        (lambda: engine.table("nope"), {"kind": "table", "name": "nope"}),
+        (lambda: texts.select("t"), {"kind": "column", "name": "t"}),
+        (lambda: texts.insert([(1,)]), {"name": "s"}),
+        (lambda: keyed.insert([(1, 1), (1, 2)]), {"table": "keyed", "columns": ["k"]}),
+        (lambda: keyed.insert([(1, 1), (2, 1)]), {"table": "keyed", "columns": ["u"]}),
+        (lambda: engine.sql("SELECT t FROM texts"), {"line": 1, "column": 8}),
+    ]
+    for call, details in wrong:
+        with pytest.raises(tk.TektiteError) as raised:
+            call()
+        assert details.items() <= raised.value.details.items()

@@ -76,7 +76,7 @@ def test_an_order_by_expressions_and_several_columns() -> None:
     assert found.column_names == ["a", "b"]
 
 
-def test_an_order_is_kept_or_its_loss_is_said() -> None:
+def test_an_order_is_kept_whatever_is_selected() -> None:
     engine = make_engine(autocommit=True)
     table = engine.create_table("t", {"v": int, "u": int})
     table.insert([(3, 1), (1, 2), (9, 3), (2, 4)])
@@ -84,9 +84,28 @@ def test_an_order_is_kept_or_its_loss_is_said() -> None:
     for query in (ordered.filter(tk.col("u") > 0), ordered.select("v"), ordered.with_columns(z=tk.col("v") * 2)):
         assert query.limit(2).collect()["v"].to_pylist() == [1, 2]
         assert query.collect()["v"].to_pylist() == [1, 2, 3, 9]
-    for query in (ordered.select("u"), ordered.with_columns(v=-tk.col("v")), ordered.select(v=-tk.col("v"))):
-        with pytest.raises(tk.IncorrectError, match="call limit first"):
-            query.limit(2)
+    for query, name in (
+        (ordered.select("u"), "u"),
+        (ordered.drop("v"), "u"),
+        (ordered.select("u").rename({"u": "w"}).with_columns(x=tk.col("w") + 1), "w"),
+        (ordered.rename({"v": "u", "u": "v"}), "v"),
+        (ordered.with_columns(v=-tk.col("v"), w="u").filter(tk.col("v") < 0), "w"),
+        (ordered.select(v=-tk.col("v"), u=tk.col("u")), "u"),
+        (table.sort(tk.col("v") * 1).select("u"), "u"),
+        (ordered.select("u", n=tk.row_number().over(order_by="u")), "n"),
+        (engine.from_sql("SELECT u FROM t ORDER BY v"), "u"),
+    ):
+        assert query.collect()[name].to_pylist() == [2, 4, 1, 3]
+        assert query.limit(3, offset=1).collect()[name].to_pylist() == [4, 1, 3]
+    view = engine.create_view("renamed", ordered.rename({"v": "k"}))
+    table.insert([(0, 5)])
+    assert [row[0] for row in view.rows()] == [0, 1, 2, 3, 9]
+    for lost in (ordered.select("u"), table.sort(-tk.col("v"))):
+        with pytest.raises(tk.IncorrectError, match="view 'lost': sort.*of a view takes its columns"):
+            engine.create_view("lost", lost)
+    with pytest.raises(tk.IncorrectError, match="view 'lost': sort.*of a view takes its columns"):
+        engine.create_view("lost", "SELECT u FROM t ORDER BY v")
+    assert sorted(engine.create_view("first", ordered.select("u").limit(2)).rows()) == [(2,), (5,)]
 
 
 def test_what_leaves_a_loop_can_be_collected() -> None:

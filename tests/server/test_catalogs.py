@@ -73,10 +73,10 @@ def test_settings_are_the_same_for_commands_functions_and_catalogs(client) -> No
     assert client.execute("SHOW statement_timeout").fetchone() == ("0",)
     client.execute("RESET ALL")
     assert client.execute("SHOW statement_timeout").fetchone() == ("0",)
-    assert client.execute("SHOW transaction isolation level").fetchone() == ("repeatable read",)
+    assert client.execute("SHOW transaction isolation level").fetchone() == ("serializable",)
 
 
-@pytest.mark.parametrize("statement", ["SET bytea_output = 'escape'", "SET transaction_isolation = 'serializable'"])
+@pytest.mark.parametrize("statement", ["SET bytea_output = 'escape'", "SET default_transaction_read_only = on"])
 def test_a_setting_that_would_be_ignored_is_refused(client, statement: str) -> None:
     with pytest.raises(psycopg.Error, match="is always"):
         client.execute(statement)

@@ -103,6 +103,20 @@ def test_data_that_does_not_fit_is_refused_and_nothing_of_it_counts(client, data
     assert client.execute("SELECT count(*) FROM every").fetchone() == (0,)
 
 
+@pytest.mark.parametrize(
+    ("data", "form", "said"),
+    [
+        ("1,x\none,y\n", "(FORMAT csv)", "line 2: .*invalid value 'one'"),
+        ('i,s\n1,"two\nlines"\n3\n', "(FORMAT csv, HEADER)", "line 4: .*Expected 2 columns, got 1"),
+        ("1\tx\none\ty\n", "", "line 2: .*invalid value 'one'"),
+        ("1\tx\none\ta\\tb\n", "", "line 2: invalid input: 'one'"),
+    ],
+)
+def test_line_that_does_not_fit_is_named_by_its_number(client, data: str, form: str, said: str) -> None:
+    with pytest.raises(psycopg.Error, match=said), client.cursor().copy(f"COPY every (i, s) FROM STDIN {form}") as copy:
+        copy.write(data)
+
+
 def test_copy_that_the_client_gives_up_writes_nothing(client) -> None:
     with pytest.raises(ZeroDivisionError), client.cursor().copy("COPY every (i, s) FROM STDIN") as copy:
         copy.write("1\tx\n")

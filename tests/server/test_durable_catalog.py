@@ -52,6 +52,7 @@ def test_everything_is_as_it_was_after_a_restart(tmp_path: Path) -> None:
             assert rows(client, "SELECT * FROM shop.per") == [("ann", 17), ("nobody", 7)]
             client.execute("DELETE FROM shop.orders WHERE id = 10")
             assert rows(client, "SELECT * FROM shop.copied") == [(1,)]
+        assert "brought back" not in client.log
 
 
 def test_what_was_dropped_or_replaced_does_not_come_back(tmp_path: Path) -> None:

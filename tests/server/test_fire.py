@@ -117,6 +117,8 @@ class Writer:
     @staticmethod
     def _ask(client: JsonClient, request: str, **fields: Any) -> None:
         answer = client.ask(request, **fields)
+        if "the server stops" in answer.get("error", {}).get("message", ""):
+            raise ConnectionError
         assert "error" not in answer, answer
 
     def acknowledged(self) -> None:

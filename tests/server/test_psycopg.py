@@ -212,3 +212,25 @@ def test_decimals_are_rounded_to_the_places_of_their_column(client: Any) -> None
             == []
         )
         client.execute("DELETE FROM prices")
+
+
+def test_modes_of_transactions_hold(served: RunningServer) -> None:
+    with psycopg.connect(served.conninfo()) as connection:
+        connection.execute("CREATE TABLE t (a int)")
+        connection.commit()
+        connection.read_only = True
+        connection.isolation_level = psycopg.IsolationLevel.SERIALIZABLE
+        assert connection.execute("SHOW transaction_isolation").fetchone() == ("serializable",)
+        assert connection.execute("SHOW transaction_read_only").fetchone() == ("on",)
+        with pytest.raises(errors.ReadOnlySqlTransaction):
+            connection.execute("INSERT INTO t VALUES (1)")
+        connection.rollback()
+        connection.read_only = False
+        connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
+        connection.execute("INSERT INTO t VALUES (1)")
+        connection.execute("SET TRANSACTION READ ONLY")
+        with pytest.raises(errors.ReadOnlySqlTransaction):
+            connection.execute("INSERT INTO t VALUES (%s)", (2,))
+        connection.rollback()
+        with pytest.raises(errors.SyntaxError):
+            connection.execute("SET TRANSACTION READ SOMETIMES")

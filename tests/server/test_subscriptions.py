@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import random
 import socket
@@ -177,6 +178,33 @@ def test_a_subscription_goes_on_after_a_restart(tmp_path: Path) -> None:
         assert +follower.rows == oracle.at(last)
 
 
+@pytest.mark.parametrize(
+    "asked", [{"name": "v"}, {"sql": "SELECT k, count(*) AS n FROM t GROUP BY k"}], ids=["view", "query"]
+)
+def test_a_subscriber_of_what_does_not_change_goes_on_after_a_restart(tmp_path: Path, asked: dict[str, str]) -> None:
+    with running_server(storage=tmp_path / "s") as served, tk.connect(served.web_url) as session:
+        session.create_table("t", {"k": int, "v": int}).insert([(1, 2)])
+        session.create_view("v", "SELECT k, count(*) AS n FROM t GROUP BY k")
+        with json_client(served) as client:
+            lineage = client.ask("interest", subscription=1, **asked)["lineage"]
+            follower = Follower()
+            while not follower.rows:
+                follower.take(client.push())
+            session.create_table("other", {"x": int}).insert([(1,)])  # time goes on, and the subscriber is told nothing
+            stopping = threading.Thread(target=served.stop)
+            stopping.start()
+            with contextlib.suppress(ConnectionClosed):
+                while True:
+                    follower.take(client.push())
+            stopping.join()
+    with running_server(storage=tmp_path / "s") as served, json_client(served) as client:
+        client.ask("interest", subscription=1, since=follower.told, snapshot=False, lineage=lineage, **asked)
+        client.ask("insert", table="t", rows=[[1, 3]])
+        while follower.rows[1, 2] == 0:
+            follower.take(client.push())
+        assert +follower.rows == Counter({(1, 2): 1})
+
+
 # ---------------------------------------------------------------------- those who do not read
 
 
@@ -224,7 +252,7 @@ def test_a_client_that_does_not_read_costs_bounded_memory_and_is_disconnected() 
         lazy.sendall(masked('{"id": 1, "request": "interest", "subscription": 1, "name": "t"}'))
         reader.ask("interest", subscription=1, name="t")
         follower = Follower()
-        mine = str(lazy.getsockname())
+        mine = "{}:{}".format(*lazy.getsockname())
         (wire,) = [each._connection for each in served.server.connections.all() if each._connection.peer == mine]  # type: ignore[attr-defined]
         most = 0
         for number in range(400):
@@ -439,3 +467,19 @@ def test_clients_are_told_when_the_server_stops(served: RunningServer) -> None:
         with pytest.raises(ConnectionClosed) as caught:
             client.receive()
         assert caught.value.rcvd is not None and caught.value.rcvd.code == 1001 and "stops" in caught.value.rcvd.reason
+
+
+def test_a_query_that_is_followed_stays_when_others_come_and_go(served: RunningServer) -> None:
+    with json_client(served) as client:
+        client.ask("create-table", name="t", columns=["k", "v"], types=["int", "int"])
+        followers = {number: Follower() for number in (1, 2, 3)}
+        for number, text in enumerate(("SELECT k + 1 AS k FROM t", QUERY, "SELECT v FROM t"), 1):
+            assert "error" not in client.ask("interest", subscription=number, sql=text)
+        client.ask("uninterest", subscription=3)
+        time = client.ask("insert", table="t", rows=[[1, 2], [1, 3]])["time"]
+        while any(followers[number].told < time for number in (1, 2)):
+            message = client.push()
+            assert not message.get("end"), message
+            followers[message["subscription"]].take(message)
+        assert followers[1].rows == Counter({(2,): 2})
+        assert followers[2].rows == Counter({(1, 2, 5): 1})

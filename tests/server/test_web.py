@@ -276,8 +276,8 @@ def test_values_of_every_type_travel_both_ways(served: RunningServer) -> None:
         assert session.sql(text, [2**61, moment.date(), Decimal("1.5")]).rows() == [
             (2**61 + 1, moment.date(), Decimal("1.5"))
         ]
-        with pytest.raises(tk.IncorrectError, match="time zone"):
-            session.sql("SELECT $1", [datetime.datetime.now(datetime.UTC)])
+        now = datetime.datetime.now(datetime.UTC)
+        assert session.sql("SELECT $1", [now]).rows() == [(now,)]
 
 
 # ---------------------------------------------------------------------- HTTP
@@ -383,6 +383,22 @@ def test_pages_of_other_sites_are_refused(served: RunningServer) -> None:
 
 
 # ---------------------------------------------------------------------- the catalog
+
+
+def test_rules_are_replaced_by_those_of_the_same_name(served: RunningServer) -> None:
+    with json_client(served) as client:
+        client.ask("create-table", name="edge", columns=["a", "b"], types=["int", "int"])
+        client.ask("insert", table="edge", rows=[[1, 2], [2, 3]])
+        client.ask("register", datalog="p(x) :- edge(x, _).", name="mine")
+        assert client.rows("query", text="p(x)") == [[1], [2]]
+        client.ask("register", datalog="p(y) :- edge(_, y).", name="mine")
+        assert client.rows("query", text="p(x)") == [[2], [3]]
+        assert client.code("register", datalog="p(y) :- edge(_, y, _).", name="mine") == "incorrect"
+        assert client.code("register", datalog="p(x) :- edge(x, _).", name="other") == "conflict"
+        assert client.rows("query", text="p(x)") == [[2], [3]]
+        client.ask("rows", relation="p")  # there is a view of it from now on
+        assert client.code("register", datalog="p(x) :- edge(x, _).", name="mine") == "conflict"
+        assert client.rows("query", text="p(x)") == [[2], [3]]
 
 
 def test_what_clients_register_comes_back(tmp_path: Path) -> None:

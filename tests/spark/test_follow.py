@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import shutil
 import threading
+import time
+import traceback
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -18,6 +21,7 @@ import tektite as tk
 from tektite.engine.core import core_of
 from tektite.errors import ConflictError, FaultError, IncorrectError
 from tektite.spark import load as loading
+from tektite.spark.follow import Following, StreamStopped
 from tektite.spark.load import write_files
 from tektite.spark.progress import EpochProgress
 from tektite.storage.store import PosixStore
@@ -374,6 +378,49 @@ def test_load_beside_a_stream_counts_once(spark: SparkSession, files: Files, tmp
         files.add([(4, "d")])
         following.process_all_available()
         assert len(view.rows()) == 4
+
+
+def test_upsert_load_gets_through_beside_a_busy_stream(spark: SparkSession, files: Files, tmp_path: Path) -> None:
+    with tk.Engine(spark=spark, storage=tmp_path / "store", workers=2) as engine:
+        table = engine.create_table("t", {"k": tk.Int, "v": tk.String}, mode="upsert", primary_key="k")
+        following = table.follow(files.stream())
+        runs = 0
+
+        def written(*arguments: Any) -> Any:
+            nonlocal runs
+            runs += 1
+            found = write_files(*arguments)
+            files.add([(runs, "streamed")])
+            if runs == 1:
+                following.process_all_available()
+            else:
+                time.sleep(1.0)  # the stream would have taken it, if it did not wait
+            return found
+
+        with patch.object(loading, "write_files", written):
+            assert table.load(spark.createDataFrame([(0, "loaded"), (1, "loaded")], "k int, v string")) == 2
+        assert runs == 2
+        following.process_all_available()
+        assert sorted(table.rows()) == [(0, "loaded"), (1, "loaded"), (2, "streamed")]
+
+
+def test_micro_batch_of_a_stream_that_is_stopped_ends_with_few_words_that_spark_knows() -> None:
+    def interrupted(*_: Any) -> None:
+        following._stopping = True
+        raise RuntimeError(
+            "py4j.protocol.Py4JJavaError: An error occurred while calling" + "\n\tat org.apache" * 20_000
+        )
+
+    table = tk.Engine().create_table("t", {"k": tk.Int})
+    following = Following(table, None, 0)  # type: ignore[arg-type] # no row is read
+    following.start(None)  # type: ignore[arg-type]
+    with patch.object(following, "_take", interrupted), pytest.raises(StreamStopped) as found:
+        following.take(None, 0)  # type: ignore[arg-type]
+    told = "".join(traceback.format_exception(found.value))
+    # what Spark has: its expression needs stack for each character between the two
+    match = re.search(r"py4j.protocol.Py4JJavaError: An error occurred while calling((.|\r\n|\r|\n)*)Interrupted", told)
+    assert match is not None and len(match[1]) < 100
+    assert following.failure is None
 
 
 @pytest.mark.parametrize(

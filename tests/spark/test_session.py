@@ -278,3 +278,19 @@ def test_handler_of_interrupts_outlives_the_start_of_spark() -> None:
         assert signal.getsignal(signal.SIGINT) is mine
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+def test_worker_whose_reader_has_gone_ends_without_a_word() -> None:
+    text = """if True:
+        import os
+        from tektite.spark.daemon import until_nobody_reads
+
+        def worker(sock, authenticated):
+            reader, writer = os.pipe()
+            os.close(reader)
+            os.write(writer, b"x")
+
+        until_nobody_reads(worker)(None, True)
+    """
+    done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (1, "")

@@ -207,6 +207,22 @@ def test_published_view_is_a_data_source(spark: SparkSession, tmp_path: Path, pe
         assert changed == Counter([("n0", 50, 1, -1), ("n0", 49, 1, 1)])
 
 
+def test_view_can_be_read_when_it_has_been_published(spark: SparkSession, tmp_path: Path) -> None:
+    def stored() -> list[tuple[Any, ...]]:
+        frame = spark.read.format("tektite").option("path", str(tmp_path)).option("view", "doubled").load()
+        return [tuple(row) for row in frame.collect()]
+
+    for rows in ([], [(2,)], [(2,), (2,)]):
+        with tk.Engine(storage=tmp_path, workers=2) as engine:
+            numbers = engine.create_table("numbers", {"n": tk.Int})
+            doubled = engine.install("doubled", numbers.select(n=tk.col("n") * 2))
+            doubled.persist()
+            assert stored() == rows
+            numbers.insert([(1,)])
+            engine.sync()
+            assert stored() == [*rows, (2,)]
+
+
 def test_every_type_is_read_back_as_spark_wrote_it(spark: SparkSession, tmp_path: Path) -> None:
     frame = spark.sql(
         "SELECT 1 AS i, 1.5D AS f, true AS b, date'2024-02-29' AS d, timestamp'2024-07-01 12:00:00.5' AS t, "

@@ -284,10 +284,12 @@ def test_options_of_any_characters_are_refused_by_name(engine: tk.Engine, text: 
         ("id,name\n1,x\nfoo,y\n", r"line 3: .*invalid value 'foo'"),
         ("id,name\n1,x\n2\n", "line 3: .*Expected 2 columns, got 1"),
         ('id,name\n1,"two\nlines"\n2,y,z\n', "line 4: .*Expected 2 columns, got 3"),
+        ("id,name\n1,x\n\n2,\udcff\n", "line 4: .*invalid UTF8"),
+        ("id,name\n1,x\n,y\n", "line 3: column 'id' of table 'people' cannot be NULL"),
     ],
 )
 def test_a_bad_line_of_a_file_is_named_by_its_number(engine: tk.Engine, text: str, said: str, tmp_path: Path) -> None:
-    (tmp_path / "some.csv").write_text(text)
+    (tmp_path / "some.csv").write_text(text, errors="surrogateescape")
     message = refused(
         engine, f"COPY people (id, name) FROM '{tmp_path}/some.csv' (FORMAT csv, HEADER)", tk.IncorrectError
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 import tektite as tk
+from tektite.engine.core import core_of
 from tests.support.executors import make_engine
 
 pytestmark = pytest.mark.executors("stages")
@@ -98,3 +99,46 @@ def test_keys_and_bounds_are_computed_for_rows_that_a_join_leaves(query: str, ro
     engine.sql("UPDATE b SET bad = '*' WHERE id = 7")
     engine.sql("UPDATE c SET m = 3 WHERE m = 7")
     assert sorted(view.rows()) == rows
+
+
+def failing(engine: tk.Engine, text: str) -> str:
+    with pytest.raises(tk.TektiteError) as found:
+        engine.sql(text)
+    return str(found.value)
+
+
+def answering(engine: tk.Engine) -> int:
+    """How many dataflows answer prepared statements."""
+    return len(core_of(engine).views)
+
+
+def test_bindings_share_until_a_row_fails_and_then_only_those_that_it_concerns_do() -> None:
+    engine = make_engine(autocommit=True)
+    engine.sql(
+        "CREATE TABLE t (id int, who int, x varchar); INSERT INTO t VALUES (1, 1, '10'), (2, 2, '20'), (3, 2, '5')"
+    )
+    engine.sql("PREPARE total AS SELECT sum(x::int) FROM t WHERE who = $1")
+    assert [engine.sql(f"EXECUTE total({who})").rows() for who in (1, 2, 3)] == [[(10,)], [(25,)], [(None,)]]
+    assert answering(engine) == 1
+    engine.sql("INSERT INTO t VALUES (4, 2, 'no number')")
+    assert engine.sql("EXECUTE total(1)").rows() == [(10,)]
+    assert "no number" in failing(engine, "EXECUTE total(2)")
+    assert engine.sql("EXECUTE total(3)").rows() == [(None,)]
+    assert answering(engine) == 3
+    engine.sql("INSERT INTO t VALUES (5, 3, '7')")
+    assert engine.sql("EXECUTE total(3)").rows() == [(7,)]
+    engine.sql("DELETE FROM t WHERE id = 4")
+    assert [engine.sql(f"EXECUTE total({who})").rows() for who in (1, 2, 3)] == [[(10,)], [(25,)], [(7,)]]
+    engine.sql("DEALLOCATE total(2)")
+    engine.sql("DEALLOCATE total")
+    assert answering(engine) == 0
+
+
+def test_a_value_that_fails_is_no_error_of_others() -> None:
+    engine = make_engine(autocommit=True)
+    engine.sql("CREATE TABLE t (at date); INSERT INTO t VALUES (DATE '2024-02-01')")
+    engine.sql("PREPARE since AS SELECT count(*) FROM t WHERE at >= $1 AND at < $1 + INTERVAL '3' MONTH")
+    assert engine.sql("EXECUTE since(DATE '2024-01-01')").rows() == [(1,)]
+    failing(engine, "EXECUTE since(DATE '5881580-01-01')")
+    assert engine.sql("EXECUTE since(DATE '2024-01-01')").rows() == [(1,)]
+    assert engine.sql("EXECUTE since(DATE '2025-01-01')").rows() == [(0,)]

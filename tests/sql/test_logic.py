@@ -16,7 +16,7 @@ FILES = sorted(FOLDER.glob("*.slt"))
 @pytest.mark.executors(
     stages=[
         "aggregates", "changing", "decimals", "exists", "half_joins", "joins", "order_and_limit", "outer_joins", "quantified",
-        "recursion", "scalar_subqueries", "set_operations", "transactions", "windows",
+        "recursion", "scalar_subqueries", "set_operations", "transactions", "value_types", "windows",
     ],
     spark=["half_joins", "recursion"],
 )  # fmt: skip

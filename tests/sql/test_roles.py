@@ -461,3 +461,59 @@ def test_a_table_is_made_of_a_query_with_and_without_roles() -> None:
     engine.sql("CREATE TABLE c AS SELECT 1 AS a")
     engine.sql("CREATE TABLE d AS SELECT a + 1 AS b FROM c")
     assert engine.sql("SELECT a, b FROM c, d").rows() == [(1, 2)]
+
+
+def test_sizes_and_texts_are_for_those_who_may_read_what_they_are_of() -> None:
+    engine = make_engine()
+    engine.sql(SETUP)
+    engine.sql(
+        "CREATE MATERIALIZED VIEW bodies AS SELECT body::int AS n FROM docs; PREPARE secret AS SELECT id FROM docs"
+    )
+    ann, bob = users(engine, "ann", "bob")
+    engine.sql("GRANT SELECT ON docs, bodies TO ann")
+    ann("PREPARE own AS SELECT body FROM docs")
+
+    def shown(run: Callable[..., Any]) -> list[Any]:
+        views = [(name, rows, error is not None) for name, _, rows, error in run("SHOW VIEWS").rows()]
+        texts = sorted(run("SELECT name FROM pg_prepared_statements").rows())
+        return [{name: rows for name, rows, _, _ in run("SHOW TABLES").rows()}, views, texts]
+
+    assert shown(ann) == [{"docs": 3, "shares": None}, [("bodies", 0, True)], [("own",)]]
+    assert shown(bob) == [{"docs": None, "shares": None}, [("bodies", None, False)], []]
+    engine.sql("ALTER TABLE docs ENABLE ROW LEVEL SECURITY; CREATE POLICY own ON docs USING (owner = current_user)")
+    assert shown(ann)[0]["docs"] is None  # how many rows others have is not ann's to know
+    with pytest.raises(PermissionDenied, match="superuser"):
+        ann("SHOW ARRANGEMENTS")
+
+
+def test_a_user_who_loses_rights_does_not_end_what_others_follow_when_policies_change() -> None:
+    engine = make_engine()
+    engine.sql(SETUP)
+    engine.sql("GRANT SELECT ON docs TO ann, bob")
+    ann, bob = users(engine, "ann", "bob")
+    of_ann, of_bob = (run("SUBSCRIBE (SELECT id FROM docs)").subscription for run in (ann, bob))
+    held: dict[str, Counter[Any]] = {"ann": Counter(), "bob": Counter()}
+    engine.sql("REVOKE SELECT ON docs FROM ann")  # who was the first, by whose rights the query was planned
+    engine.sql("ALTER TABLE docs ENABLE ROW LEVEL SECURITY; CREATE POLICY own ON docs USING (owner = current_user)")
+    assert accumulated(of_bob, held["bob"]) == Counter({(2,): 1})
+    assert accumulated(of_ann, held["ann"]) == Counter()
+    engine.sql("GRANT SELECT ON docs TO ann")
+    assert accumulated(of_ann, held["ann"]) == Counter({(1,): 1, (3,): 1})
+
+
+def test_a_shared_query_keeps_what_its_users_may_keep_together() -> None:
+    engine = make_engine(autocommit=True)
+    engine.sql(
+        "CREATE TABLE n (x int); CREATE USER ann MEMORY LIMIT '64 kB'; CREATE USER bob; GRANT SELECT ON n TO PUBLIC;"
+    )
+    ann, bob = users(engine, "ann", "bob")
+    query = "SUBSCRIBE (SELECT a.x AS x, b.x AS y FROM n a, n b WHERE a.x > {})"
+    of_bob, of_ann = bob(query.format(1)).subscription, ann(query.format(2)).subscription
+    engine.table("n").insert([(x,) for x in range(200)])
+    held: Counter[Any] = Counter()
+    assert len(accumulated(of_bob, held)) == 198 * 200  # bob has no limit, and ann, who came later, gives him none
+    assert len(of_ann.changes()) == 197 * 200
+    of_bob.close()
+    engine.table("n").insert([(200,)])  # bob has gone: what is left has ann's limit
+    with pytest.raises(tk.TektiteError, match="its limit is 64"):
+        of_ann.changes()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import json
 import random
 
 import pytest
@@ -80,6 +81,26 @@ def test_second_query_of_a_shape_makes_no_arrangement(engine: tk.Engine) -> None
     assert arrangements(engine) == before
     plan = str(engine.sql(f"EXPLAIN {other}"))
     assert "made for this query" not in plan and "orders by (o_orderkey): shared, there already" in plan
+
+
+def test_explain_as_json_says_what_the_text_says(engine: tk.Engine) -> None:
+    text = str(engine.sql(f"EXPLAIN {LOCAL}"))
+    data = json.loads(str(engine.sql(f"EXPLAIN (FORMAT JSON) {LOCAL}")))
+    assert {each["text"] for each in data["operators"]} == {
+        line.split("  (about")[0].strip().removeprefix("#1 ") for line in text.splitlines() if "  (about" in line
+    }
+    for use in data["arrangements"]:
+        assert f"  {use['collection']} by ({', '.join(use['columns'])}): {use['origin']}" in text.splitlines()
+    assert "analyzed" not in data
+    assert "operators" in json.loads(str(engine.sql(f"EXPLAIN (ANALYZE, FORMAT JSON) {LOCAL}")))["analyzed"]
+    assert str(engine.sql(f"EXPLAIN (FORMAT TEXT) {LOCAL}")) == text
+    assert str(engine.sql(f"EXPLAIN ({LOCAL})")) == text, "a parenthesis may begin a query"
+    shared = json.loads(str(engine.sql(f"EXPLAIN (FORMAT JSON) SUBSCRIBE ({LOCAL})")))
+    assert shared["sharing"][0].startswith("one dataflow")
+    for wrong, said in (("(FORMAT XML)", "FORMAT JSON or FORMAT TEXT"), ("(ANALYZE JSON)", "expected , or"),
+                        ("(FORMAT JSON, COSTS)", "expected ANALYZE or FORMAT")):  # fmt: skip
+        with pytest.raises(tk.IncorrectError, match=said):
+            engine.sql(f"EXPLAIN {wrong} {LOCAL}")
 
 
 def test_explain_makes_nothing(engine: tk.Engine) -> None:

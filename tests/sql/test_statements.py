@@ -348,6 +348,29 @@ def test_copy_reads_and_writes_files(shop: tk.Engine, tmp_path: Path) -> None:
     assert rows(shop, "SELECT * FROM items WHERE id = 7") == [(7, "x", None)]
 
 
+def test_copy_finds_columns_of_csv_by_their_header(tmp_path: Path) -> None:
+    engine = make_engine()
+    engine.sql("CREATE TABLE t (id int, name text, price double)")
+    file = tmp_path / "t.csv"
+
+    def copied(text: str, statement: str = "COPY t FROM") -> list[tuple[object, ...]]:
+        file.write_text(text)
+        head, _, options = statement.partition(" FROM")
+        engine.sql(f"DELETE FROM t; {head} FROM '{file}'{options}")
+        return rows(engine, "SELECT * FROM t ORDER BY name")
+
+    expected = [(7, "tea", 1.5), (None, "x", 2.0)]
+    assert copied("price,id,name\n1.5,7,tea\n2,,x\n") == expected
+    assert copied("\ufeffPrice,ID, name\n1.5,7,tea\n2,,x\n", "COPY t FROM (HEADER)") == expected
+    assert copied("7,tea,1.5\n,x,2\n") == expected
+    assert copied("nr,what,cost\n7,tea,1.5\n,x,2\n", "COPY t FROM (HEADER)") == expected
+    assert copied("name;id\ntea;7\n", "COPY t (id, name) FROM (DELIMITER ';')") == [(7, "tea", None)]
+    with pytest.raises(tk.IncorrectError, match=r"line 1.*invalid value 'price'"):
+        copied("price,id,name\n1.5,7,tea\n", "COPY t FROM (HEADER false)")
+    with pytest.raises(tk.IncorrectError, match=r"line 3.*invalid value 'many'"):
+        copied("price,id,name\n1.5,7,tea\n2,many,x\n")
+
+
 def test_temporal_filter_is_maintained_as_time_passes() -> None:
     engine = make_engine()
     start = datetime.datetime(2024, 1, 1)

@@ -255,3 +255,105 @@ def test_the_first_epoch_may_be_a_transaction_s() -> None:
         assert contents(engine) == [(2,)]
         engine.sql("COMMIT")
         assert contents(engine) == [(2,)]
+
+
+def test_a_read_only_transaction_refuses_whatever_writes() -> None:
+    engine = make_engine(autocommit=True)
+    table = engine.create_table("t", {"a": int})
+    table.insert([(1,)])
+    for begin in (
+        "BEGIN READ ONLY",
+        "START TRANSACTION ISOLATION LEVEL READ COMMITTED, READ ONLY",
+        "BEGIN; SET TRANSACTION READ ONLY",
+    ):
+        engine.sql(begin)
+        assert engine.sql("SHOW transaction_read_only").rows() == [("on",)]
+        assert engine.sql("SELECT a FROM t").rows() == [(1,)]
+        for wrong in (
+            "INSERT INTO t VALUES (2)",
+            "DELETE FROM t",
+            "CREATE TABLE u (a int)",
+            "DROP TABLE t",
+            "CREATE ROLE ann",
+        ):
+            with pytest.raises(tk.ConflictError, match=f"{wrong.split()[0]} cannot be part of a read-only transaction"):
+                engine.sql(wrong)
+        for change in (
+            lambda: table.insert([(2,)]),
+            lambda: engine.create_table("u", {"a": [2]}),
+            lambda: engine.create_table("t", {"a": int}, if_exists="replace"),
+            lambda: engine.create_view("v", table),
+            lambda: engine.drop_table("t"),
+        ):
+            with pytest.raises(tk.ConflictError, match="cannot be part of a read-only transaction"):
+                change()
+        assert table.filter(tk.col("a") > 0).collect().to_pylist() == [{"a": 1}]
+        engine.sql("COMMIT")
+        assert engine.sql("SHOW transaction_read_only").rows() == [("off",)]
+    assert (engine.sql("SELECT a FROM t").rows(), engine.tables) == ([(1,)], ("t",))
+
+
+def test_the_level_of_a_transaction_is_the_one_that_is_asked_for_or_a_stronger_one() -> None:
+    engine = make_engine(autocommit=True)
+    engine.sql("CREATE TABLE on_call (name varchar PRIMARY KEY)")
+
+    def skewed(begin: str) -> list[tuple[Any, ...]]:
+        """Two transactions that see both names and remove one each; who is left."""
+        engine.sql("DELETE FROM on_call; INSERT INTO on_call VALUES ('ann'), ('bob')")
+        one, other = engine.session(), engine.session()
+        for session, name in ((one, "ann"), (other, "bob")):
+            session.sql(begin)
+            session.sql("SELECT count(*) FROM on_call")
+            session.sql(f"DELETE FROM on_call WHERE name = '{name}'")
+        one.sql("COMMIT")
+        other.sql("COMMIT")
+        return engine.sql("SELECT * FROM on_call").rows()
+
+    for weaker in (
+        "BEGIN",
+        "BEGIN ISOLATION LEVEL READ UNCOMMITTED",
+        "START TRANSACTION ISOLATION LEVEL REPEATABLE READ",
+    ):
+        assert skewed(weaker) == []
+    for strict in (
+        "BEGIN TRANSACTION ISOLATION LEVEL SERIALIZABLE READ WRITE NOT DEFERRABLE",
+        "SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL SERIALIZABLE; BEGIN",
+        "SET default_transaction_isolation = 'serializable'; BEGIN ISOLATION LEVEL READ COMMITTED",
+    ):
+        with pytest.raises(tk.TransactionConflict):
+            skewed(strict)
+    engine.sql("BEGIN ISOLATION LEVEL SERIALIZABLE")
+    assert engine.sql("SHOW transaction_isolation").rows() == [("serializable",)]
+    engine.sql("ROLLBACK")
+    assert engine.sql("SHOW transaction_isolation").rows() == [("repeatable read",)]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("BEGIN READ", "expected a mode of transactions, found 'READ'"),
+        ("START", "expected TRANSACTION"),
+        ("BEGIN ISOLATION LEVEL CHAOS", "ISOLATION LEVEL SERIALIZABLE, "),
+        ("BEGIN READ ONLY READ WRITE", "READ WRITE contradicts"),
+        ("SET TRANSACTION", "expected ISOLATION LEVEL"),
+        ("SET TRANSACTION READ ONLY", "BEGIN it first"),
+        ("SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY", "BEGIN READ ONLY"),
+        ("BEGIN; SET TRANSACTION ISOLATION LEVEL SERIALIZABLE", "BEGIN ISOLATION LEVEL SERIALIZABLE"),
+    ],
+)  # fmt: skip
+def test_modes_that_cannot_be_had_are_refused(text: str, message: str) -> None:
+    with pytest.raises(tk.TektiteError, match=message):
+        make_engine(autocommit=True).sql(text)
+
+
+def test_a_savepoint_of_the_same_name_hides_the_older_one_until_it_is_released() -> None:
+    engine = make_engine(autocommit=True)
+    engine.sql(
+        "CREATE TABLE t (a int); BEGIN; SAVEPOINT s; INSERT INTO t VALUES (1); SAVEPOINT s; INSERT INTO t VALUES (2)"
+    )
+    engine.sql("ROLLBACK TO s")
+    assert engine.sql("SELECT a FROM t").rows() == [(1,)]
+    engine.sql("RELEASE s; ROLLBACK TO s")
+    assert engine.sql("SELECT a FROM t").rows() == []
+    with pytest.raises(tk.NotFoundError, match="there is no savepoint"):
+        engine.sql("RELEASE s; RELEASE s")

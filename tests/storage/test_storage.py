@@ -224,3 +224,17 @@ def test_clock_that_is_set_neither_deletes_early_nor_stops_cleaning(
     while not outdated_files(store, versions.state, 0.2, seen).names:
         assert time.monotonic() < deadline
         time.sleep(0.05)
+
+
+def test_files_that_are_written_after_the_clock_was_set_back_are_not_old(tmp_path: Path) -> None:
+    store = open_store(str(tmp_path))
+    versions = Manifest.open(store)
+    seen = Ages()
+    assert outdated_files(store, versions.state, 3600.0, seen).names == []
+    for _ in range(40):
+        versions.commit(ManifestChange())
+    ago = time.time() - 365 * 86400.0
+    for file in (tmp_path / FOLDER).iterdir():
+        os.utime(file, (ago, ago))
+    assert outdated_files(store, versions.state, 3600.0, Ages()).names, "what is old for who looks for the first time"
+    assert outdated_files(store, versions.state, 3600.0, seen).names == []

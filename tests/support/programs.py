@@ -336,7 +336,7 @@ class Program:
             body = self.fit(inner[-1][0], x)
             on, off = clock.filter(tk.col("n") < ROUNDS).select(), clock.filter(tk.col("n") >= ROUNDS).select()
             clock.set(clock.select(n=tk.when(tk.col("n") < ROUNDS, tk.col("n") + 1).otherwise(tk.col("n"))))
-            following = body.join(on, on=[]).concat(x.join(off, on=[]))
+            following = body.join(on, how="cross").concat(x.join(off, how="cross"))
             x.set(following)
             leaving = self.rng.choice([x, following, following, inner[-1][0]])
             found = loop.leave(leaving)

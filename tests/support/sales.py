@@ -69,7 +69,8 @@ def same(found: list[Row], wanted: list[Row]) -> bool:
 
 
 def shown(row: Row) -> Row:
-    return tuple(round(v, 9) + 0.0 if isinstance(v, float) and math.isfinite(v) else v for v in row)
+    found = (tuple(v) if isinstance(v, list) else v for v in row)
+    return tuple(round(v, 9) + 0.0 if isinstance(v, float) and math.isfinite(v) else v for v in found)
 
 
 def assert_equals_sql(query: Query, sql: str, epochs: int = 6) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import io
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -67,7 +67,9 @@ def running_server(
 
 
 @contextmanager
-def running(made: ServerPlan) -> Iterator[RunningServer]:
+def running(
+    made: ServerPlan, opened: Callable[[ServerPlan, Log], AbstractContextManager[tk.Engine]] = open_engine
+) -> Iterator[RunningServer]:
     """A server that runs until the block ends."""
     log = io.StringIO()
     begun: list[RunningServer] = []
@@ -75,7 +77,7 @@ def running(made: ServerPlan) -> Iterator[RunningServer]:
     is_begun, is_over = threading.Event(), threading.Event()
 
     async def serve() -> None:
-        with open_engine(made, Log(out=log)) as engine:
+        with opened(made, Log(out=log)) as engine:
             server = Server(made, engine, Log(out=log))
             await server.start()
             end = asyncio.Event()

@@ -116,3 +116,32 @@ def test_taking_before_the_first_update_takes_nothing() -> None:
     old, delta, new = handle.take_before(0, 2)
     assert (content(old), delta, content(new)) == ({}, (), {})
     assert content(handle.take_before(0, 5)[1]) == {(1, 3): 1}
+
+
+def test_many_holds_are_asked_now_and_then_and_new_ones_each_time() -> None:
+    trace = Trace(1, 1, 1, 1, "default")
+    asked = [0]
+    epoch = 5
+
+    def frontier() -> tuple[tuple[int, ...], ...]:
+        asked[0] += 1
+        return ((epoch,),)
+
+    holds = [Hold(trace, frontier) for _ in range(1000)]
+    assert trace.frontier().tolist() == [[5]]
+    epoch = 9
+    early = Hold(trace, lambda: ((3,),))
+    found = [trace.frontier().tolist()[0][0] for _ in range(40)]
+    assert set(found) == {3}, "a new hold counts at once"
+    early.drop()
+    found = [trace.frontier().tolist()[0][0] for _ in range(40)]
+    assert found[-1] == 9, "what holds have reached is noticed before long"
+    assert trace.since() == ((9,),)
+    before, merges = asked[0], 1000
+    for _ in range(merges):
+        trace.frontier()
+    assert asked[0] - before < 100 * merges
+    for hold in holds[10:]:
+        hold.drop()
+    epoch = 12
+    assert trace.frontier().tolist() == [[12]], "a few are asked each time"

@@ -161,9 +161,13 @@ def test_missing_values_of_every_library_are_null_and_nan_is_a_value() -> None:
     assert rows([(1, nan, "a"), (pd.NA, pd.NA, pd.NA)]) == expected
     assert rows(pa.table({"n": [1, None], "x": [nan, None], "s": ["a", None]})) == expected
     frame = pd.DataFrame({"n": pd.array([1, pd.NA], "Int64"), "x": [nan, 1.0], "s": ["a", None]})
-    assert rows(frame) == [(1, "nan", "a"), (None, 1.0, None)]
+    assert rows(frame) == [(1, None, "a"), (None, 1.0, None)]  # in pandas a NaN says that something is missing
     objects = pd.DataFrame({"n": [1, nan], "x": [nan, pd.NA], "s": ["a", nan]}, dtype=object)
-    assert rows(objects) == expected
+    assert rows(objects) == [(1, None, "a"), (None, None, None)]
+    gaps = pd.DataFrame({"n": [1, None], "x": [1.5, None], "s": ["a", None]})
+    assert rows(gaps) == [(1, 1.5, "a"), (None, None, None)]  # pandas makes floats of integers with a gap
+    with pytest.raises(IncorrectError, match=r"column 'n': expected int, found double in row 0 \(1\.5\)"):
+        rows(pd.DataFrame({"n": [1.5, None], "x": [1.5, None], "s": ["a", None]}))
     masked = np.ma.array([1, 2], mask=[False, True])
     assert rows(masked, Schema(n=Int)) == [(1,), (None,)]
     moments = Schema(d=Date, t=Timestamp)
@@ -301,7 +305,7 @@ BAD: list[tuple[Schema, Any, str]] = [
     (EDGES, {"src": np.array([1, "x"], object), "dst": [1, 2]}, r"column 'src': .* found 'x' \(str\) in row 1"),
     (EDGES, {"src": [[1]], "dst": [1]}, r"column 'src': expected int, found \[1\] \(list\) in row 0"),
     (EDGES, {"src": np.array([1j]), "dst": [1]}, "column 'src': expected int, found a NumPy array of complex128"),
-    (EDGES, pd.DataFrame({"src": [1.0, None], "dst": [1, 2]}), "column 'src': expected int, found double"),
+    (EDGES, pd.DataFrame({"src": [1.5, None], "dst": [1, 2]}), "column 'src': expected int, found double"),
     (Schema(x=Float), [("1",)], r"column 'x': expected float, found '1' \(str\) in row 0: give floats or ints"),
     (Schema(x=Float), [(2**53 + 1,)], "column 'x': expected float, found 9007199254740993"),
     (Schema(b=Bool), [(True,), (1,)], r"column 'b': expected bool, found 1 \(int\) in row 1: give True and False"),

@@ -1,5 +1,6 @@
-//! The benchmarks' workloads in differential-dataflow: `anchor count|join|bfs NUMBERS...` (see `interactive`), and transitive closure
-//! and same generation, for `python -m benchmarks datalog`.
+//! The benchmarks' workloads in differential-dataflow: `anchor count|join|bfs NUMBERS...` (see `interactive`), `anchor graph ...`
+//! (see `graphs`), `anchor analysis ...` (see `analysis`), and transitive closure and same generation, for
+//! `python -m benchmarks datalog`.
 //!
 //! `anchor tc|sg FILE WORKERS` reads edges, a pair of numbers a line, and prints one JSON object a line: the first answer, and
 //! what taking an edge out and putting it back takes. Memory is the process's peak; the edges themselves, which the file's
@@ -13,6 +14,8 @@ use differential_dataflow::input::Input;
 use differential_dataflow::operators::*;
 use timely::dataflow::operators::probe::Handle;
 
+mod analysis;
+mod graphs;
 mod interactive;
 
 fn status(field: &str) -> f64 {
@@ -36,6 +39,12 @@ fn main() {
         .find(|(name, _)| *name == program)
     {
         return run.1(args[2..].iter().map(|word| word.parse().unwrap()).collect());
+    }
+    if program == "graph" {
+        return graphs::run(&args[2..]);
+    }
+    if program == "analysis" {
+        return analysis::run(&args[2..]);
     }
     let workers: usize = args[3].parse().unwrap();
     let text = std::fs::read_to_string(&args[2]).unwrap();

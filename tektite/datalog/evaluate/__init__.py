@@ -10,6 +10,7 @@ fact_stores     facts in JSON files and SQLite databases
 goals           evaluates a goal: its rules, rewritten for their arguments or not
 heads           facts, and columns computed from bindings
 kept_rows       least and greatest values, and choices
+places          the line and column of an error, for programs
 program         one registered text, and the views of its predicates
 pulls           pull patterns: nested dicts that stay up to date
 queries         goals `tc("david", ?)` and queries `[:find ...]`

@@ -20,6 +20,7 @@ from pyarrow import csv
 
 from tektite.datalog.syntax import statements
 from tektite.errors import IncorrectError, NotFoundError, UnsupportedError
+from tektite.values.python_values import python_list
 from tektite.values.schema import Schema
 from tektite.values.types import Float, Int, String, Type
 from tektite.values.words import arrow_type
@@ -219,7 +220,7 @@ def lines(table: pa.Table, form: FileForm, exact: bool = False) -> Iterator[str]
     """Facts as lines, sorted. With `exact`, floats are written as Soufflé writes them."""
     show = quoted if form.quoted else in_digits if exact else shown
     for batch in sorted_facts(table).to_batches(max_chunksize=1 << 16):
-        columns = [list(map(show, column.to_pylist())) for column in batch.columns]
+        columns = [list(map(show, python_list(column))) for column in batch.columns]
         yield from map(form.separator.join, zip(*columns, strict=True))
 
 

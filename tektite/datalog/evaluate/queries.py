@@ -98,6 +98,13 @@ class Query:
         if self._asks:
             core_of(self._asks[0]).flow.on_swept.append(self._watch)
 
+    def __repr__(self) -> str:
+        return f"<Query {self.view!r}>"
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the first rows of the answer."""
+        return self.view._repr_html_()
+
     # ------------------------------------------------------------------ how much is asked
 
     def _watch(self) -> None:

@@ -22,6 +22,7 @@ from tektite.datalog.evaluate.fact_files import FileForm, form, lines, read_fact
 from tektite.datalog.evaluate.record_files import as_in_files, as_json, from_files, from_json
 from tektite.datalog.syntax import ir, statements
 from tektite.errors import IncorrectError, NotFoundError, UnsupportedError
+from tektite.values.python_values import python_list
 from tektite.values.schema import Schema
 from tektite.values.types import Bool
 
@@ -152,7 +153,7 @@ class RelationFile:
         """Facts in order, with records changed."""
         columns = []
         for name, column in zip(table.column_names, sorted_facts(table).columns, strict=True):
-            values = column.to_pylist()
+            values = python_list(column)
             columns.append([change(v) for v in values] if self.structure(name) is not None else values)
         return zip(*columns, strict=True)
 

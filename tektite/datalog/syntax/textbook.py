@@ -22,7 +22,7 @@ from tektite.datalog.syntax.terms import TermReader, unquoted
 from tektite.errors import IncorrectError, UnsupportedError
 from tektite.values.types import Bool, String
 
-GOAL = re.compile(r"^\s*\?-")
+GOAL = re.compile(r"^(\s*)\?-")
 
 
 def parse_program(
@@ -58,7 +58,8 @@ def parse_goal(text: str, source: str = "goal") -> ir.Atom:
     >>> print(parse_goal('tc("david", ?).'), parse_goal('?- tc("david", x).'))
     tc("david", _) tc("david", x)
     """
-    found = parse(GOAL.sub("", text).strip().removesuffix("."), source, "expr")
+    without_mark = GOAL.sub(r"\1  ", text)  # places stay those of the text
+    found = parse(without_mark.rstrip().removesuffix("."), source, "expr")
     literal = TermReader(source, text, goal=True).literal(found)
     if not isinstance(literal, ir.Atom):
         raise IncorrectError(f'{source}: a goal is one predicate, such as tc("david", ?), not {text!r}')

@@ -24,8 +24,6 @@ from tektite.trace.batch_memory import in_units
 Advice = tuple[str, str, str, int]
 """A kind, what it is about, what to do, and the bytes that are at stake."""
 
-SKEWED_ROWS = 10_000
-"""An index with fewer rows is small on whatever shard they are."""
 EXPENSIVE = (plan.Join, plan.Match, plan.Aggregate, plan.Reduce, plan.First, plan.AtLeast, plan.Leave)
 """Operators that keep an index for what they read or compute."""
 
@@ -43,8 +41,12 @@ def advice(seen: Observation) -> Iterable[Advice]:
 
 
 def _unread(seen: Observation) -> Iterable[Advice]:
+    inputs = seen.core.inputs.values()
+    checking = {index.flow for source in inputs for index in source.unique_indexes.values()}
     for entry in seen.entries:
-        if entry.flow is not None and entry.together and not seen.readers(entry):
+        if entry.flow is None or not entry.together or seen.readers(entry):
+            continue
+        if checking.isdisjoint([entry.flow, *entry.readers]):
             size = entry.trace.bytes
             yield "unread", entry.name, f"no query reads this index: drop it, which frees {in_units(size)}", size
 
@@ -76,11 +78,10 @@ def _skewed(seen: Observation) -> Iterable[Advice]:
     if shards < 2:
         return
     for entry in seen.entries:
-        rows = [entry.trace.version(shard).rows for shard in range(shards)]
-        largest, everything = max(rows), sum(rows)
-        if everything >= SKEWED_ROWS and largest / everything > (1 + 1 / shards) / 2:
+        found = entry.trace.skew
+        if found is not None:
             key = ", ".join(entry.column_names[: entry.sharded_by])
             message = (
-                f"one of {shards} shards has {largest:,} of {everything:,} rows: a value of ({key}) is too frequent"
+                f"one of {shards} shards has {found[0]:,} of {found[1]:,} rows: a value of ({key}) is too frequent"
             )
             yield "skewed", entry.name, message, entry.trace.bytes

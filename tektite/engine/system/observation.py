@@ -13,18 +13,24 @@ from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 from tektite.dataflow.flow import Dataflow
-from tektite.dataflow.graph import Scope
+from tektite.dataflow.graph import LinearStep, Scope
 from tektite.dataflow.node import Node
 from tektite.engine.catalog import Entry
 from tektite.engine.core import HIDDEN_PREFIX
 from tektite.engine.input_core import InputCore
+from tektite.engine.system.process_memory import ProcessMemory
 from tektite.engine.view_core import ViewCore
 from tektite.plan.algebra import Operator
-from tektite.plan.explain import explain
+from tektite.plan.explain import explain, line
 from tektite.plan.rules import optimize
+from tektite.trace.trace import Trace
 
 if TYPE_CHECKING:
     from tektite.engine.engine_core import EngineCore
+
+
+QUERIES = {f"{HIDDEN_PREFIX}prepared_": "prepared", f"{HIDDEN_PREFIX}shared_": "shared query"}
+"""How the names of dataflows begin that compute what clients ask for, beside views, and what people call them."""
 
 
 class StableNumbers:
@@ -64,17 +70,43 @@ class ViewPlans:
         return found
 
 
+class PlanLines:
+    """The lines of plans that operators were made for; each is made once."""
+
+    def __init__(self) -> None:
+        self._lines: WeakKeyDictionary[Operator, str] = WeakKeyDictionary()
+
+    def of(self, flow: Dataflow, made: Node | LinearStep) -> str | None:
+        """The line of the plan that an operator, or a step on an edge, was made for, if there is one."""
+        operator = flow.purposes.get(made)
+        if not isinstance(operator, Operator):
+            return None
+        found = self._lines.get(operator)
+        if found is None:
+            found = self._lines[operator] = line(operator)
+        return found
+
+
 class Observation:
     """An engine as it is at one moment. The caller holds the lock while it uses this."""
 
     def __init__(
-        self, core: EngineCore, own: set[InputCore], numbers: StableNumbers, plans: ViewPlans, clock: int
+        self,
+        core: EngineCore,
+        own: set[InputCore],
+        numbers: StableNumbers,
+        plans: ViewPlans,
+        lines: PlanLines,
+        process: ProcessMemory,
+        clock: int,
     ) -> None:
         """`own` are the tables of system relations. `clock` is the last epoch that something else than these relations closed."""
         self.core = core
         self.own = own
         self.numbers = numbers
         self.plans = plans
+        self.lines = lines
+        self.process = process
         self.clock = clock
 
     @cached_property
@@ -119,7 +151,50 @@ class Observation:
 
     def readers(self, entry: Entry) -> list[Dataflow]:
         """The dataflows of queries that read a shared arrangement. What only keeps it, such as CREATE INDEX, is no query."""
-        return [r for r in entry.readers if r in self.flow_set and not r.name.startswith(HIDDEN_PREFIX)]
+        return [r for r in entry.readers if r in self.flow_set and self.kind_of(r) != "internal"]
+
+    def kind_of(self, flow: Dataflow) -> str:
+        """What a dataflow computes: a view, an index, a query that clients prepared or follow, or something internal."""
+        if flow in self.index_flows:
+            return "index" if flow in self.shared_flows else "internal"
+        if not flow.name.startswith(HIDDEN_PREFIX):
+            return "view"
+        return "query" if flow.name.startswith(tuple(QUERIES)) else "internal"
+
+    def name_of(self, flow: Dataflow) -> str:
+        """The name of a dataflow, as people know it."""
+        for start, called in QUERIES.items():
+            if flow.name.startswith(start):
+                return f"{called} {flow.name.removeprefix(start)}"
+        return flow.name
+
+    @cached_property
+    def makers(self) -> dict[int, Node]:
+        """Which operator keeps a trace, by the trace's id."""
+        return {id(node.mints): node for _, _, node in self.nodes() if node.mints is not None}
+
+    @cached_property
+    def shared_traces(self) -> dict[int, Entry]:
+        """Which shared arrangement a trace is, by the trace's id: the one that was made first, where a view is one, too."""
+        found: dict[int, Entry] = {}
+        for entry in self.entries:
+            found.setdefault(id(entry.trace), entry)
+        return found
+
+    @cached_property
+    def index_flows(self) -> set[Dataflow]:
+        """Dataflows that compute arrangements, also of what languages keep for themselves."""
+        return {entry.flow for entry in self.core.catalog.entries if entry.flow is not None}
+
+    @cached_property
+    def shared_flows(self) -> set[Dataflow]:
+        """Dataflows that compute arrangements for whoever reads them."""
+        return {entry.flow for entry in self.entries if entry.flow is not None}
+
+    def number_of_maker(self, trace: Trace) -> int | None:
+        """The number of the operator that keeps a trace; None for that of a table."""
+        maker = self.makers.get(id(trace))
+        return None if maker is None else self.numbers.of(maker)
 
     def nodes(self) -> Iterator[tuple[Dataflow, Scope, Node]]:
         """All operators, with their dataflow and their scope."""

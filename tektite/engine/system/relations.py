@@ -6,16 +6,24 @@ paper on 3DF gives them.
 
 from __future__ import annotations
 
+import datetime
 import json
 import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from tektite.dataflow.graph import Edge
+from tektite.dataflow.flow import Dataflow
+from tektite.dataflow.graph import Edge, Scope
+from tektite.dataflow.journal import PHASES
+from tektite.engine.catalog import Entry
+from tektite.engine.core import HIDDEN_PREFIX
+from tektite.engine.input_core import InputCore
+from tektite.engine.running_plan import sizes_text
 from tektite.engine.system.advice import advice
 from tektite.engine.system.observation import Observation
-from tektite.values.types import Bool, Float, Int, String, Type
+from tektite.engine.view_core import ViewCore
+from tektite.values.types import Bool, Float, Int, String, TimestampTz, Type
 
 SystemRow = tuple[Any, ...]
 
@@ -29,8 +37,8 @@ class SystemRelation:
     rows: Callable[[Observation], Iterable[SystemRow]]
     counts_work: bool = False
     """Whether operators have to be watched for it."""
-    notes_sweeps: bool = False
-    """Whether sweeps have to be noted for it."""
+    notes_epochs: bool = False
+    """Whether epochs have to be noted for it."""
 
 
 def views(seen: Observation) -> Iterable[SystemRow]:
@@ -42,7 +50,8 @@ def views(seen: Observation) -> Iterable[SystemRow]:
             state = "behind"
         yield (
             view.name, seen.plans.of(view), state, None if error is None else str(error), view.first,
-            time, max(seen.clock - time, 0), view.size, view.flow.bytes, len(view.feeds),
+            time, max(seen.clock - time, 0), view.size, view.flow.bytes, len(view.feeds), view.trace.minted,
+            seen.numbers.of(view.flow),
         )  # fmt: skip
 
 
@@ -52,6 +61,7 @@ def tables(seen: Observation) -> Iterable[SystemRow]:
         yield (
             source.name, mode, ", ".join(source.schema.names), source.trace.rows, source.trace.bytes,
             seen.until(source.low), source.is_stored and seen.core.storage is not None, len(source.feeds),
+            source.trace.minted,
         )  # fmt: skip
 
 
@@ -62,43 +72,72 @@ def indexes(seen: Observation) -> Iterable[SystemRow]:
         readers = len(seen.readers(entry))
         yield (
             entry.name, ", ".join(entry.column_names), seen.core.workers, trace.batches, trace.rows, trace.bytes,
-            min(since, seen.clock), seen.until(entry.source.low), readers,
+            min(since, seen.clock), seen.until(entry.source.low), readers, _kind_of_index(entry), trace.minted,
+            seen.number_of_maker(trace), None if entry.source.flow is None else seen.numbers.of(entry.source.flow),
         )  # fmt: skip
+
+
+def _kind_of_index(entry: Entry) -> str:
+    match entry.source:
+        case InputCore():
+            return "table"
+        case ViewCore():
+            return "view"
+    return "index"
 
 
 def index_readers(seen: Observation) -> Iterable[SystemRow]:
     for entry in seen.entries:
         for reader in seen.readers(entry):
-            yield entry.name, reader.name
+            yield entry.name, seen.number_of_maker(entry.trace), seen.name_of(reader), seen.numbers.of(reader)
 
 
 def dataflows(seen: Observation) -> Iterable[SystemRow]:
     for flow in seen.flows:
         failure = None if flow.failure is None else str(flow.failure)
         waiting = flow.queued()
-        yield seen.numbers.of(flow), flow.name, seen.until(flow.low), flow.running, waiting, flow.bytes, failure
+        yield (
+            seen.numbers.of(flow), seen.name_of(flow), seen.until(flow.low), flow.running, waiting, flow.bytes, failure,
+            seen.kind_of(flow),
+        )  # fmt: skip
 
 
 def operators(seen: Observation) -> Iterable[SystemRow]:
     for flow, scope, node in seen.nodes():
-        loops = "/".join(inner.name for inner in reversed(list(scope.enclosing())) if inner.name)
-        held = 0 if node.mints is None else node.mints.rows
-        yield seen.numbers.of(node), seen.numbers.of(flow), node.name, type(node).__name__, loops, held
+        rows, size = (0, 0) if node.mints is None else (node.mints.rows, node.mints.bytes)
+        yield (
+            seen.numbers.of(node), seen.numbers.of(flow), node.name, type(node).__name__, _path(scope), rows, size,
+            flow in seen.shared_flows, seen.lines.of(flow, node),
+        )  # fmt: skip
 
 
 def channels(seen: Observation) -> Iterable[SystemRow]:
-    for _, _, node in seen.nodes():
+    for flow, _, node in seen.nodes():
         for edge in node.port.edges:
-            yield seen.numbers.of(node), seen.numbers.of(edge.target), _steps(edge)
+            yield seen.numbers.of(node), seen.numbers.of(edge.target), "sends", None, _steps(seen, flow, edge)
+        for trace in dict.fromkeys([reader.trace for reader in node.reads]):
+            entry = seen.shared_traces.get(id(trace))
+            yield seen.number_of_maker(trace), seen.numbers.of(node), "reads", None if entry is None else entry.name, ""
 
 
-def _steps(edge: Edge) -> str:
-    return ", ".join(type(step).__name__ for step in edge.steps)
+def _steps(seen: Observation, flow: Dataflow, edge: Edge) -> str:
+    return "; ".join(seen.lines.of(flow, step) or type(step).__name__ for step in edge.steps)
+
+
+def loops(seen: Observation) -> Iterable[SystemRow]:
+    for flow in seen.flows:
+        for scope in flow.root.scopes():
+            if scope.depth:
+                yield seen.numbers.of(flow), _path(scope), scope.last_rounds, scope.rounds, scope.limit
+
+
+def _path(scope: Scope) -> str:
+    return "/".join(inner.name for inner in reversed(list(scope.enclosing())) if inner.name)
 
 
 def work(seen: Observation) -> Iterable[SystemRow]:
     journal = seen.core.coordinator.journal
-    if journal is None or journal.work is None:
+    if journal.work is None:
         return
     for _, _, node in seen.nodes():
         done = journal.work.of(node)
@@ -106,15 +145,56 @@ def work(seen: Observation) -> Iterable[SystemRow]:
             yield seen.numbers.of(node), done.runs, done.seconds, done.received, done.sent
 
 
+def traffic(seen: Observation) -> Iterable[SystemRow]:
+    journal = seen.core.coordinator.journal
+    if journal.work is None:
+        return
+    for _, _, node in seen.nodes():
+        done, number = journal.work.of(node), seen.numbers.of(node)
+        carried: dict[tuple[int | None, int, str, str | None], int] = {}
+        for target in dict.fromkeys([edge.target for edge in node.port.edges]):
+            if rows := done.sent_to.get(id(target), 0):
+                carried[number, seen.numbers.of(target), "sends", None] = rows
+        for at, rows in done.taken.items():
+            trace = node.reads[at].trace
+            entry = seen.shared_traces.get(id(trace))
+            channel = (seen.number_of_maker(trace), number, "reads", None if entry is None else entry.name)
+            carried[channel] = carried.get(channel, 0) + rows
+        for channel, rows in carried.items():
+            yield *channel, rows
+
+
 def sweeps(seen: Observation) -> Iterable[SystemRow]:
     journal = seen.core.coordinator.journal
-    if journal is None:
-        return
     first = journal.ended_sweeps - len(journal.sweeps)
     names = {flow.name for flow in seen.flows}
     for number, sweep in enumerate(journal.sweeps, first):
         if sweep.name in names:
             yield number, sweep.name, sweep.low, sweep.high, sweep.rows, sweep.seconds, sweep.where, sweep.why
+
+
+def plans(seen: Observation) -> Iterable[SystemRow]:
+    replanner = seen.core.replanner
+    replacements = {new for _, new in [replanner.candidate or (None, None)]}
+    for flow in seen.flows:
+        plan = seen.core.catalog.plans.get(flow)
+        if plan is None or flow in replacements or flow.name.startswith(HIDDEN_PREFIX):
+            continue
+        kept = plan.is_kept or not replanner.is_on
+        state = "kept" if kept else "being replaced" if replanner.is_replacing(flow) else "watched"
+        yield flow.name, plan.text, sizes_text(plan), plan.replaced, state
+
+
+def epochs(seen: Observation) -> Iterable[SystemRow]:
+    journal = seen.core.coordinator.journal
+    for closed in list(journal.epochs):
+        at = datetime.datetime.fromtimestamp(closed.at, datetime.UTC)
+        yield closed.epoch, at, closed.rows, *[closed.phases.get(phase) for phase in PHASES], closed.seconds
+
+
+def clients(seen: Observation) -> Iterable[SystemRow]:
+    for connected in seen.core.hooks.clients:
+        yield from map(tuple, connected())
 
 
 def subscriptions(seen: Observation) -> Iterable[SystemRow]:
@@ -125,17 +205,22 @@ def subscriptions(seen: Observation) -> Iterable[SystemRow]:
 
 
 def memory(seen: Observation) -> Iterable[SystemRow]:
-    shared = {id(entry.trace): (entry.name, entry.trace) for entry in seen.entries}
-    for name, trace in shared.values():
-        yield "index", name, trace.bytes
+    found: list[tuple[str, str, int]] = []
+    shared: dict[int, Entry] = {}
+    for entry in seen.entries:
+        if shared.setdefault(id(entry.trace), entry) is entry:
+            found.append(("view" if isinstance(entry.source, ViewCore) else "index", entry.name, entry.trace.bytes))
     for flow in seen.flows:
         own = sum([trace.bytes for trace in flow.traces if id(trace) not in shared])
         waiting = flow.bytes - sum([trace.bytes for trace in flow.traces])
         if own:
-            yield "operators", flow.name, own
+            found.append(("operators", flow.name, own))
         if waiting:
-            yield "waiting", flow.name, waiting
-    yield "texts", "", seen.core.dictionary.nbytes
+            found.append(("waiting", flow.name, waiting))
+    found.append(("texts", "", seen.core.dictionary.nbytes))
+    yield from found
+    is_mapped = seen.core.storage is not None or (seen.core.memory is not None and seen.core.memory.mapped > 0)
+    yield from seen.process.rows(sum([each for _, _, each in found]), is_mapped)
 
 
 def storage(seen: Observation) -> Iterable[SystemRow]:
@@ -164,45 +249,69 @@ def errors(seen: Observation) -> Iterable[SystemRow]:
 RELATIONS: dict[str, SystemRelation] = {
     "views": SystemRelation(
         "every view: its plan; its state (current, behind, error while rows fail, failed for good) and error; the first and the "
-        "last time that it answers for; how many epochs it lags; about how many rows it holds; bytes that only it keeps",
+        "last time that it answers for; how many epochs it lags; about how many rows it holds; bytes that only it keeps; its "
+        "subscriptions; how many rows were added to it or taken from it so far; its dataflow",
         {"name": String, "definition": String, "state": String, "error": String, "first": Int, "time": Int, "lag": Int,
-         "rows": Int, "bytes": Int, "subscriptions": Int},
+         "rows": Int, "bytes": Int, "subscriptions": Int, "changes": Int, "dataflow": Int},
         views,
     ),
     "tables": SystemRelation(
-        "every table: its mode, columns, about how many rows it holds, bytes, last closed epoch, whether a storage keeps it",
+        "every table: its mode, columns, about how many rows it holds, bytes, last closed epoch, whether a storage keeps it, how "
+        "many subscriptions it has, and how many rows were added to it or taken from it so far",
         {"name": String, "mode": String, "columns": String, "rows": Int, "bytes": Int, "time": Int, "stored": Bool,
-         "subscriptions": Int},
+         "subscriptions": Int, "changes": Int},
         tables,
     ),
     "indexes": SystemRelation(
-        "every shared index: its columns, shards, batches, rows, bytes, the times that it tells apart (since to upper), readers",
+        "every shared index: its columns, shards, batches, rows, bytes, the times that it tells apart (since to upper), how many "
+        "dataflows read it; whether it is that of a table or a view, or was made for its readers (index); how many rows were "
+        "added to it or taken from it so far; the operator that keeps it and its dataflow, which a table has not",
         {"name": String, "columns": String, "shards": Int, "batches": Int, "rows": Int, "bytes": Int, "since": Int,
-         "upper": Int, "readers": Int},
+         "upper": Int, "readers": Int, "kind": String, "changes": Int, "operator": Int, "dataflow": Int},
         indexes,
     ),
     "index_readers": SystemRelation(
-        "which dataflow reads which shared index", {"index": String, "reader": String}, index_readers
+        "which dataflow reads which shared index: the index with the operator that keeps it, and the dataflow's name and number",
+        {"index": String, "operator": Int, "reader": String, "dataflow": Int},
+        index_readers,
     ),
     "dataflows": SystemRelation(
-        "every dataflow: what it computes, its last time, whether a sweep is under way, changes that wait, bytes, why it failed",
-        {"id": Int, "name": String, "time": Int, "running": Bool, "waiting": Int, "bytes": Int, "failure": String},
+        "every dataflow: what it computes, its last time, whether a sweep is under way, changes that wait, bytes, why it failed, "
+        "and its kind: of a view, a shared index, a query that clients prepared or follow (query), or internal",
+        {"id": Int, "name": String, "time": Int, "running": Bool, "waiting": Int, "bytes": Int, "failure": String,
+         "kind": String},
         dataflows,
     ),
     "operators": SystemRelation(
-        "every operator of every dataflow: its name, its kind, the loops that it is in, rows of the arrangement that it keeps",
-        {"id": Int, "dataflow": Int, "name": String, "kind": String, "loops": String, "rows": Int},
+        "every operator of every dataflow: its name, its kind, the loops that it is in, rows and bytes of the arrangement that "
+        "it keeps, whether it belongs to an index that queries share, and the line of the plan that it was made for",
+        {"id": Int, "dataflow": Int, "name": String, "kind": String, "loops": String, "rows": Int, "bytes": Int,
+         "shared": Bool, "text": String},
         operators,
     ),
     "channels": SystemRelation(
-        "the edges between operators, with what happens to rows on the way",
-        {"source": Int, "target": Int, "steps": String},
+        "the edges between operators. One sends rows to another, with what happens to them on the way (kind sends); or one reads "
+        "the arrangement of another (kind reads), and then which shared index that is. A table has no operator: there, the "
+        "source is NULL",
+        {"source": Int, "target": Int, "kind": String, "index": String, "steps": String},
         channels,
     ),
+    "loops": SystemRelation(
+        "every loop of every dataflow, with the loops around it; its rounds in the last sweep that entered it, and in all, "
+        "beyond the first round of each; how many it may take",
+        {"dataflow": Int, "loops": String, "last_rounds": Int, "rounds": Int, "most": Int},
+        loops,
+    ),
     "work": SystemRelation(
-        "what each operator has done since somebody first looked: runs, seconds, rows received and sent",
+        "what each operator has done since somebody first looked: runs, seconds, rows received or read, and rows sent",
         {"operator": Int, "runs": Int, "seconds": Float, "received": Int, "sent": Int},
         work,
+        counts_work=True,
+    ),
+    "traffic": SystemRelation(
+        "how many rows have gone over each channel since somebody first looked",
+        {"source": Int, "target": Int, "kind": String, "index": String, "rows": Int},
+        traffic,
         counts_work=True,
     ),
     "sweeps": SystemRelation(
@@ -210,13 +319,35 @@ RELATIONS: dict[str, SystemRelation] = {
         {"number": Int, "name": String, "low": Int, "high": Int, "rows": Int, "seconds": Float, "place": String,
          "reason": String},
         sweeps,
-        notes_sweeps=True,
+    ),
+    "epochs": SystemRelation(
+        "the last 256 epochs: when each began to close, its changes of tables, and the seconds that it took: to check and sort "
+        "(prepare), to give to tables (apply), to merge, to bring views up to date (sweep), to tell subscribers, altogether",
+        {"epoch": Int, "at": TimestampTz, "rows": Int, **dict.fromkeys(PHASES, Float), "seconds": Float},
+        epochs,
+        notes_epochs=True,
+    ),
+    "clients": SystemRelation(
+        "who is connected to the server, or waits for the answer to a request: its user, protocol and address, since when, how "
+        "many subscriptions it has, and the statement or request that runs. Everybody may read this, and sees only rows of its "
+        "own user; superusers see all",
+        {"number": Int, "user_name": String, "protocol": String, "address": String, "since": TimestampTz,
+         "subscriptions": Int, "running": String, "running_since": TimestampTz},
+        clients,
+    ),
+    "plans": SystemRelation(
+        "every plan that depends on the sizes of what it reads: the view or index, the plan, the sizes it was made for, how many "
+        "plans were there before, and whether it is watched, kept or being replaced",
+        {"name": String, "plan": String, "sizes": String, "replaced": Int, "state": String},
+        plans,
     ),
     "subscriptions": SystemRelation(
         "how many subscriptions a table or view has", {"name": String, "kind": String, "subscriptions": Int}, subscriptions
     ),
     "memory": SystemRelation(
-        "memory by owner: shared indexes, operators' own state, rows that wait, texts",
+        "memory by owner: tables and shared indexes, results of views, operators' own state, waiting rows, texts; and what else "
+        "the process has taken since the engine was made: libraries, objects of Python, Arrow's buffers, what allocators have "
+        "not returned. With what it had before, that is the process's size but for some percent",
         {"kind": String, "owner": String, "bytes": Int},
         memory,
     ),

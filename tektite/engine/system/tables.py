@@ -4,7 +4,8 @@
 * Somebody asks by name (SQL, Datalog, `Engine.table`): the table is made, and holds what is so at that moment. Asking again
   brings it up to date.
 * A view or a subscription reads it: a thread writes what has changed. It waits after each look, so that looking takes at most
-  `SHARE` of the time, and at least for `granularity`.
+  `SHARE` of the processor time, and at least for its `granularity`, which each relation can have its own of. What comes and goes
+  between two looks is never written.
 
 An engine that does not commit by itself (`autocommit=False`) is never given an epoch that nobody asked for: there, the tables
 follow with each `advance`.
@@ -19,10 +20,12 @@ import weakref
 from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
+from tektite.dataflow.flow import Dataflow
 from tektite.dataflow.work_log import WorkLog
 from tektite.engine.catalog import Entry
 from tektite.engine.input_core import REFRESH, InputCore
-from tektite.engine.system.observation import Observation, StableNumbers, ViewPlans
+from tektite.engine.system.observation import Observation, PlanLines, StableNumbers, ViewPlans
+from tektite.engine.system.process_memory import ProcessMemory
 from tektite.engine.system.relations import SYSTEM, SystemRelation, SystemRow
 from tektite.engine.write_set import WriteSet
 from tektite.errors import TektiteError
@@ -34,8 +37,10 @@ if TYPE_CHECKING:
 
 LOG = logging.getLogger(__name__)
 
-SHARE = 0.03
-"""The share of the time that looking at the engine may take while somebody watches."""
+SHARE = 0.02
+"""The share of the time that looking at the engine may take while somebody watches. Counting work takes some more."""
+IDLE = 0.1
+"""A process that works for a smaller share of the time has time to look."""
 GRANULARITY = 0.25
 """Seconds between two looks, unless somebody says otherwise: as often as a person sees a difference."""
 
@@ -53,6 +58,11 @@ class _HeldRows:
         self._rows = rows
         self._written: tuple[int, frozenset[SystemRow]] | None = None
         """What the table holds if the commit that it was written for has happened: once the source has counted more writes."""
+
+    @property
+    def is_watched(self) -> bool:
+        """Whether a view or a subscription reads it."""
+        return bool(self.source.feeds or self.entry.readers)
 
     def become(self, rows: frozenset[SystemRow], into: WriteSet) -> bool:
         """Write what turns the table's rows into others; whether that is anything."""
@@ -75,19 +85,38 @@ class SystemTables:
         self._core = core
         self._numbers = StableNumbers()
         self._plans = ViewPlans()
+        self._process = ProcessMemory()
+        self._lines = PlanLines()
         self._held: dict[str, _HeldRows] = {}
-        self.granularity = GRANULARITY
+        self._granularity: dict[str, float] = {}
+        """Seconds between two looks, of relations that somebody has said that for."""
+        self._looked: dict[str, float] = {}
+        """When each table was last written."""
         self._pause = GRANULARITY
         """Seconds to wait until the next look."""
+        self._needed = 0.0
+        """Seconds of processor time between two looks, if the engine is at work."""
+        self._rested = 0.0, 0.0
+        """When the last look was, and the processor time then."""
         self._clock = core.epoch - 1
         """The last epoch that something else than this closed."""
         self._asked = 0.0
-        self._is_refreshing = False
+        self.is_refreshing = False
+        """Whether an epoch is closed that has nothing but changes of these tables."""
         self._watcher: _Watcher | None = None
 
     def names(self) -> Collection[str]:
         """The names of all system relations, whether or not their tables have been made."""
         return SYSTEM.keys()
+
+    def set_granularity(self, seconds: float, names: Collection[str]) -> None:
+        """Look at least so many seconds apart at some relations, or at all of them."""
+        with self._core.lock.held:
+            self._granularity |= dict.fromkeys(names or SYSTEM, seconds)
+
+    def granularity(self, name: str) -> float:
+        """Seconds between two looks at a relation."""
+        return self._granularity.get(name, GRANULARITY)
 
     def table(self, name: str) -> Table | None:
         """The table of a system relation, up to date; None if there is no such relation."""
@@ -109,10 +138,10 @@ class SystemTables:
         if not self._held:
             self._clock = core.epoch - 1
             core.hooks.before_commit.append(self._before_commit)
-        if relation.counts_work or relation.notes_sweeps:
-            journal = core.coordinator.watch()
-            if relation.counts_work and journal.work is None:
-                journal.work = WorkLog()
+        journal = core.coordinator.journal
+        if relation.counts_work and journal.work is None:
+            journal.work = WorkLog()
+        journal.notes_epochs |= relation.notes_epochs
         rows = frozenset(relation.rows(self.look()))
         # A set, so that writes which a refused commit leaves waiting do no harm when they are written again.
         made = core.transient_input(name, Schema(relation.columns), semantics="set", rows=sorted(rows, key=repr))
@@ -120,22 +149,35 @@ class SystemTables:
         source.is_system = True
         (entry,) = core.catalog.all_of(source.operator.fingerprint)
         self._held[name] = _HeldRows(source, entry, rows)
+        self._looked[name] = time.monotonic()
         return made
 
-    def refresh(self) -> None:
-        """Write what has changed as an epoch of its own, if the engine commits by itself and is not at work."""
+    def refresh(self, only: Collection[str] | None = None) -> None:
+        """Write what has changed of all tables or of some as an epoch of its own, if the engine commits by itself and is not at
+        work. Who watches an engine that nobody has written to needs a first epoch to be told anything.
+        """
         core = self._core
         if not self._held or not core.autocommit or core.coordinator.working or core.is_closed:
             return
         began = time.thread_time()
         changes = WriteSet()
-        if self._write_changes(changes):
-            self._is_refreshing = True
+        if self._write_changes(changes, only) or (core.epoch == 0 and self.is_watched()):
+            self.is_refreshing = True
             try:
                 core.commit(changes)
             finally:
-                self._is_refreshing = False
-        self._pause = max(self.granularity, (time.thread_time() - began) / SHARE)
+                self.is_refreshing = False
+        shortest = min([self.granularity(name) for name in self._held])
+        self._needed = (time.thread_time() - began) / SHARE
+        self._pause = max(shortest, self._needed)
+        self._rested = time.monotonic(), time.process_time()
+
+    def _has_rested(self) -> bool:
+        """Whether the process has worked long enough since the last look, or nearly idles. On a machine with other work, its own
+        processor time is what looking has to be a small part of.
+        """
+        seconds, worked = time.monotonic() - self._rested[0], time.process_time() - self._rested[1]
+        return worked >= self._needed or worked < IDLE * seconds
 
     @property
     def pause(self) -> float:
@@ -146,16 +188,21 @@ class SystemTables:
         """Whether some table needs the work of operators to be counted."""
         return any(SYSTEM[name].counts_work for name in self._held)
 
+    def needs_epochs(self) -> bool:
+        """Whether some table needs epochs to be noted."""
+        return any(SYSTEM[name].notes_epochs for name in self._held)
+
     def is_watched(self) -> bool:
         """Whether a view or a subscription reads one of the tables."""
-        return any([held.source.feeds or held.entry.readers for held in self._held.values()])
+        return any([held.is_watched for held in self._held.values()])
 
     def _before_commit(self, writes: WriteSet) -> None:
-        if self._is_refreshing:
+        if self.is_refreshing:
             return
         if not self._core.autocommit:
             if self.is_watched():
-                self._write_changes(writes)
+                due = set(self._due())
+                self._write_changes(writes, [n for n in self._held if n in due or n not in self._granularity])
         elif self._watcher is None and self.is_watched():
             self._start_watching()
         self._clock = self._core.epoch
@@ -164,19 +211,33 @@ class SystemTables:
         if self._watcher is None and self._core.autocommit:
             self._watcher = _Watcher(self)
 
+    def reads_system(self, flow: Dataflow) -> bool:
+        """Whether a dataflow depends on system relations."""
+        return bool(self._held) and flow not in self.look().flow_set
+
     def look(self) -> Observation:
         """The engine as it is. The caller holds the lock."""
         own = {held.source for held in self._held.values()}
         clock = self._clock if own else self._core.epoch - 1
-        return Observation(self._core, own, self._numbers, self._plans, clock)
+        return Observation(self._core, own, self._numbers, self._plans, self._lines, self._process, clock)
 
-    def _write_changes(self, into: WriteSet) -> bool:
-        """Add what has changed to a write set; whether something has."""
-        seen = self.look()
+    def _write_changes(self, into: WriteSet, only: Collection[str] | None = None) -> bool:
+        """Add what has changed of all tables or of some to a write set; whether something has."""
+        seen, now = self.look(), time.monotonic()
         changed = False
         for name, held in self._held.items():
-            changed |= held.become(frozenset(SYSTEM[name].rows(seen)), into)
+            if only is None or name in only:
+                self._looked[name] = now
+                changed |= held.become(frozenset(SYSTEM[name].rows(seen)), into)
         return changed
+
+    def _due(self) -> list[str]:
+        """The tables that somebody watches and that have not been written for as long as their granularity, or nearly: the thread
+        does not wake exactly. Tables that nobody watches are brought up to date when somebody asks.
+        """
+        now = time.monotonic() + GRANULARITY / 10
+        watched = [name for name, held in self._held.items() if held.is_watched]
+        return [name for name in watched if now - self._looked.get(name, 0.0) >= self.granularity(name)]
 
     def tick(self) -> bool:
         """Look, if somebody watches; whether somebody does."""
@@ -186,8 +247,8 @@ class SystemTables:
                 self._watcher = None
                 return False
             self._core.lock.roll_forward()
-            if self.is_watched():
-                self.refresh()
+            if self.is_watched() and self._has_rested():
+                self.refresh(self._due())
             return True
 
 

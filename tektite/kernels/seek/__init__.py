@@ -8,4 +8,5 @@ numbering   numbers rows by the words of some columns
 route       splits rows by shard or epoch
 search      searches in sorted rows and columns: gallop, scan, interpolation
 shift       changes one column by a constant
+stretch     finds the places of rows in batches, and words in a stretch
 """

@@ -42,16 +42,24 @@ def preferred(match: Match) -> list[int]:
 
 
 def connected(
-    bound: Iterable[str], clauses: Sequence[Clause], left: Sequence[int], where: Sequence[Expr], exact: bool
+    bound: Iterable[str],
+    clauses: Sequence[Clause],
+    left: Sequence[int],
+    where: Sequence[Expr],
+    exact: bool,
+    keys_first: bool = False,
 ) -> list[int]:
     """The clauses of `left` in an order in which each shares variables with those before it where it can.
 
-    With `exact`, the given order decides among clauses that share variables; otherwise the criteria above do.
+    With `exact`, the given order decides among clauses that share variables; otherwise the criteria above do. With `keys_first`,
+    those that add at most one row come before others.
     """
     known, left, order = set(bound), list(left), []
     while left:
         if exact:
-            costs = [_reach(clauses[at], known) for at in left]
+            costs = [
+                (_reach(clauses[at], known), keys_first and not adds_at_most_one(clauses[at], known)) for at in left
+            ]
             best = left.pop(costs.index(min(costs)))
         else:
             best = left.pop(min((_cost(clauses[at], known, where), place) for place, at in enumerate(left))[1])

@@ -117,12 +117,17 @@ class _Planner:
             while self.left:
                 self._next_variable()
         else:
-            order = connected(
-                self.bound, self.relations, self.left, self.match.where, exact=self.match.order is not None
-            )
+            order = self._connected()
             for relation in order:
                 self._fetch(relation)
         return Pipeline(source, where, tuple(self.steps))
+
+    def _connected(self) -> list[int]:
+        """What is left in an order in which each shares variables with those before it where it can."""
+        match = self.match
+        return connected(
+            self.bound, self.relations, self.left, match.where, match.order is not None, keys_first=match.is_ordered
+        )
 
     def _add(self, action: Fetch | Subtract | Extend, bound: Sequence[str]) -> None:
         self.bound |= set(bound)
@@ -173,9 +178,7 @@ class _Planner:
                 return
         variable = self._choose()
         if variable is None:
-            relation = connected(
-                self.bound, self.relations, self.left, self.match.where, exact=self.match.order is not None
-            )[0]
+            relation = self._connected()[0]
             self._fetch(relation)
             return
         talking = [at for at in self.left if variable in self.relations[at].variables]

@@ -24,6 +24,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from tektite.plan.algebra import Operator
+from tektite.plan.estimates import Sizes
 from tektite.plan.rules.drop_distinct import drop_distinct
 from tektite.plan.rules.factor_disjunctions import factor_disjunctions
 from tektite.plan.rules.filter_privately import filter_privately
@@ -54,9 +55,11 @@ RULES: tuple[PlanRule, ...] = (
 """Rules of one pass use no fact about the whole plan that an earlier rule of that pass changes."""
 
 
-def optimize(roots: Sequence[Operator]) -> list[Operator]:
-    """Some plans after all rewrites. They share their common parts."""
+def optimize(roots: Sequence[Operator], sizes: Sizes | None = None) -> list[Operator]:
+    """Some plans after all rewrites. They share their common parts. `sizes` gives the sizes of sources, and notes those that were
+    asked for.
+    """
     found = list(roots)
     for rule in RULES:
-        found = rule(found)
+        found = rule(found, sizes=sizes) if isinstance(rule, OnePass) else rule(found)
     return found

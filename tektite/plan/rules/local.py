@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tektite.plan.algebra import Inspect, Operator, count_uses
-from tektite.plan.estimates import Estimates
+from tektite.plan.estimates import Estimates, Sizes
 from tektite.plan.walk import Test, is_shared, transform, walk, with_inputs
 from tektite.values.computed_once import computed_once
 
@@ -14,8 +14,9 @@ from tektite.values.computed_once import computed_once
 class PassContext:
     """Facts about the plans that rules rewrite. Each is computed when a rule first needs it."""
 
-    def __init__(self, roots: Sequence[Operator], leaf: Test) -> None:
+    def __init__(self, roots: Sequence[Operator], leaf: Test, sizes: Sizes | None) -> None:
         self.leaf = leaf
+        self._sizes = sizes
         self._roots = roots
         self._instead: dict[Operator, Operator] = {}
 
@@ -36,7 +37,7 @@ class PassContext:
     @computed_once
     def estimates(self) -> Estimates:
         """How many rows the parts of the plans are likely to have."""
-        return Estimates()
+        return Estimates(self._sizes)
 
     @computed_once
     def watched(self) -> bool:
@@ -76,8 +77,8 @@ class OnePass:
     def __init__(self, *rules: LocalRule) -> None:
         self._rules = [(rule.kinds, rule.become) for rule in rules]
 
-    def __call__(self, roots: Sequence[Operator], leaf: Test = is_shared) -> list[Operator]:
-        context, rules = PassContext(roots, leaf), self._rules
+    def __call__(self, roots: Sequence[Operator], leaf: Test = is_shared, sizes: Sizes | None = None) -> list[Operator]:
+        context, rules = PassContext(roots, leaf, sizes), self._rules
 
         def rewrite(operator: Operator, inputs: tuple[Operator, ...]) -> Operator:
             found = operator if inputs == operator.inputs else with_inputs(operator, inputs)

@@ -57,10 +57,10 @@ def order_joins(match: Match, context: PassContext) -> Match:
     if not stream and not by_keys and max(sizes) <= ALIKE * min(sizes):
         return match
     if by_keys < len(order) - 1:
-        return replace(match, order=order)
+        return replace(match, is_ordered=True, order=order)
     if stream and narrows(match, order):
-        return replace(match, order=order, strategy="binary", why="filters leave little of the stream")
-    return replace(match, order=order, strategy="delta", why="keys lead to every relation")
+        return replace(match, is_ordered=True, order=order, strategy="binary", why="filters leave little of the stream")
+    return replace(match, is_ordered=True, order=order, strategy="delta", why="keys lead to every relation")
 
 
 def followed(match: Match, start: int, sizes: Sequence[float]) -> tuple[tuple[int, ...], int]:

@@ -38,9 +38,10 @@ class Connector:
 
     options: tuple[str, ...] = ("every",)
     """The options that its statement may have."""
+    takes_any_option = False
 
     def __init__(self, server: Server, definition: CreateConnector, relation: str) -> None:
-        wrong = [name for name in definition.options if name not in self.options]
+        wrong = [name for name in definition.options if name not in self.options and not self.takes_any_option]
         if wrong:
             raise IncorrectError(
                 f"{definition.kind} {definition.name!r} has no option {wrong[0]!r}: there are {', '.join(self.options)}"

@@ -18,6 +18,7 @@ from tektite.errors import ConflictError, IncorrectError, NotFoundError
 from tektite.server.connectors.connector import Connector
 from tektite.server.connectors.sinks import FileSink, WebhookSink
 from tektite.server.connectors.sources import FileSource, PushSource
+from tektite.server.connectors.spark_streams import StreamSource
 from tektite.sql import Result, runner
 from tektite.sql.access.access_control import table_object
 from tektite.sql.parse.connector_statements import CreateConnector, DropConnector
@@ -74,7 +75,8 @@ class Connectors:
                 return done
             raise source.error(f"there is a {key!r} already", source.where(statement.name), ConflictError)
         kinds: dict[str, type[Connector]] = {"source": FileSource, "sink": FileSink}
-        kind = PushSource if is_push else kinds[statement.kind]
+        streams = {"http": PushSource, "spark": StreamSource} if statement.kind == "source" else {}
+        kind = streams.get(statement.place, kinds[statement.kind])
         if statement.kind == "sink" and statement.place.startswith(("http://", "https://")):
             kind = WebhookSink
         made = kind(self._server, statement, found.name)

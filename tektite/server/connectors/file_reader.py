@@ -7,6 +7,7 @@ its end is left for the next time.
 from __future__ import annotations
 
 import io
+import json as plain_json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,10 @@ import pyarrow as pa
 from pyarrow import csv, json, parquet
 
 from tektite.errors import IncorrectError
+from tektite.expr.file_columns import csv_types, typed
+from tektite.values.dictionary import Dictionary
+from tektite.values.schema import Schema
+from tektite.wire.rows import rows_from_data
 
 FORMATS = {".csv": "csv", ".json": "json", ".jsonl": "json", ".ndjson": "json", ".parquet": "parquet"}
 PART = 8 << 20
@@ -67,7 +72,7 @@ def read_parquet(
             raise IncorrectError(
                 f"{file.name}: there is no column {missing[0]!r}: it has {', '.join(found.column_names)}"
             )
-        yield found.select(schema.names).cast(schema), {"bytes": size}
+        yield typed(found.select(schema.names), Schema(schema), f"{file.name}: ").cast(schema), {"bytes": size}
     except pa.ArrowInvalid as error:
         raise IncorrectError(f"{file.name}: {error}") from None
 
@@ -110,22 +115,42 @@ def parsed_csv(data: bytes, delimiter: str, columns: list[str] | None, schema: p
         read_options=csv.ReadOptions(column_names=names),
         parse_options=csv.ParseOptions(delimiter=delimiter, newlines_in_values=False),
         convert_options=csv.ConvertOptions(
-            column_types={name: schema.field(name).type for name in names},
+            column_types={name: kind for name, kind in csv_types(Schema(schema)).items() if name in names},
             null_values=[""],
             strings_can_be_null=True,
             quoted_strings_can_be_null=False,
         ),
     )
-    return completed(found, schema)
+    return completed(typed(found, Schema(schema)), schema)
 
 
 def parsed_json(data: bytes, schema: pa.Schema) -> pa.Table:
     if not data.strip():
         return schema.empty_table()
-    found = json.read_json(
-        io.BytesIO(data), parse_options=json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="error")
-    )
-    return completed(found, schema)
+    if not any(pa.types.is_nested(kind) or special(kind) for kind in schema.types):
+        try:
+            form = json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="error")
+            return completed(json.read_json(io.BytesIO(data), parse_options=form), schema)
+        except pa.ArrowInvalid:  # which says less of what is wrong, and does not read all that we write
+            pass
+    try:
+        rows = [plain_json.loads(line) for line in data.splitlines() if line.strip()]
+    except ValueError as error:
+        raise pa.ArrowInvalid(f"it is not JSON: {error}") from None
+    wrong = [name for row in rows for name in row if name not in schema.names]
+    if wrong:
+        raise pa.ArrowInvalid(f"the table has no column {wrong[0]!r}: it has {', '.join(schema.names)}")
+    whole, dictionary = Schema(schema), Dictionary()
+    given = [{name: row.get(name) for name in schema.names} for row in rows]
+    return whole.decode(whole.encode(rows_from_data(given, whole), dictionary), dictionary)
+
+
+def special(kind: pa.DataType) -> bool:
+    """Whether Arrow reads values of a type from JSON otherwise than they are written."""
+    kinds = pa.types
+    return kinds.is_interval(kind) or kinds.is_binary(kind) or kinds.is_time(kind) or kinds.is_decimal(kind) or (
+        kinds.is_timestamp(kind) and kind.tz is not None
+    )  # fmt: skip
 
 
 def completed(found: pa.Table, schema: pa.Schema) -> pa.Table:

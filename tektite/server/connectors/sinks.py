@@ -25,6 +25,7 @@ from tektite.engine.table import Table
 from tektite.engine.view import View
 from tektite.engine.write_set import WriteSet
 from tektite.errors import FaultError, IncorrectError
+from tektite.expr.file_columns import for_csv
 from tektite.server.connectors.connector import Connector
 from tektite.sql import runner
 from tektite.sql.parse import parser
@@ -147,7 +148,7 @@ class FileSink(ChangeSink):
         """Add changes to the file."""
         with self._path.open("ab") as file:
             if self._form == "csv":
-                csv.write_csv(changes, file, csv.WriteOptions(include_header=not file.tell()))
+                csv.write_csv(for_csv(changes), file, csv.WriteOptions(include_header=not file.tell()))
             else:
                 names = changes.column_names
                 rows = table_as_data(changes)["rows"]

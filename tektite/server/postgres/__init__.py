@@ -1,5 +1,6 @@
 """PostgreSQL's protocol, version 3.
 
+client_texts  statements of drivers in a simpler form
 commands      statements about the session, recognised by their words
 connection    one client's connection: bytes in, bytes out
 copy_in       parses what COPY FROM STDIN gets: text, CSV, binary

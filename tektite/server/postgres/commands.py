@@ -17,13 +17,14 @@ NAME: Final = r'(?:[A-Za-z_][\w$]*|"(?:[^"]|"")+")'
 BLOCK: Final = r"(?:\s+(?:WORK|TRANSACTION))?"
 
 FORMS: Final[tuple[tuple[str, str], ...]] = (
-    ("begin", rf"(?:BEGIN{BLOCK}|START\s+TRANSACTION)(?:\s+(?:ISOLATION|READ|NOT|DEFERRABLE)\b.*)?"),
+    ("begin", rf"(?:BEGIN{BLOCK}|START\s+TRANSACTION)(?P<modes>\s+(?:ISOLATION|READ|NOT|DEFERRABLE)\b.*)?"),
     ("commit", rf"(?:COMMIT|END){BLOCK}(?:\s+AND\s+NO\s+CHAIN)?"),
     ("rollback_to", rf"ROLLBACK{BLOCK}\s+TO(?:\s+SAVEPOINT)?\s+(?P<name>{NAME})"),
     ("rollback", rf"(?:ROLLBACK|ABORT){BLOCK}(?:\s+AND\s+NO\s+CHAIN)?"),
     ("savepoint", rf"SAVEPOINT\s+(?P<name>{NAME})"),
     ("release", rf"RELEASE(?:\s+SAVEPOINT)?\s+(?P<name>{NAME})"),
-    ("mode", r"SET\s+(?:LOCAL\s+)?(?:TRANSACTION|SESSION\s+CHARACTERISTICS\s+AS\s+TRANSACTION|CONSTRAINTS)\b.*"),
+    ("modes", r"SET\s+(?:LOCAL\s+)?(?:TRANSACTION|(?P<session>SESSION)\s+CHARACTERISTICS\s+AS\s+TRANSACTION)\b(?P<modes>.*)"),
+    ("constraints", r"SET\s+CONSTRAINTS\s+ALL\s+(?:DEFERRED|IMMEDIATE)"),
     ("set", r"SET\s+(?:SESSION\s+|LOCAL\s+)?TIME\s+ZONE\s+(?P<zone>.+)"),
     ("set", rf"SET\s+(?:SESSION\s+|LOCAL\s+)?(?P<name>(?!ROLE\b){NAME}(?:\.{NAME})?)\s*(?:=|\bTO\b)\s*(?P<value>.+)"),
     ("set", r"SET\s+(?P<name>NAMES)\s+(?P<value>.+)"),

@@ -13,6 +13,7 @@ from traceback import extract_tb
 from typing import TYPE_CHECKING, cast
 
 from tektite.errors import TektiteError
+from tektite.server.connections import peer_of
 from tektite.server.postgres import messages
 from tektite.server.postgres.extended import ExtendedQueries
 from tektite.server.postgres.messages import FrameReader, ProtocolError
@@ -59,7 +60,7 @@ class PostgresConnection(asyncio.Protocol):
         """A client has connected."""
         self.transport = cast(asyncio.Transport, transport)
         self.transport.set_write_buffer_limits(self.server.plan.limits.buffered_bytes)
-        self.peer = str(self.transport.get_extra_info("peername"))
+        self.peer = peer_of(self.transport)
         self.limit_time(self.server.plan.limits.startup_seconds, "it took too long to say who it is")
 
     def data_received(self, data: bytes) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import io
 import struct
 from collections.abc import Sequence
+from csv import QUOTE_NONE
 from typing import Any
 
 import pyarrow as pa
@@ -16,7 +17,8 @@ from pyarrow import csv
 from tektite.errors import IncorrectError
 from tektite.server.postgres.copy_options import CopyOptions
 from tektite.server.postgres.copy_out import SIGNATURE
-from tektite.server.postgres.types import READ_BINARY, TOLD, oid_of, text_reader
+from tektite.server.postgres.types import READ_BINARY, TOLD, reader_of, text_reader
+from tektite.sql.statements.csv_lines import bad_line, first_invalid
 from tektite.values.columns import arrow_column
 from tektite.values.schema import Schema
 from tektite.values.words import arrow_type
@@ -38,6 +40,8 @@ class CopyParser:
         self._what = what
         self._buffer = bytearray()
         self._begins = True
+        self._line = 1
+        """The number of the first line that has not been parsed."""
 
     def feed(self, data: bytes) -> bool:
         """Take what has arrived; whether there is enough to parse a piece."""
@@ -52,13 +56,29 @@ class CopyParser:
         if self._begins and data:
             self._begins = False
             if self._options.header:
-                data = data[self._row_end(data, 0) :]
+                begin = self._row_end(data, 0)
+                self._line += data.count(b"\n", 0, begin)
+                data = data[begin:]
         if not data:
             return self._schema.arrow.empty_table()
         try:
-            return self._texts(data) if self._options.form == "text" else self._csv(data)
+            table = self._texts(data) if self._options.form == "text" else self._csv(data)
         except (pa.ArrowInvalid, pa.ArrowKeyError, UnicodeDecodeError) as error:
-            raise self._wrong(str(error)) from None
+            raise self._wrong(f"{self._line_of(data, str(error))}{error}") from None
+        self._line += data.count(b"\n")
+        return table
+
+    def _line_of(self, data: bytes, error: str) -> str:
+        """Where data has what an error of Arrow's is about, as text for messages; nothing if that is not found."""
+        options = self._options
+        dialect: dict[str, Any] = {"delimiter": options.delimiter, "quoting": QUOTE_NONE}
+        if options.form == "csv":
+            dialect = {"delimiter": options.delimiter, "quotechar": options.quote}
+            if options.escape != options.quote:
+                dialect |= {"doublequote": False, "escapechar": options.escape}
+        lines = data.decode(errors="surrogateescape").splitlines(keepends=True)
+        line = bad_line(lines, len(self._schema.names), error, **dialect)
+        return "" if line is None else f"line {self._line + line - 1}: "
 
     def _wrong(self, why: str, state: str = "22P04") -> IncorrectError:
         error = IncorrectError(f"{self._what}: {why}")
@@ -126,6 +146,9 @@ class CopyParser:
                 quoted_strings_can_be_null=False, true_values=TRUE, false_values=FALSE,
             ),
         )  # fmt: skip
+        for name, column in zip(table.column_names, table.columns, strict=True):
+            if pa.types.is_decimal(column.type) and (row := first_invalid(column)) is not None:
+                raise self._wrong(f"column {name!r}: {column[row].as_py()} has too many digits", "22003")
         for at in told:
             name, type = self._schema.names[at], self._schema.types[at]
             read = text_reader(type)
@@ -142,15 +165,15 @@ class CopyParser:
         options, names = self._options, self._schema.names
         readers = [text_reader(type) for type in self._schema.types]
         columns: list[list[Any]] = [[] for _ in names]
-        for line in data.decode().removesuffix("\n").split("\n"):
+        for number, line in enumerate(data.decode().removesuffix("\n").split("\n"), self._line):
             cells = split_cells(line, options.delimiter)
             if len(cells) != len(names):
-                raise self._wrong(f"expected {len(names)} columns, found {len(cells)} in {line[:60]!r}")
+                raise self._wrong(f"line {number}: expected {len(names)} columns, found {len(cells)} in {line[:60]!r}")
             for column, read, cell in zip(columns, readers, cells, strict=True):
                 try:
                     column.append(None if cell == options.null else read(unescaped(cell)))
                 except (ValueError, ArithmeticError):
-                    raise self._wrong(f"invalid input: {cell[:60]!r}", "22P02") from None
+                    raise self._wrong(f"line {number}: invalid input: {cell[:60]!r}", "22P02") from None
         return self._table(columns)
 
     def _table(self, columns: list[list[Any]]) -> pa.Table:
@@ -184,10 +207,7 @@ class CopyParser:
 
     def _tuples(self, data: bytes, at: int) -> tuple[list[list[Any]], int]:
         """The values of each column, of the tuples that are complete; and where those end."""
-        for name, type in zip(self._schema.names, self._schema.types, strict=True):
-            if oid_of(type) not in READ_BINARY:
-                raise self._wrong(f"column {name!r}: values of type {type} are not supported in binary", "0A000")
-        readers = [READ_BINARY[oid_of(type)] for type in self._schema.types]
+        readers = [reader_of(type) for type in self._schema.types]
         narrow = [{2: READ_BINARY[21], 4: READ_BINARY[23]} if t.kind == "int" else {4: READ_BINARY[700]} if t.kind == "float"
                   else {} for t in self._schema.types]  # fmt: skip
         columns: list[list[Any]] = [[] for _ in readers]

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from tektite.errors import ConflictError
 from tektite.server.postgres import messages
+from tektite.server.postgres.client_texts import simpler
 from tektite.server.postgres.commands import command, pieces
 from tektite.server.postgres.messages import Fields, ProtocolError
 from tektite.server.postgres.portals import NamedObjects, Portal, PreparedStatement, bound_values, read_bind
@@ -72,6 +73,7 @@ class ExtendedQueries:
             self.ready()
         else:
             self._is_skipping = True
+            self.connection.flush()  # a client may wait for it before it says Sync
 
     def ready(self) -> None:
         """Tell the client that the next statement can come, and in which state its transaction is."""
@@ -123,13 +125,13 @@ class ExtendedQueries:
 
     async def _piece(self, text: str) -> None:
         """Run one statement of a simple query, and send all that it gives."""
-        found = command(text)
-        if found is not None:
-            await self.commands.run(found, text)
-            return
-        known = await self.session.prepare(text, {}, described=False)
-        result = await self.session.run(known, {})
-        await self.send_result(result)
+        with self.session.doing(text):
+            found = command(text)
+            if found is not None:
+                await self.commands.run(found, text)
+                return
+            known = await self.session.prepare(text, {}, described=False)
+            await self.send_result(await self.session.run(known, {}))
 
     async def send_result(self, result: Result) -> None:
         """Send a result as text: the columns, the rows and the tag."""
@@ -150,7 +152,7 @@ class ExtendedQueries:
 
     def _parse(self, body: bytes) -> Awaitable[None] | None:
         fields = Fields(body)
-        name, text = fields.text(), fields.text()
+        name, text = fields.text(), simpler(fields.text())
         oids = [fields.integer() & 0xFFFFFFFF for _ in range(fields.short())]
         fields.end()
         self._text, self._offset = text, 0
@@ -297,7 +299,8 @@ class ExtendedQueries:
     async def _execute_portal(self, portal: Portal, most: int) -> None:
         statement = portal.statement
         if statement.command is not None:
-            await self.commands.run(statement.command, statement.text, is_simple=False)
+            with self.session.doing(statement.text):
+                await self.commands.run(statement.command, statement.text, is_simple=False)
             return
         if statement.known is None or statement.known.statement is None:
             self.connection.send(messages.EMPTY_QUERY)
@@ -339,11 +342,12 @@ class ExtendedQueries:
         if portal.is_run:
             return
         assert known is not None
-        result = await self.session.run(known, portal.values)
-        if result.subscription is not None:
-            portal.is_run, portal.is_sent = True, True
-            await self.commands.stream_rows(result, portal.formats, with_columns=False)
-            return
+        with self.session.doing(portal.statement.text):
+            result = await self.session.run(known, portal.values)
+            if result.subscription is not None:
+                portal.is_run, portal.is_sent = True, True
+                await self.commands.stream_rows(result, portal.formats, with_columns=False)
+                return
         self.check_columns(portal.statement, result)
         portal.table, portal.tag, portal.is_run = result.table, tag_of(result), True
 

@@ -8,9 +8,9 @@ import uuid
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from tektite.expr.literals import show_clock
+from tektite.errors import UnsupportedError
 from tektite.expr.zones import shown_offset
-from tektite.values.python_values import month_day_nano
+from tektite.values.intervals import IntervalValue, show_clock
 
 EPOCH = datetime.datetime(2000, 1, 1)
 MICROSECOND = datetime.timedelta(microseconds=1)
@@ -21,14 +21,13 @@ _RECORD_SPECIAL = frozenset('()",\\ \t\n\r\v\f')
 WriteValue = Callable[[Any], bytes]
 
 
-def interval_text(value: Any) -> str:
+def interval_text(value: IntervalValue) -> str:
     """An interval as PostgreSQL shows it.
 
-    >>> import pyarrow as pa
-    >>> interval_text(pa.MonthDayNano([14, -3, 3_723_500_000_000])), interval_text(pa.MonthDayNano([0, 0, 0]))
+    >>> interval_text(IntervalValue(14, -3, 3_723_500_000)), interval_text(IntervalValue())
     ('1 year 2 mons -3 days +01:02:03.5', '00:00:00')
     """
-    months, days, micros = value[0], value[1], value[2] // 1000
+    months, days, micros = value.months, value.days, value.microseconds
     years, left = abs(months) // 12, abs(months) % 12
     parts: list[tuple[int, str]] = []
     sign = -1 if months < 0 else 1
@@ -42,13 +41,13 @@ def interval_text(value: Any) -> str:
     return " ".join(text for _, text in parts)
 
 
-def interval_binary(value: Any) -> bytes:
-    return struct.pack("!qii", value[2] // 1000, value[1], value[0])
+def interval_binary(value: IntervalValue) -> bytes:
+    return struct.pack("!qii", value.microseconds, value.days, value.months)
 
 
-def interval_from_binary(data: bytes) -> Any:
+def interval_from_binary(data: bytes) -> IntervalValue:
     micros, days, months = struct.unpack("!qii", data)
-    return month_day_nano([months, days, micros * 1000])
+    return IntervalValue(months, days, micros)
 
 
 def moment_text(value: datetime.datetime) -> str:
@@ -109,15 +108,46 @@ def _quoted(data: bytes, value: Any, special: frozenset[str]) -> bytes:
 
 
 def array_binary(write: WriteValue, element: int) -> WriteValue:
-    """Writes lists, given what writes elements as binary and the number of their type."""
+    """Writes lists, given what writes elements as binary and the number of their type. Lists of lists are arrays of more
+    dimensions, of which all rows have one length.
+    """
 
     def written(values: list[Any]) -> bytes:
-        cells = [NULL if v is None else sized(write(v)) for v in values]
-        if not cells:
+        sizes, level = [len(values)], values
+        while any(isinstance(value, list) for value in level):
+            lengths = {len(value) if isinstance(value, list) else -1 for value in level}
+            if len(lengths) != 1:
+                raise UnsupportedError(
+                    "PostgreSQL's arrays of arrays have rows of one length, and this list has not: read it as text, or unnest it"
+                )
+            sizes.append(lengths.pop())
+            level = [part for value in level for part in value]
+        if not level:
             return struct.pack("!iiI", 0, 0, element)
-        return struct.pack("!iiIii", 1, int(None in values), element, len(cells), 1) + b"".join(cells)
+        cells = [NULL if v is None else sized(write(v)) for v in level]
+        head = struct.pack("!iiI", len(sizes), int(None in level), element)
+        return head + b"".join(struct.pack("!ii", size, 1) for size in sizes) + b"".join(cells)
 
     return written
+
+
+def array_from_binary(read: Callable[[bytes], Any]) -> Callable[[bytes], list[Any]]:
+    """Reads lists, and lists of lists, given what reads elements."""
+
+    def elements(data: bytes) -> list[Any]:
+        many, _, _ = struct.unpack_from("!iiI", data)
+        sizes = [struct.unpack_from("!i", data, 12 + 8 * at)[0] for at in range(many)]
+        at, found = 12 + 8 * many, []
+        while at < len(data):
+            (size,) = struct.unpack_from("!i", data, at)
+            at += 4
+            found.append(None if size < 0 else read(data[at : at + size]))
+            at += max(size, 0)
+        for size in reversed(sizes[1:]):
+            found = [found[start : start + size] for start in range(0, len(found), size)] if size else []
+        return found
+
+    return elements
 
 
 def record_text(writers: list[WriteValue]) -> WriteValue:
@@ -144,6 +174,23 @@ def record_binary(writers: list[WriteValue], oids: list[int]) -> WriteValue:
         return b"".join(parts)
 
     return written
+
+
+def record_from_binary(readers: list[Callable[[bytes], Any]]) -> Callable[[bytes], tuple[Any, ...]]:
+    """Reads structs, given what reads each field."""
+
+    def fields(data: bytes) -> tuple[Any, ...]:
+        at, found = 4, []
+        if struct.unpack_from("!i", data)[0] != len(readers):
+            raise ValueError
+        for read in readers:
+            (size,) = struct.unpack_from("!i", data, at + 4)
+            at += 8
+            found.append(None if size < 0 else read(data[at : at + size]))
+            at += max(size, 0)
+        return tuple(found)
+
+    return fields
 
 
 def sized(data: bytes) -> bytes:

@@ -16,6 +16,7 @@ import pyarrow as pa
 from tektite.server.postgres.messages import row_description
 from tektite.server.postgres.text_columns import lengths_and_bytes, text_column
 from tektite.server.postgres.types import TEXT, catalog_type, modifier_of, oid_of, size_of, sized, writer
+from tektite.values.python_values import python_list
 from tektite.values.types import Type
 from tektite.values.words import type_of_field
 
@@ -91,7 +92,7 @@ def written_cells(table: pa.Table, types: Sequence[Type], formats: Sequence[int]
     """The values of each column, each behind its length."""
     writers = [writer(type, form) for type, form in zip(types, formats, strict=True)]
     return [
-        [NULL if value is None else sized(write(value)) for value in column.to_pylist()]
+        [NULL if value is None else sized(write(value)) for value in python_list(column)]
         for column, write in zip(table.columns, writers, strict=True)
     ]
 

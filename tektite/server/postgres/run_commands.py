@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from tektite.engine.core import core_of
-from tektite.errors import ConflictError, NotFoundError, TektiteError
+from tektite.errors import ConflictError, IncorrectError, NotFoundError, TektiteError
 from tektite.server.postgres import messages
 from tektite.server.postgres.commands import SessionCommand, folded_name, unquoted
 from tektite.server.postgres.copy_session import copy_in, copy_out
@@ -17,6 +17,8 @@ from tektite.server.postgres.rows import columns_of, data_rows, described
 from tektite.server.subscriptions import ChangeStream
 from tektite.sql import Result
 from tektite.sql.catalog.settings import SETTINGS, listed, spelled
+from tektite.sql.parse.transaction_modes import TransactionModes, transaction_modes
+from tektite.sql.statements.transactions import set_modes
 from tektite.values import types
 from tektite.values.types import Type
 
@@ -71,7 +73,8 @@ class CommandRunner:
         if session.is_in_transaction:
             self.notice("25001", "there is a transaction in progress already")
         else:
-            await session.call(session.begin)
+            modes = _modes_of(command)
+            await session.call(lambda: session.begin(modes))
             self._savepoints.clear()
         self.done("BEGIN")
 
@@ -125,8 +128,14 @@ class CommandRunner:
             raise _with_state(NotFoundError(f"there is no savepoint {name!r}"), "3B001")
         return places[-1]
 
-    async def _mode(self, command: SessionCommand, is_simple: bool) -> None:
-        self.done("SET")  # every transaction is serializable, which is all that can be asked for
+    async def _modes(self, command: SessionCommand, is_simple: bool) -> None:
+        session = self.queries.session.engine_session
+        if not set_modes(session, _modes_of(command), bool(command.part("session"))):
+            self.notice("25P01", "SET TRANSACTION can only be used in transaction blocks")
+        self.done("SET")
+
+    async def _constraints(self, command: SessionCommand, is_simple: bool) -> None:
+        self.done("SET CONSTRAINTS")  # none can be deferred, so there is none that this is about
 
     # ------------------------------------------------------------------ parameters
 
@@ -266,6 +275,14 @@ class CommandRunner:
             self.queries.is_streaming = False
             stream.close()
         self.done(f"SUBSCRIBE {sent}")
+
+
+def _modes_of(command: SessionCommand) -> TransactionModes:
+    """The modes that a command gives a transaction."""
+    try:
+        return transaction_modes(command.part("modes").replace(",", " , ").split())
+    except IncorrectError as error:
+        raise _with_state(error, "42601") from None
 
 
 def _with_state(error: TektiteError, state: str) -> TektiteError:

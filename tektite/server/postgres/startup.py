@@ -149,7 +149,7 @@ class Startup:
         assert self._parameters is not None
         number, secret = server.connections.add(connection)
         parameters = self._parameters
-        session = ClientSession(server, parameters["user"])
+        session = ClientSession(server, parameters["user"], "postgres", connection.peer)
         given = {name: value for name, value in parameters.items() if name not in ("user", "database", "options")}
         session.settings.begin(_options(parameters.get("options", "")) | given, ssl="on" if self.is_secure else "off")
         connection.reader.limit = server.plan.limits.message_bytes

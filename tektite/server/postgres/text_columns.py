@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tektite.server.postgres.types import TEXT, writer
+from tektite.values.python_values import python_list
 from tektite.values.types import DecimalType, Type
 
 ONE_BY_ONE = frozenset({"list", "struct", "interval", "blob", "timestamptz"})
@@ -35,7 +36,7 @@ def text_column(column: Any, type: Type) -> Any:
     is_odd = kind == "float" and not pc.all(pc.is_finite(array)).as_py() and len(array)
     if is_odd or kind in ONE_BY_ONE or (isinstance(type, DecimalType) and type.scale > PLAIN_SCALE):
         write = writer(type, TEXT)
-        return pa.array([None if v is None else write(v).decode() for v in array.to_pylist()], pa.large_string())
+        return pa.array([None if v is None else write(v).decode() for v in python_list(array)], pa.large_string())
     texts = array.cast(pa.large_string())
     if kind in ("timestamp", "time"):  # there is always a point: the zeros behind it go, and then the point
         return pc.utf8_rtrim(pc.utf8_rtrim(texts, "0"), ".")

@@ -16,11 +16,11 @@ from typing import Any, Final
 
 from tektite.errors import IncorrectError, UnsupportedError
 from tektite.expr.interned_texts import parse_interned
-from tektite.expr.interval_text import parse_bytes, parse_interval
 from tektite.server.postgres import nested_types
 from tektite.sql.catalog.array_text import array_elements
 from tektite.sql.catalog.pg_types import BY_OID, PG_TYPES, REGISTERED, PgType, pg_type
 from tektite.values import types
+from tektite.values.interval_text import parse_bytes, parse_interval
 from tektite.values.types import DecimalType, ListType, StructType, Type
 
 TEXT, BINARY = 0, 1
@@ -209,15 +209,20 @@ def sized(data: bytes) -> bytes:
     return struct.pack("!i", len(data)) + data
 
 
+def innermost(type: Type) -> Type:
+    """The type of the elements of a list, or of lists in it."""
+    return innermost(type.element) if isinstance(type, ListType) else type
+
+
 def writer(type: Type, form: int) -> Callable[[Any], bytes]:
     """What writes values of a type in a format."""
     if isinstance(type, CatalogType) and form == BINARY:
         return declared_writer(type.declared)
     if isinstance(type, ListType):
-        element = writer(type.element, form)
         if form == TEXT:
-            return nested_types.array_text(element)
-        return nested_types.array_binary(element, oid_of(type.element))
+            return nested_types.array_text(writer(type.element, form))
+        inner = innermost(type)
+        return nested_types.array_binary(writer(inner, form), oid_of(inner))
     if isinstance(type, StructType):
         fields = [writer(kind, form) for _, kind in type.fields]
         if form == TEXT:
@@ -270,6 +275,8 @@ TOLD: Final = frozenset({"list", "struct", "interval", "blob", "timestamptz", "t
 
 def text_reader(type: Type) -> Callable[[str], Any]:
     """What reads values of a type from text."""
+    if isinstance(type, ListType) and type.element.kind == "oid":
+        type = ListType("list", types.Int)
     if isinstance(type, ListType | StructType):
         return lambda text: parse_interned(text, type)
     return READ_TEXT.get(type.kind, str)
@@ -325,13 +332,32 @@ READ_BINARY: Final[dict[int, Callable[[bytes], Any]]] = {
 }
 
 
+def binary_reader(oid: int) -> Callable[[bytes], Any] | None:
+    """What reads values of one of PostgreSQL's types from binary; None if nothing does. Arrays are lists."""
+    found = READ_BINARY.get(oid)
+    type = BY_OID.get(oid)
+    if found is None and type is not None and type.category == "A":
+        element = binary_reader(type.element)
+        return None if element is None else nested_types.array_from_binary(element)
+    return found
+
+
+def reader_of(type: Type) -> Callable[[bytes], Any]:
+    """What reads values of a type of ours from binary."""
+    if isinstance(type, ListType):
+        return nested_types.array_from_binary(reader_of(innermost(type)))
+    if isinstance(type, StructType):
+        return nested_types.record_from_binary([reader_of(kind) for _, kind in type.fields])
+    return READ_BINARY[oid_of(type)]
+
+
 def read_value(data: bytes | None, oid: int, type: Type, form: int, label: str) -> Any:
     """A parameter's value, which came as the type `oid` of PostgreSQL's and is to be of a type of ours."""
     if data is None:
         return None
     try:
         if form == BINARY:
-            read = READ_BINARY.get(oid)
+            read = binary_reader(oid)
             if read is None:
                 raise UnsupportedError(
                     f"parameter ${label}: values of PostgreSQL's type {oid} are not supported in binary"

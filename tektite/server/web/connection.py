@@ -11,6 +11,7 @@ import re
 import socket
 from typing import TYPE_CHECKING, Protocol, cast
 
+from tektite.server.connections import peer_of
 from tektite.server.web.exchanges import HttpExchanges
 from tektite.server.web.socket import WebSocket
 
@@ -57,7 +58,7 @@ class WebConnection(asyncio.Protocol):
         """A client has connected."""
         self._transport = cast(asyncio.Transport, transport)
         self._transport.set_write_buffer_limits(self.server.plan.limits.buffered_bytes)
-        self.peer = str(transport.get_extra_info("peername"))
+        self.peer = peer_of(transport)
         raw = transport.get_extra_info("socket")
         if raw is not None:
             raw.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

@@ -107,7 +107,7 @@ class HttpExchanges:
     def _begin(self, event: h11.Request) -> None:
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in event.headers}
         target = event.target.decode("latin-1")
-        self._request = HttpRequest(event.method.decode("latin-1"), target, headers)
+        self._request = HttpRequest(event.method.decode("latin-1"), target, headers, self._connection.peer)
         self._body, self._body_bytes, self._counted = [], 0, 0
         self._connection.limit_time(self._server.plan.limits.startup_seconds, "it took too long to send a request")
         if self._http.their_state is h11.SEND_BODY and "content-length" in headers or "transfer-encoding" in headers:
@@ -174,6 +174,8 @@ class HttpExchanges:
             "cache-control": "no-store",
         }
         headers |= {"x-content-type-options": "nosniff", **response.headers}
+        if response.status == 304:  # the length would be that of the body that the client has
+            del headers["content-length"]
         if close:
             headers["connection"] = "close"
         self._write(h11.Response(status_code=response.status, headers=list(headers.items())))

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from tektite.engine.core import core_of
+from tektite.engine.declarations import create_table, filled_table, table_description
 from tektite.engine.table import Table
 from tektite.engine.view import View
 from tektite.errors import IncorrectError, NotFoundError, UnsupportedError
+from tektite.plan.explanation import Explanation
 from tektite.server.web.answers import Answer, described
 from tektite.server.web.body import RequestBody
 from tektite.server.web.statement_requests import StatementRequests
@@ -54,7 +56,7 @@ class RelationRequests(StatementRequests):
         return Answer(await self.session.call(lambda: described(self._relation(name, kind))))
 
     async def do_create_table(self, body: RequestBody) -> Answer:
-        """A new table."""
+        """A new table; the message's table has its first rows."""
         name, columns, kinds = body.text("name"), body.list("columns"), body.list("types")
         options: dict[str, Any] = {
             "mode": body.text("mode", "bag"), "if_exists": body.text("if_exists", "error"),
@@ -66,15 +68,29 @@ class RelationRequests(StatementRequests):
         if len(set(map(str, columns))) != len(columns):
             raise body.wrong(f"expected each column once, found {columns}")
         schema = dict(zip(map(str, columns), kinds, strict=True))
-        rights = self.session.rights
+        rights, rows = self.session.rights, body.table
 
         def make() -> dict[str, Any]:
             rights.check_create(name)
             if options["if_exists"] == "replace" and name in self._engine.tables:
                 rights.check_owner(name)
-            found = described(self._engine.create_table(name, schema, **options))
+            core = core_of(self._engine)
+            core.check_changeable(name, "create_table")
+            declared = table_description(
+                name,
+                schema,
+                options["mode"],
+                options["primary_key"],
+                options["order_by"],
+                options["required"],
+                (),
+                True,
+            )
+            made = filled_table(
+                core, name, declared, rows, lambda: create_table(core, name, declared, options["if_exists"])
+            )
             rights.created(name)
-            return found
+            return described(made)
 
         return await self._recorded(name, make)
 
@@ -333,9 +349,10 @@ class RelationRequests(StatementRequests):
         name = body.text("view")
         body.finish()
 
-        def work() -> str:
+        def work() -> Explanation:
             found = self._engine.view(name)
             self.session.rights.reads_all(found)
             return found.explain()
 
-        return Answer({"text": await self.session.call(work)})
+        explained = await self.session.call(work)
+        return Answer({"text": explained, "plan": explained.data})

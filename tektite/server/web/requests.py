@@ -16,6 +16,7 @@ from tektite.server.web.answers import Answer
 from tektite.server.web.body import RequestBody
 from tektite.server.web.relation_requests import RelationRequests
 from tektite.server.web.rule_requests import RuleRequests
+from tektite.server.web.server_requests import ServerRequests
 from tektite.server.web.subscription_requests import SubscriptionRequests
 from tektite.sql.bind.named_relations import HIDDEN
 from tektite.values.columns import hint
@@ -23,8 +24,11 @@ from tektite.values.columns import hint
 NAMING = ("relation", "table", "view", "name")
 """Fields that name a table or a view. What the server keeps for itself is not among these."""
 
+SAYING = ("text", "sql", "datalog", "relation", "table", "view", "name")
+"""Fields that say what a request is about, for those who look at what runs."""
 
-class ClientRequests(RelationRequests, RuleRequests, SubscriptionRequests):
+
+class ClientRequests(RelationRequests, RuleRequests, SubscriptionRequests, ServerRequests):
     """The requests of one session."""
 
     async def answer(self, request: str, fields: dict[str, Any], table: pa.Table | None = None) -> Answer:
@@ -40,7 +44,9 @@ class ClientRequests(RelationRequests, RuleRequests, SubscriptionRequests):
                 raise NotFoundError(f"there is no table or view {named[:100]!r}")
         body = RequestBody(request, fields, table)
         handler: Callable[[RequestBody], Awaitable[Answer]] = getattr(self, name)
-        return await handler(body)
+        said = [fields[field] for field in SAYING if isinstance(fields.get(field), str)]
+        with self.session.doing(" ".join([request, *said])):
+            return await handler(body)
 
 
 HANDLERS = {name.removeprefix("do_").replace("_", "-"): name for name in dir(ClientRequests) if name.startswith("do_")}

@@ -6,6 +6,7 @@
 | POST /v1/NAME | a request by its name, in a session of its own, with its fields as an object of JSON |
 | GET /v1/socket | a WebSocket |
 | GET /metrics | figures for Prometheus |
+| GET /, /console/NAME | the console, a page for browsers; for everybody |
 
 A body may be an Arrow stream instead of JSON: then the fields are in the query. A client that accepts Arrow streams gets tables
 as one, with the rest of the answer as JSON in the header `tektite-answer`.
@@ -24,6 +25,7 @@ from tektite.server.health import health
 from tektite.server.scram import WrongPassword
 from tektite.server.sessions import ClientSession
 from tektite.server.web.access import check_page, user_of
+from tektite.server.web.console_files import HEADERS, PREFIX, console_file
 from tektite.server.web.requests import ClientRequests
 from tektite.wire.failures import as_data
 from tektite.wire.messages import arrow_bytes, head_of, table_of, text_of
@@ -51,6 +53,8 @@ class HttpRequest:
     method: str
     target: str
     headers: dict[str, str]
+    peer: str
+    """The address that it comes from."""
     body: bytes = b""
     user: str | None = None
     """Who sends it, once that is known."""
@@ -62,7 +66,8 @@ class HttpRequest:
 
     async def identify(self, server: Server) -> None:
         """Find out who sends it, unless everybody may; refuses what is no user."""
-        if health(server, self.path) is not None or self.user is not None:
+        is_page = self.path == "/" or self.path.startswith(PREFIX)
+        if self.user is not None or is_page or health(server, self.path) is not None:
             return
         check_page(server, self.headers.get("host"), self.headers.get("origin"))
         self.user = await user_of(server, self.headers.get("authorization"))
@@ -104,7 +109,7 @@ async def route(server: Server, request: HttpRequest) -> HttpResponse:
         for prefix, handler in ROUTES:
             if request.path.startswith(prefix):
                 return await handler(server, request)
-        return HttpResponse(404, text_of({"error": as_data(TektiteError("there is nothing here"))}) + b"\n")
+        return await _console(server, request) if request.path == "/" else _nothing()
     except TektiteError as error:
         return failed(error)
 
@@ -118,7 +123,7 @@ async def _request(server: Server, request: HttpRequest) -> HttpResponse:
     assert request.user is not None
     fields, table = _fields(request)
     wants_arrow = ARROW in request.headers.get("accept", "")
-    session = ClientSession(server, request.user)
+    session = ClientSession(server, request.user, "http", request.peer)
     try:
         requests = ClientRequests(session, None, "arrow" if wants_arrow else "json")
         answer = await requests.answer(name, fields, table)
@@ -153,8 +158,27 @@ async def _metrics(server: Server, request: HttpRequest) -> HttpResponse:
     return HttpResponse(200, await server.compute(lambda: metrics_text(server)), KIND)
 
 
+async def _console(server: Server, request: HttpRequest) -> HttpResponse:
+    """GET / and what the page loads."""
+    _only(request, "GET", "HEAD")
+    found = console_file(request.path)
+    if found is None:
+        return _nothing()
+    headers = HEADERS | {"etag": found.tag}
+    if found.tag in request.headers.get("if-none-match", ""):
+        return HttpResponse(304, b"", found.kind, headers)
+    if found.packed is not None and "gzip" in request.headers.get("accept-encoding", ""):
+        return HttpResponse(200, found.packed, found.kind, headers | {"content-encoding": "gzip"})
+    return HttpResponse(200, found.body, found.kind, headers)
+
+
+def _nothing() -> HttpResponse:
+    return HttpResponse(404, text_of({"error": as_data(TektiteError("there is nothing here"))}) + b"\n")
+
+
 ROUTES: tuple[tuple[str, Callable[[Server, HttpRequest], Awaitable[HttpResponse]]], ...] = (
     ("/v1/", _request),
     ("/metrics", _metrics),
+    (PREFIX, _console),
 )
 """What answers requests whose path begins in some way; the first that fits."""

@@ -1,12 +1,10 @@
-"""Requests with rules, attributes and facts: register, create-attribute, transact; and status."""
+"""Requests with rules, attributes and facts: register, create-attribute, transact, query."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
 
-from tektite.engine.core import core_of
-from tektite.server.health import status_of
 from tektite.server.web.answers import Answer
 from tektite.server.web.body import RequestBody
 from tektite.server.web.statement_requests import StatementRequests
@@ -86,15 +84,3 @@ class RuleRequests(StatementRequests):
         text = body.text("sql")
         body.finish()
         return await self._run_text(text, {})
-
-    async def do_status(self, body: RequestBody) -> Answer:
-        """How the server is, and how far time has come."""
-        body.finish()
-        server = self.session.server
-        failures = await self.session.call(lambda: server.engine.failures)
-        found = {
-            **status_of(server),
-            "user": self.session.user,
-            "failures": {name: str(e) for name, e in failures.items()},
-        }
-        return Answer({**found, "next_epoch": core_of(server.engine).epoch})

@@ -231,7 +231,9 @@ class WebSocket:
         """The client is known: its requests are carried out from here on."""
         self._number, _ = self._server.connections.add(self)
         self._protocol.max_message_size = self._server.plan.limits.message_bytes
-        self._requests = ClientRequests(ClientSession(self._server, user), self, form)
+        self._requests = ClientRequests(
+            ClientSession(self._server, user, "websocket", self._connection.peer), self, form
+        )
         self._connection.limit_time(0, "")
         self._ping = self._server.loop.call_later(PING_SECONDS, self._ask_whether_there)
 

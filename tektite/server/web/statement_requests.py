@@ -169,7 +169,10 @@ class StatementRequests(SessionRequests):
                     sql.remembered.check_used(text, values)
                 for statement in parser.parse(text):
                     if isinstance(statement, parser.Subscribe):
-                        raise UnsupportedError("SUBSCRIBE is the request 'interest', with the query as its 'sql'")
+                        raise UnsupportedError(
+                            "changes are told to those who subscribe: session.subscribe(query) in Python; in the protocol it is "
+                            "the request 'interest', with the query as its 'sql'"
+                        )
                     result = catalog.run(statement, values)
             except BaseException:
                 opened = session.engine_session.open_transaction

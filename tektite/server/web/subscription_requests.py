@@ -64,6 +64,7 @@ class SubscriptionRequests(StatementRequests):
         interest = Interest(number, session, self.channel, feed, self.form, progress)
         interest.on_end = lambda: self._forget(number)
         self._interests[number] = key, interest
+        session.subscriptions = len(self._interests)
         try:
             await feed.refresh()
             facts = described(feed.source.relation)
@@ -117,6 +118,7 @@ class SubscriptionRequests(StatementRequests):
         key, interest = self._interests.pop(number, (None, None))
         if interest is None:
             return
+        self.session.subscriptions = len(self._interests)
         interest.close()
         self.session.server.feeds.left(key, interest.feed)
 
@@ -182,10 +184,12 @@ class SubscriptionRequests(StatementRequests):
         asked = statements[0]
         result = self.session.server.catalog.run(parser.Subscribe(asked.source, asked.start, asked.tree), given)
         assert result.subscription is not None
-        relation = result.subscription.source
+        shared, relation = runner(engine).shared, result.subscription.source
         result.subscription.close()
         assert isinstance(relation, Table | View | SharedAnswer)
-        return FeedSource(relation, runner(engine).shared.sweep)
+        # A view that was made for the query stays while somebody follows the answer, not the view itself.
+        answer = shared.answer_of(relation) if isinstance(relation, View) else None
+        return FeedSource(relation if answer is None else answer, shared.sweep)
 
     def _of_query(self, text: str, given: dict[str, Any]) -> FeedSource:
         self.session.rights.check_rules()

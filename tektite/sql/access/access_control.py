@@ -62,6 +62,13 @@ def schema_object(name: str) -> str:
 
 DATABASE_OBJECT = f"database {DATABASE}"
 
+BUILT_IN = {
+    table_object("system.clients"): RowPolicy(
+        table_object("system.clients"), "own_clients", "SELECT", using="user_name = current_user"
+    )
+}
+"""Policies that nobody has to make. Everybody may read these tables, and sees what the policy shows."""
+
 
 class AccessControl:
     """Roles and rights of one engine."""
@@ -84,7 +91,7 @@ class AccessControl:
         if not self.is_configured:
             self.tables.open()
             everybody = [Grant(schema_object(DEFAULT), "USAGE", PUBLIC), Grant(DATABASE_OBJECT, "CONNECT", PUBLIC)]
-            self.change(everybody)
+            self.change([*everybody, *[Grant(object, "SELECT", PUBLIC) for object in BUILT_IN]])
 
     def change(self, new: Iterable[Record] = (), gone: Iterable[Record] = ()) -> None:
         """Add or replace records, and remove others."""
@@ -230,6 +237,8 @@ class AccessControl:
 
     def is_secured(self, name: str) -> bool:
         """Whether a table's rows are seen by policies alone."""
+        if table_object(name) in BUILT_IN:
+            return True
         found = self.tables.secured.get(table_object(name))
         return found is not None and found.is_enabled
 
@@ -241,12 +250,14 @@ class AccessControl:
         role = self.tables.roles.get(who)
         if role is not None and role.bypasses_policies:
             return True
-        return self.owns(who, table_object(name)) and not self.tables.secured[table_object(name)].is_forced
+        found = self.tables.secured.get(table_object(name))
+        return self.owns(who, table_object(name)) and found is not None and not found.is_forced
 
     def policies(self, name: str) -> list[RowPolicy]:
         """The policies of a table, in the order of their names."""
         object = table_object(name)
-        return [policy for key, policy in sorted(self.tables.policies.items()) if key[0] == object]
+        given = [BUILT_IN[object]] if object in BUILT_IN else []
+        return given + [policy for key, policy in sorted(self.tables.policies.items()) if key[0] == object]
 
     def allows_directly(self, who: str | None, privilege: str, found: Table | View) -> bool:
         """Whether somebody may read or write a relation without a plan, which would have the conditions of its policies."""

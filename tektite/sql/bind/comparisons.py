@@ -32,9 +32,10 @@ def comparison(scalars: Scalars, node: exp.Expr, op: str) -> Expr:
         return rows(scalars, node, op, left, right)
     one, other = scalars.any(left), scalars.any(right)
     for tree, found, against in ((left, one, other), (right, other, one)):
-        if is_list(scalars, tree, found) and not (
-            isinstance(against, Expr) and scalars.context.declared(against)[:1] == "_"
-        ):
+        beside_list = isinstance(against, Expr) and (
+            scalars.context.declared(against)[:1] == "_" or nested.is_list(scalars, against, node)
+        )
+        if is_list(scalars, tree, found) and not beside_list:
             name = written(tree)
             raise scalars.error(f"the value of {name} is a list: write x IN ({name}), or x = ANY({name})", node)
     if any(isinstance(side, Expr) and scalars.type(side, node) == types.Interval for side in (one, other)):
@@ -186,24 +187,25 @@ def like(scalars: Scalars, node: exp.Expr) -> Expr:
         node = node.this
         said = character.params[1] if character.op == "lit" else 0
         if said is None:
-            scalars.bind(node.this), scalars.bind(node.expression)
+            scalars.bind(node.this), scalars.bind(node.expression), node.args.get("negate")
             return lit(None, types.Bool)
         if not isinstance(said, str) or len(said) > 1:
             raise scalars.error("ESCAPE takes one constant character, or none at all", node)
         escape = said or None
     pattern = folded_constant(scalars.bind(node.expression))
     value = scalars.bind(node.this)
+    is_negated = bool(node.args.get("negate"))
     if pattern.op != "lit" or not (pattern.params[1] is None or isinstance(pattern.params[1], str)):
         if escape is not None:
             raise scalars.unsupported("LIKE with ESCAPE and a pattern that is not a constant", node.expression)
         both = (value.lower(), pattern.lower()) if isinstance(node, exp.ILike) else (value, pattern)
         compared = scalars.checked(both[0].like_text(both[1]), node)
-        return ~compared if node.args.get("negate") else compared
+        return ~compared if is_negated else compared
     if pattern.params[1] is None:
         return lit(None, types.Bool)
     match = value.ilike if isinstance(node, exp.ILike) else value.like
     found = scalars.checked(match(pattern.params[1], escape), node)
-    return ~found if node.args.get("negate") else found
+    return ~found if is_negated else found
 
 
 def similar(scalars: Scalars, node: exp.SimilarTo) -> Expr:

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
+from tektite.errors import IncorrectError, UnsupportedError
 from tektite.expr import Expr, lit
-from tektite.expr.date_functions import CLOCK, FIELDS, formatted, unknown_letter
+from tektite.expr.date_functions import CLOCK, FIELDS, formatted, read_format, unknown_letter
 from tektite.expr.fold import folded
-from tektite.expr.interval_text import MICROSECONDS, unit_name
 from tektite.expr.number_functions import quotient, remainder
 from tektite.sql.bind import zones
 from tektite.sql.bind.intervals import Interval
 from tektite.values import types
+from tektite.values.interval_text import MICROSECONDS, unit_name
 
 if TYPE_CHECKING:
     from tektite.sql.bind.scalar import Scalars
@@ -154,23 +154,18 @@ def bucket(scalars: Scalars, node: exp.DateBin) -> Expr:
     if kind not in (types.Date, types.Timestamp, types.TimestampTz):
         raise scalars.error(f"time_bucket needs a date or a timestamp, not {kind}", node)
     given = node.args.get("unit")
-    origin = lit("2000-01-03", types.Timestamp) if given is None else scalars.bind(given).cast(types.Timestamp)
-    moment = value.cast(types.Timestamp)
-    return (moment - (moment - origin) % length).cast(kind)
-
-
-READ = frozenset("YymdHIMSfpBbAajzuU W".replace(" ", "") + "%")
-"""The letters behind a % of a format that strptime takes."""
+    origin = () if given is None else (scalars.bind(given),)
+    return Expr("time_bucket", (value, *origin), (length.params[1],))
 
 
 def moment_of(scalars: Scalars, node: exp.Expr, op: str, value: exp.Expr, format: exp.Expr) -> Expr:
-    """STRPTIME and TRY_STRPTIME with a constant format; a - behind the % means that there may be fewer digits, as anywhere."""
+    """STRPTIME and TRY_STRPTIME with a constant format."""
     if not isinstance(format, exp.Literal) or not format.is_string:
         raise scalars.unsupported(f"{op} with a format that is not a constant text", node)
-    shape = format.this.replace("%-", "%")
-    letter = next((part[:1] for part in re.findall(r"%(.?)", shape, re.DOTALL) if part not in READ), None)
-    if letter is not None:
-        raise scalars.unsupported(f"%{letter} in {op}", node)
+    try:
+        shape = read_format(format.this)
+    except IncorrectError as error:
+        raise scalars.source.error(f"{op}: {error}", node, UnsupportedError) from None
     return Expr(op, (scalars.bind(value),), (shape,))
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from sqlglot import exp
 
 from tektite.errors import UnsupportedError
-from tektite.expr import Expr, coalesce, concat, date_functions, greatest, hash64, least, lit, when
+from tektite.expr import Expr, coalesce, concat, concat_ws, date_functions, greatest, hash64, least, lit, when
 from tektite.expr.fold import folded as folded_constant
 from tektite.sql.bind import dates, moments, nested, numbers, zones
 from tektite.sql.bind.patterns import of_pattern
@@ -116,17 +116,6 @@ def quoted(name: str) -> str:
 
 
 # ---------------------------------------------------------------------- text
-
-
-def joined_by(separator: Expr, parts: list[Expr]) -> Expr:
-    """CONCAT_WS: the texts that are not NULL, with a separator between them."""
-    pieces = []
-    before: Expr = lit(False)
-    for part in parts:
-        text = part.cast(types.String)
-        pieces.append(coalesce(concat(when(before, separator).otherwise(""), text), ""))
-        before = before | part.is_not_null()
-    return when(separator.is_not_null(), concat(*pieces)).otherwise(None)
 
 
 def trimmed(scalars: Scalars, node: exp.Trim) -> Expr:
@@ -273,7 +262,7 @@ def joined(scalars: Scalars, node: exp.Concat) -> Expr:
 def joined_with_separator(scalars: Scalars, node: exp.ConcatWs) -> Expr:
     """CONCAT_WS."""
     separator, *parts = map(scalars.bind, node.expressions)
-    return joined_by(separator, parts)
+    return concat_ws(separator, *parts)
 
 
 def constant_of(value: Expr, scalars: Scalars) -> Expr:

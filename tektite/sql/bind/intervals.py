@@ -6,10 +6,12 @@ An interval that a moment moves by, or that is compared with another, never beco
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from tektite.expr import Expr, lit
 from tektite.expr.interned_functions import parts_of
-from tektite.expr.interval_text import DAY, DAYS, MICROSECONDS, MONTHS, interval_of
+from tektite.values.interval_text import DAYS, MICROSECONDS, MONTHS, interval_of
+from tektite.values.intervals import DAY
 from tektite.values.types import Date, Int, Time, Timestamp, TimestampTz, Type
 
 
@@ -95,15 +97,18 @@ class Interval:
 
 
 def product(one: Expr, two: Expr) -> Expr:
-    if one.op == "lit" and two.op == "lit":
-        return lit(one.params[1] * two.params[1])
-    return one * two
+    known = constants_of(one, two)
+    return one * two if known is None else lit(None, Int) if None in known else lit(known[0] * known[1])
 
 
 def total(one: Expr, two: Expr) -> Expr:
-    if one.op == "lit" and two.op == "lit":
-        return lit(one.params[1] + two.params[1])
-    return one + two
+    known = constants_of(one, two)
+    return one + two if known is None else lit(None, Int) if None in known else lit(known[0] + known[1])
+
+
+def constants_of(one: Expr, two: Expr) -> tuple[Any, Any] | None:
+    """The values of two constants; None if one is no constant."""
+    return (one.params[1], two.params[1]) if one.op == "lit" and two.op == "lit" else None
 
 
 def of_unit(amount: Expr, unit: str) -> Interval:

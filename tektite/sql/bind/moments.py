@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 from sqlglot import exp
 
 from tektite.expr import Expr, lit
-from tektite.expr.interval_text import DAYS, MICROSECONDS, MONTHS
 from tektite.sql.bind import zones
 from tektite.sql.bind.intervals import Interval, of_unit
 from tektite.values import types
+from tektite.values.interval_text import DAYS, MICROSECONDS, MONTHS
 
 if TYPE_CHECKING:
     from tektite.sql.bind.scalar import Scalars

@@ -11,6 +11,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from tektite.engine.core import HIDDEN_PREFIX, core_of
+from tektite.engine.system.relations import SYSTEM
 from tektite.engine.table import Table
 from tektite.engine.view import View
 from tektite.errors import ConflictError, NotFoundError, TektiteError
@@ -32,8 +33,8 @@ from tektite.values.types import Type
 if TYPE_CHECKING:
     from tektite.sql.statements.runner import StatementRunner
 
-Given: TypeAlias = Mapping[str, "pa.Table | Table | View | TargetTable"]
-"""Tables, and rows that are there for one statement alone, by the names under which it reads them."""
+Given: TypeAlias = Mapping[str, "pa.Table | Collection | TargetTable"]
+"""Collections, and rows that are there for one statement alone, by the names under which it reads them."""
 PROTECTED = "#protected "
 """What a name in FROM begins with that means a table with all its rows, inside the condition of its policies."""
 HIDDEN = HIDDEN_PREFIX
@@ -87,7 +88,7 @@ class Reads:
         self, runner: StatementRunner, given: Given | None = None, reader: ReaderIdentity | None = None
     ) -> None:
         self.runner = runner
-        self.given = given or {}
+        self.given: Given = {name.lower(): found for name, found in (given or {}).items()}
         self.names: set[str] = set()
         self.asked: set[str] = set()
         self.reader = ReaderIdentity(runner.access.who()) if reader is None else reader
@@ -115,7 +116,7 @@ class Reads:
         return self._contents
 
     def schema_of(self, written: str) -> str:
-        if written in self.given:
+        if written.lower() in self.given:
             return ""
         found = self.runner.relation_named(written)
         if found is not None:
@@ -145,13 +146,13 @@ class Reads:
 
     @contextmanager
     def _reading_for(self, owner: str | None) -> Iterator[None]:
-        """Read with the rights of a view's owner."""
-        before = self.reader
-        self.reader = ReaderIdentity(owner, None, None, before.is_standing)
+        """Read what a view reads: with the rights of its owner, and nothing of what the statement is given."""
+        before, given = self.reader, self.given
+        self.reader, self.given = ReaderIdentity(owner, None, None, before.is_standing), {}
         try:
             yield
         finally:
-            self.reader = before
+            self.reader, self.given = before, given
 
     def _check(self, found: Table | View | Definition, binder: Binder, node: exp.Table) -> None:
         """Refuse what the reader may not read, and note what it needs."""
@@ -169,54 +170,60 @@ class Reads:
     # ------------------------------------------------------------------ relations
 
     def relation(self, name: str, binder: Binder, node: exp.Table) -> tuple[Node, list[str]]:
-        if name.startswith((PROTECTED, RIGHTS)) and name not in self.given:
+        if name.startswith((PROTECTED, RIGHTS)) and name.lower() not in self.given:
             return self._hidden(name, binder)
-        given = self.given.get(name)
+        given = self.given.get(name.lower())
         if isinstance(given, pa.Table):
             return self._rows(name, given, binder)
         if isinstance(given, TargetTable):
             self.names.add(given.table.name)
             return self._protected(given.table, binder, given.command, node)
-        found = given or self.runner.relation_named(name)
+        if given is not None:
+            if isinstance(given, Table | View):
+                self.names.add(given.name)
+            return scanned(name, given, binder)
+        found = self.runner.relation_named(name)
         self.asked.add(name)
         system = system_name(name) if found is None else None
         if system is not None:
             return system_scan(self.contents(), binder, system)
-        if found is None or (name.startswith(HIDDEN) and given is None):
-            message = f"there is no table or view {name!r}: {nearest(name, self.runner.known())}"
+        if found is None or name.startswith(HIDDEN):
+            own = [name for name in self.given if not name.startswith("#")]
+            known = list(SYSTEM) if name.startswith("system.") else [*own, *self.runner.known()]
+            message = f"there is no table or view {name!r}: {nearest(name, known)}"
             raise binder.source.error(message, node, NotFoundError)
         self.names.add(found.name)
-        if given is None:
-            self._check(found, binder, node)
+        self._check(found, binder, node)
         if isinstance(found, Definition):
             return self._defined(found, binder, node)
-        if isinstance(found, Table) and given is None:
+        if isinstance(found, Table):
             return self._protected(found, binder, "SELECT", node)
-        return scanned(found, binder)
+        return scanned(found.name, found, binder)
 
     def _hidden(self, name: str, binder: Binder) -> tuple[Node, list[str]]:
         """A table with all its rows, or a view of rights, which conditions of policies read."""
         if name.startswith(RIGHTS):
-            return scanned(self.runner.access.views.named(name.removeprefix(RIGHTS)), binder)
+            view = self.runner.access.views.named(name.removeprefix(RIGHTS))
+            return scanned(view.name, view, binder)
         table = self.runner.relation_stored(name.removeprefix(PROTECTED))
         assert isinstance(table, Table)
-        return scanned(table, binder)
+        return scanned(table.name, table, binder)
 
     def _protected(self, table: Table, binder: Binder, command: str, node: exp.Table) -> tuple[Node, list[str]]:
         """A table as the reader sees it: the rows that its policies show."""
         access, reader = self.runner.access, self.reader
         if not access.is_configured or reader.name is None:
-            return scanned(table, binder)
+            return scanned(table.name, table, binder)
         self.secured.add(table.name)
         if not command or not access.is_secured(table.name):
-            return scanned(table, binder)
+            return scanned(table.name, table, binder)
         conditions = PolicyConditions(access, table.name, reader.name, reader.is_standing, self.columns_of)
         if reader.is_standing:
             parts = [rows_where(table.name, where, by) for by, where in conditions.branches()]
         else:
             condition = conditions.seen(command)
             if condition is None:
-                return scanned(table, binder)
+                return scanned(table.name, table, binder)
             parts = [rows_where(table.name, [condition])]
         mark = f"policies of {table.name}"
         if mark in binder.expanding:
@@ -226,15 +233,15 @@ class Reads:
         query: exp.Expr = parts[0]
         for part in parts[1:]:
             query = exp.Union(this=query, expression=part, distinct=False)
-        source, ctes = binder.source, binder.ctes
-        binder.source, binder.ctes = StatementText(f"policies of {table.name}"), {}
+        source, ctes, given = binder.source, binder.ctes, self.given
+        binder.source, binder.ctes, self.given = StatementText(f"policies of {table.name}"), {}, {}
         binder.expanding.append(mark)
         try:
             bound = binder.query(query, None)
         except TektiteError as error:
             raise type(error)(f"in the policies of {table.name!r}: {unpointed(error)}") from None
         finally:
-            binder.source, binder.ctes = source, ctes
+            binder.source, binder.ctes, self.given = source, ctes, given
             binder.expanding.pop()
         return bound.visible(), list(table.schema.names)
 
@@ -279,11 +286,11 @@ class Reads:
         return Project(Scan("now()", clock, names, single=True), ((names[1], col(names[1])),))
 
 
-def scanned(found: Table | View, binder: Binder) -> tuple[Node, list[str]]:
-    """A table or a view with all its rows."""
+def scanned(name: str, found: Collection, binder: Binder) -> tuple[Node, list[str]]:
+    """A table, a view or another collection with all its rows."""
     titles = list(found.schema.names)
     names = tuple(binder.name(title, type) for title, type in zip(titles, found.schema.types, strict=True))
-    return Scan(found.name, found, names), titles
+    return Scan(name, found, names), titles
 
 
 def protected_reference(name: str) -> exp.Table:

@@ -11,6 +11,7 @@ from tektite.expr import Expr, lit
 from tektite.expr.predicates import TRUE
 from tektite.query import interned_aggregates
 from tektite.query.aggregate_calls import AggregateCall, CallOrder
+from tektite.sql.bind import zones
 from tektite.values import types
 
 if TYPE_CHECKING:
@@ -127,7 +128,7 @@ def string_agg(
     if separator.op != "lit" or not isinstance(separator.params[1], str):
         raise clause.binder.source.error("string_agg takes a constant text between the others", tree)
     kind = clause.scalars.type(value, tree)
-    text = value if kind == types.String else value.cast(types.String)
+    text = value if kind == types.String else zones.localised(clause.scalars, value.cast(types.String), tree)
     text = chosen(text, condition)
     return AggregateCall("string_agg", text, distinct, order or ((text, False, False),), separator.params[1])
 

@@ -71,6 +71,8 @@ def grouped(binder: Binder, pivot: exp.Pivot, source: exp.Expr, columns: list[st
         if not isinstance(field, exp.In) or not field.expressions:
             raise binder.source.error(VALUES_NEEDED, pivot, UnsupportedError)
         values.append([(field.this, value) for value in field.expressions])
+    if not values:
+        raise binder.source.error(VALUES_NEEDED, pivot, UnsupportedError)
     group = pivot.args.get("group")
     if group is not None:
         keys = [copied(key) for key in group.expressions]

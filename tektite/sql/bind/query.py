@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import decimal
 import functools
 import itertools
 from collections.abc import Mapping
@@ -15,6 +16,7 @@ from tektite.errors import IncorrectError, NotFoundError, TektiteError, Unsuppor
 from tektite.expr import Expr, coalesce, col, lit
 from tektite.expr import type_of as expression_type
 from tektite.expr.fold import folded as folded_constant
+from tektite.expr.literals import MAX_INT
 from tektite.query.window_calls import Ordering, WindowCall
 from tektite.sql.bind import pivots, recursion, relations, windows
 from tektite.sql.bind.bound import Bound, nothing
@@ -164,6 +166,8 @@ class Binder:
             value = self.parameters[label]
             if isinstance(value, list | tuple) and not isinstance(value, pa.MonthDayNano):
                 return self.declare(lit(array_text(value)), "_text")
+            if type(value) is int and abs(value) > MAX_INT:  # as a number in the text is
+                value = decimal.Decimal(value)
             return lit(value)
         except TektiteError as error:
             raise self.source.error(f"parameter {label!r}: {error}", node, IncorrectError) from None

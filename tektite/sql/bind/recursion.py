@@ -173,7 +173,7 @@ def define(binder: Binder, member: Member, references: dict[str, Reference], sco
                 f"{member.name!r} begins with columns of types {wanted}, but its recursive part gives {found}: cast"
             )
             raise binder.source.error(message, step)
-        check_linear(binder, member, plan, step)
+        check_linear(binder, member, {known.variable for known in references.values()}, plan, step)
         parts.append(unified)
     names = tuple(
         binder.name(title, type) for title, type in zip(references[member.name].titles, variable.types, strict=True)
@@ -182,11 +182,13 @@ def define(binder: Binder, member: Member, references: dict[str, Reference], sco
     return union if member.every else Distinct(union)
 
 
-def check_linear(binder: Binder, member: Member, plan: Node, tree: exp.Expr) -> None:
-    """Refuse recursion through operators that are not monotone, and recursion that would count rows differently from SQL."""
+def check_linear(binder: Binder, member: Member, own: set[Variable], plan: Node, tree: exp.Expr) -> None:
+    """Refuse recursion through operators that are not monotone, and recursion that would count rows differently from SQL. A
+    query inside may have recursion of its own.
+    """
 
     def recalls(node: Node) -> int:
-        return sum(isinstance(found, Recall) for found in walk(node))
+        return sum(isinstance(found, Recall) and found.variable in own for found in walk(node))
 
     def visit(node: Node) -> None:
         if not recalls(node) or isinstance(node, Recall):

@@ -12,7 +12,6 @@ from tektite.errors import TektiteError, UnsupportedError
 from tektite.expr import Expr, concat, lit, truncdiv, truncmod
 from tektite.expr import type_of as expression_type
 from tektite.expr.fold import folded as folded_constant
-from tektite.expr.interval_text import DAY, unit_name
 from tektite.expr.predicates import FALSE, TRUE, conjunction
 from tektite.sql.bind import comparisons, functions, nested, numbers, zones
 from tektite.sql.bind.intervals import Interval, of_unit, parse_interval
@@ -22,6 +21,8 @@ from tektite.sql.catalog.contents import CatalogContents
 from tektite.sql.parse.places import StatementText
 from tektite.sql.parse.read_arguments import written
 from tektite.values import types
+from tektite.values.interval_text import unit_name
+from tektite.values.intervals import DAY
 from tektite.values.types import Type
 
 COMPARISONS = {exp.EQ: "eq", exp.NEQ: "ne", exp.LT: "lt", exp.LTE: "le", exp.GT: "gt", exp.GTE: "ge"}
@@ -127,6 +128,8 @@ class Scalars:
     def any(self, node: exp.Expr) -> Expr | Interval:
         """What a tree means: an expression or an interval."""
         found = self._any(node)
+        if self.context.zone != "UTC" and isinstance(found, Expr):
+            found = zones.localised(self, found, node)
         if self.meanings is not None:
             self.meanings[id(node)] = found
         return found
@@ -428,6 +431,7 @@ class Scalars:
         if zones.TYPES & {self.type(value, node.this), target}:
             return self.checked(zones.cast(self, value, target, node), node)
         if isinstance(node.this, exp.Literal) and node.this.is_string and target.kind in LITERALS:
+            zones.check_nested(self, types.String, target, node)
             try:
                 return lit(value.params[1], target)
             except TektiteError as error:

@@ -171,7 +171,7 @@ class SelectList:
             return [(output, terms[0]) for output in self.outputs]
         for ordered in terms:
             at = output_place(ordered.this, self.titles)
-            if at is not None and not isinstance(self.trees[at], exp.Alias) and not self._is_one(ordered.this):
+            if not self._is_column(ordered.this):
                 refuse_ambiguous(self.binder.source, ordered.this, self.titles, self.outputs)
             if at is None and isinstance(ordered.this, exp.Literal) and not ordered.this.is_string:
                 message = f"ORDER BY {ordered.this.this}: SELECT has {len(self.titles)} columns"
@@ -179,9 +179,12 @@ class SelectList:
             found.append((self.clause.bind(ordered.this) if at is None else self.outputs[at], ordered))
         return found
 
-    def _is_one(self, tree: exp.Expr) -> bool:
-        """Whether a name is that of one column of FROM."""
-        return isinstance(tree, exp.Column) and len(self.scope.find(folded(tree.this), "")) == 1
+    def _is_column(self, tree: exp.Expr) -> bool:
+        """Whether a name is that of one column of FROM, and no alias."""
+        if not isinstance(tree, exp.Column) or len(self.scope.find(folded(tree.this), "")) != 1:
+            return False
+        named = [one for title, one in zip(self.titles, self.trees, strict=True) if title == folded(tree.this)]
+        return not any(isinstance(one, exp.Alias) for one in named)
 
     def _projected(self, plan: Node, order: list[tuple[Expr, exp.Ordered]]) -> Bound:
         binder = self.binder

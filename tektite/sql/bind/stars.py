@@ -81,6 +81,9 @@ def items(binder: Binder, scope: NameScope, item: exp.Expr) -> Iterator[tuple[st
         if not found:
             raise binder.source.error("no column of * matches", item)
     replaced = {folded(alias.args["alias"]): alias.this for alias in star.args.get("replace") or ()}
+    for alias in star.args.get("rename") or ():
+        if not isinstance(alias, exp.Alias) or not isinstance(alias.this, exp.Column):
+            raise binder.source.error("syntax error: RENAME takes pairs, as in * RENAME (a AS b)", item)
     renamed = {folded(alias.this.this): folded(alias.args["alias"]) for alias in star.args.get("rename") or ()}
     for what, names in (("REPLACE", replaced), ("RENAME", renamed)):
         for name in names:

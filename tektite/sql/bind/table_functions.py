@@ -10,7 +10,6 @@ from sqlglot import exp
 
 from tektite.expr import Expr, col, lit
 from tektite.expr.fold import folded as constant
-from tektite.expr.interval_text import DAY
 from tektite.expr.literals import literal_value
 from tektite.sql.bind import time_windows
 from tektite.sql.bind.clause import ClauseContext
@@ -20,6 +19,7 @@ from tektite.sql.logical import Node, Project, Series, Values
 from tektite.sql.parse.dialect import Dialect
 from tektite.sql.parse.read_arguments import written
 from tektite.values import types
+from tektite.values.intervals import DAY
 
 if TYPE_CHECKING:
     from tektite.sql.bind.query import Binder

@@ -107,4 +107,4 @@ def reach(
     )
     bound = clause.bind(moved)
     kind = clause.scalars.type(bound, offset)
-    return Reach(place if clause.scalars.type(place, ordered) == kind else place.cast(kind), bound)
+    return Reach(place if clause.scalars.type(place, ordered) == kind else place.cast(kind), bound, number.op == "lit")

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from tektite.expr import Expr, col, lit
+from tektite.query import interned_aggregates
+from tektite.query.aggregate_calls import AggregateCall
 from tektite.query.expression_aggregates import spread
 from tektite.query.window_calls import Frame, WindowCall, WindowOptions, of_frame
 from tektite.sql.bind.clause import SPREADS, ClauseContext, Grouping
@@ -69,7 +71,30 @@ def declare(binder: Binder, node: exp.Window, clause: ClauseContext) -> Expr:
 
     if type(call) in SPREADS:
         return spread_over(binder, clause, call, condition, result)
+    if isinstance(call, exp.Sum | exp.Avg) and not isinstance(call.this, exp.Distinct | exp.Order | exp.Star | None):
+        found = summed_over(clause, call, condition, result)
+        if found is not None:
+            return found
     return result(arguments_of(binder, clause, call, condition, ignores_nulls))
+
+
+def summed_over(
+    clause: ClauseContext, call: exp.Expr, condition: Expr | None, result: Callable[[Arguments], Expr]
+) -> Expr | None:
+    """The sum or average over a frame of values that no word holds, from sums of their parts; None for others."""
+    value = clause.bind(call.this)
+    kind = clause.scalars.type(value, call)
+    if not interned_aggregates.is_summable(kind):
+        return None
+    if condition is not None:
+        value = Expr("case", (condition, value, lit(None)))
+
+    def part(found: AggregateCall) -> Expr:
+        assert found.argument is not None
+        return result(Arguments(found.kind, [found.argument], types.Int))
+
+    make = interned_aggregates.total if isinstance(call, exp.Sum) else interned_aggregates.average
+    return make(value, kind, part)
 
 
 def spread_over(

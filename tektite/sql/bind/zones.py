@@ -67,14 +67,54 @@ def converted(value: Expr, kind: Type, target: Type, zone: str) -> Expr:
     if kind == target:
         return value
     if kind == types.TimestampTz:
-        if target == types.String:
-            return Expr("zone_text", (value,), (zone,))
+        if target in (types.String, types.Json):
+            return Expr("zone_text" if target == types.String else "to_json", (value,), (zone,))
         return clock_in(value, zone) if target == types.Timestamp else clock_in(value, zone).cast(target)
     if target != types.TimestampTz:
         return value.cast(target)
     if kind == types.String:
         return told_in(value, zone, Expr.cast)
     return moment_in(value if kind == types.Timestamp else value.cast(types.Timestamp), zone)
+
+
+def localised(scalars: Scalars, value: Expr, node: exp.Expr) -> Expr:
+    """An expression in which moments become texts and JSON by the clocks of the session's zone, in lists and structs too."""
+    zone = scalars.context.zone
+    if zone == "UTC":
+        return value
+    args = tuple([localised(scalars, arg, node) for arg in value.args])
+    if any(one is not other for one, other in zip(args, value.args, strict=True)):
+        value = Expr(value.op, args, value.params)
+    if value.op == "concat":
+        return Expr("concat", tuple([_shown(scalars, arg, node) for arg in args]), value.params)
+    if value.op in ("to_json", "list_join") and not value.params and _told(scalars, args[0], node):
+        return Expr(value.op, args, (zone,))
+    if value.op in ("cast", "try_cast"):
+        (target,) = value.params
+        if target == types.String:
+            return _shown(scalars, value.args[0], node) if _told(scalars, args[0], node) else value
+        if target == types.Json and _told(scalars, args[0], node):
+            return Expr("to_json", args, (zone,))
+        kind = scalars.type(args[0], node)
+        check_nested(scalars, kind, target, node)
+    return value
+
+
+def check_nested(scalars: Scalars, kind: Type, target: Type, node: exp.Expr) -> None:
+    """Refuse a cast that makes moments inside lists and structs, or makes something of them, by other clocks than UTC's."""
+    zone = scalars.context.zone
+    nested = {kind.kind, target.kind} & {"list", "struct"} and zone != "UTC"
+    if nested and types.contains(kind, "timestamptz") != types.contains(target, "timestamptz"):
+        what = f"a cast from {kind} to {target} by the clocks of {zone!r} (cast the elements, or SET timezone = 'UTC')"
+        raise scalars.unsupported(what, node)
+
+
+def _told(scalars: Scalars, value: Expr, node: exp.Expr) -> bool:
+    return types.contains(scalars.type(value, node), "timestamptz")
+
+
+def _shown(scalars: Scalars, value: Expr, node: exp.Expr) -> Expr:
+    return Expr("zone_text", (value,), (scalars.context.zone,)) if _told(scalars, value, node) else value
 
 
 def told(scalars: Scalars, text: Expr, node: exp.Expr) -> Expr:

@@ -28,7 +28,11 @@ def array_text(elements: Iterable[Any]) -> str:
 def _element(value: Any) -> str:
     if value is None:
         return "NULL"
-    text = str(value)
+    if isinstance(value, list | tuple):
+        return array_text(value)
+    if isinstance(value, dict):
+        value = "{" + ", ".join(f'"{name}": {_element(part)}' for name, part in value.items()) + "}"
+    text = "\\x" + value.hex() if isinstance(value, bytes) else str(value)
     if not _SPECIAL.search(text):
         return text
     escaped = text.replace("\\", "\\\\").replace('"', '\\"')

@@ -56,6 +56,8 @@ def pg_cast(scalars: Scalars, node: exp.Cast) -> Expr | None:
     # elsewhere an array is a list; the value of a parameter comes as the text of an array
     if is_array(target) and (scalars.context.reads_system() or isinstance(node.this, exp.Parameter | exp.Placeholder)):
         value = scalars.bind(node.this)
+        if is_nothing(value):
+            value = lit(None, types.String)
         if scalars.type(value, node) != types.String:
             raise scalars.unsupported(f"a cast to {target.removeprefix('_')}[] of anything but a text", node)
         return scalars.context.declare(value, target)
@@ -71,6 +73,8 @@ def said_type(to: exp.DataType) -> str:
     if to.this == exp.DataType.Type.ARRAY and to.expressions and to.args.get("nested"):
         inner = said_type(to.expressions[0])
         return f"_{inner or 'text'}"
+    if not isinstance(to.this, exp.DataType.Type):  # INTERVAL with units, which is a tree of its own
+        return ""
     name = str(to.args.get("kind") or "").strip('"') if to.this == exp.DataType.Type.USERDEFINED else to.this.value
     name = name.lower().removeprefix("pg_catalog.")
     if name in ("sql_identifier", "character_data", "yes_or_no", "cardinal_number"):

@@ -250,8 +250,10 @@ def pg_indexes(contents: CatalogContents) -> Iterator[Row]:
 
 
 def pg_prepared_statements(contents: CatalogContents) -> Iterator[Row]:
+    who = contents.runner.access.who()
     for made in contents.runner.prepared.values():
-        yield {"name": made.name, "statement": made.source.text[made.source.start :], "from_sql": True}
+        if who is None or made.owner == who:
+            yield {"name": made.name, "statement": made.source.text[made.source.start :], "from_sql": True}
 
 
 PG_ROWS: dict[str, CatalogRows] = {

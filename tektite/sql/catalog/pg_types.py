@@ -102,13 +102,15 @@ ALSO_CALLED = {
 }  # fmt: skip
 _OWN = {"int": "int8", "float": "float8", "bool": "bool", "string": "text", "date": "date", "timestamp": "timestamp",
         "decimal": "numeric", "time": "time", "timestamptz": "timestamptz", "interval": "interval", "json": "json",
-        "uuid": "uuid", "blob": "bytea", "struct": "record"}  # fmt: skip
+        "uuid": "uuid", "blob": "bytea", "struct": "record", "oid": "oid"}  # fmt: skip
 INTEGERS = ("int2", "int4", "int8", "oid", "xid", "cid", "regproc", "regclass", "regtype", "regnamespace", "regprocedure",
             "cardinal_number")  # fmt: skip
 _FROM = {"bool": types.Bool, "float4": types.Float, "float8": types.Float, "timestamptz": types.Timestamp,
          "timestamp": types.Timestamp, "time_stamp": types.Timestamp, **dict.fromkeys(INTEGERS, types.Int)}  # fmt: skip
 
 
+OID = Type("oid")
+"""The type of elements of arrays of oids, which parameters may be."""
 REGISTERED = ("regclass", "regtype", "regnamespace", "regproc")
 """Oids that are shown as names."""
 

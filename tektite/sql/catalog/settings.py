@@ -9,11 +9,16 @@ import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from tektite.errors import IncorrectError, NotFoundError, TektiteError, UnsupportedError
 from tektite.expr.zones import zone_named
 from tektite.sql.catalog.schemas import DATABASE, DEFAULT, same_schema
 from tektite.sql.parse.places import nearest
+from tektite.sql.parse.transaction_modes import ISOLATION
+
+if TYPE_CHECKING:
+    from tektite.engine.session import Session
 
 SERVER_VERSION = "15.0"
 """The version of PostgreSQL whose catalogs are shown, which tools choose their queries by."""
@@ -47,8 +52,26 @@ def _served(setting: Setting) -> Setting:
     return replace(setting, served=True)
 
 
-ISOLATION = ("read committed", "read uncommitted")
-"""Weaker levels, which may be asked for. Transactions are not serializable."""
+WEAKER = ISOLATION[1:]
+"""Levels that may be asked for: a transaction has at least the first of them."""
+
+
+def _isolation(session: Session) -> str:
+    opened = session.open_transaction
+    return ISOLATION[0 if (session.serializable if opened is None else opened.reads is not None) else 1]
+
+
+def _read_only(session: Session) -> str:
+    opened = session.open_transaction
+    return "on" if opened is not None and opened.read_only else "off"
+
+
+TRANSACTION: dict[str, Callable[[Session], str]] = {
+    "default_transaction_isolation": lambda session: ISOLATION[0 if session.serializable else 1],
+    "transaction_isolation": _isolation,
+    "transaction_read_only": _read_only,
+}
+"""Settings that say what a session's transaction is, or its next one."""
 SETTINGS: dict[str, Setting] = {
     "application_name": _reported(Setting("", "The name of the program that is connected.")),
     "bytea_output": _fixed("hex", "How bytes are written."),
@@ -63,7 +86,7 @@ SETTINGS: dict[str, Setting] = {
     "default_tablespace": _fixed("", "Where tables are stored."),
     "default_text_search_config": _fixed("pg_catalog.simple", "Of text search; there is none."),
     "default_transaction_deferrable": Setting("off", "Whether transactions may wait before they begin; none has to."),
-    "default_transaction_isolation": _fixed("repeatable read", "What transactions see.", *ISOLATION),
+    "default_transaction_isolation": _fixed("repeatable read", "What transactions see.", *WEAKER),
     "default_transaction_read_only": _reported(_fixed("off", "Whether transactions only read.")),
     "extra_float_digits": Setting("1", "How floats are written: always so that they can be read again."),
     "idle_in_transaction_session_timeout": _fixed("0", "How long a transaction may be idle; 0 is for ever.", "0ms", "0s"),
@@ -95,7 +118,7 @@ SETTINGS: dict[str, Setting] = {
             Setting("UTC", "The time zone by whose clocks moments are shown, and told.", None, "TimeZone")
         )
     ),
-    "transaction_isolation": _fixed("repeatable read", "What the transaction sees.", *ISOLATION),
+    "transaction_isolation": _fixed("repeatable read", "What the transaction sees.", *WEAKER),
     "transaction_read_only": _fixed("off", "Whether the transaction only reads."),
     "xmlbinary": _fixed("base64", "Of XML; there is none."),
 }  # fmt: skip
@@ -117,6 +140,8 @@ class SessionSettings:
     Beside those of the table there can be settings of programs, whose names have a dot.
     """
 
+    session: Session | None = None
+    """The session of the engine that they are of."""
     user: str = "tektite"
     """Whose rights statements have: SET ROLE changes it."""
     login: str = "tektite"
@@ -146,6 +171,8 @@ class SessionSettings:
         known = self.known(name)
         if known == "session_authorization":
             return self.login
+        if known in TRANSACTION and self.session is not None:
+            return TRANSACTION[known](self.session)
         return self.changed[known] if known in self.changed else SETTINGS[known].value
 
     @property
@@ -162,6 +189,8 @@ class SessionSettings:
             else:
                 self.changed.pop(known, None)
         else:
+            if known == "default_transaction_isolation" and ", ".join(values).lower() == ISOLATION[0] and self.session:
+                self.session.serializable = True
             if known == "timezone":
                 values = [zone_of(", ".join(values))]
             self._check(known, ", ".join(values))

@@ -11,6 +11,7 @@ from tektite.query.condition_joins import join
 from tektite.query.group_functions import AtMostOne
 from tektite.query.limits import limited
 from tektite.query.loops import Loop, LoopVariable
+from tektite.query.number_series import with_series
 from tektite.query.set_operations import compare
 from tektite.query.windows import windowed
 from tektite.sql.logical import (
@@ -33,7 +34,6 @@ from tektite.sql.logical import (
     Variable,
     Window,
 )
-from tektite.sql.lower.number_series import NumberSeries
 from tektite.values.schema import Schema
 
 
@@ -85,7 +85,7 @@ class Lowering:
             case Window():
                 return windowed(self.lower(node.input), node.calls).select(list(node.columns))
             case Series():
-                return series(self.lower(node.input), node)
+                return with_series(self.lower(node.input), node.name, node.start, node.end, node.step, node.exclusive)
             case Recall():
                 return renamed(self._variables[node.variable], node.names)
             case Solution():
@@ -118,14 +118,6 @@ def renamed(collection: Collection, names: tuple[str, ...]) -> Collection:
     if old == names:
         return collection
     return project(collection, [(new, col(name)) for new, name in zip(names, old, strict=True)])
-
-
-def series(collection: Collection, node: Series) -> Collection:
-    """Each row with every number between its bounds."""
-    kept = list(collection.schema.names)
-    bounds = [("#start", node.start), ("#end", node.end), ("#step", node.step)]
-    wide = project(collection, [*((name, col(name)) for name in kept), *bounds])
-    return wide.flat_map(NumberSeries(tuple(kept), node.name, node.exclusive), **node.columns)
 
 
 def once(collection: Collection, by: tuple[str, ...]) -> Collection:

@@ -11,4 +11,5 @@ read_arguments     notes which arguments of sqlglot's nodes are read; others are
 statements         the kinds of statements, and what each says
 splitter           splits a text into statements, line by line
 tokens             checks tokens before sqlglot: finds mistakes that it would accept
+transaction_modes  isolation levels and READ ONLY, of BEGIN and SET TRANSACTION
 """

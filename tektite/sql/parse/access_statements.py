@@ -451,6 +451,9 @@ class AccessReader:
             parser.at = 3 if words[1] == "MATERIALIZED" else 2
             self.if_exists()
             name = parser.qualified("the name of an object")
+            if parser.at != len(words) - 3:  # a column of that name is renamed
+                parser.at = 1
+                return None
             self.expected("OWNER", "TO")
             return self.ended(ChangeOwner(parser.source, self.start, kind, name, self.role()))
         return None

@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class CreateConnector(Statement):
-    """CREATE SOURCE name INTO table FROM 'path' | HTTP, or CREATE SINK name FROM relation TO 'path or address', WITH options."""
+    """CREATE SOURCE name INTO table FROM 'path' | HTTP | SPARK, or CREATE SINK name FROM relation TO 'path or address'; WITH
+    options.
+    """
 
     kind: str
     """source or sink."""
@@ -23,7 +25,7 @@ class CreateConnector(Statement):
     relation: str
     """The table that a source writes to, or what a sink tells of."""
     place: str
-    """A path, an address, or `http` for what clients push."""
+    """A path, an address, `http` for what clients push, or `spark` for a stream of Spark."""
     options: dict[str, str] = field(default_factory=dict)
     may_exist: bool = False
 
@@ -54,7 +56,8 @@ def connector_statement(parser: StatementParser, start: int) -> Statement | None
     expected(parser, "INTO" if kind == "source" else "FROM")
     relation = parser.qualified("the name of a table" if kind == "source" else "the name of a table or view")
     expected(parser, "FROM" if kind == "source" else "TO")
-    place = "http" if kind == "source" and parser.skip("HTTP") else text(parser, "a path or an address")
+    words = [word for word in ("HTTP", "SPARK") if kind == "source" and parser.skip(word)]
+    place = words[0].lower() if words else text(parser, "a path or an address")
     options = options_of(parser)
     parser.end()
     return CreateConnector(parser.source, start, kind, name, relation, place, options, is_conditional)
@@ -81,7 +84,8 @@ def options_of(parser: StatementParser) -> dict[str, str]:
         return found
     expected(parser, "(")
     while True:
-        name = parser.word("the name of an option")
+        is_text = parser.at < len(parser.tokens) and parser.tokens[parser.at].token_type == TokenType.STRING
+        name = text(parser, "an option") if is_text else parser.word("the name of an option")
         expected(parser, "=")
         if parser.at >= len(parser.tokens):
             raise parser.source.error("syntax error: expected a value", parser.place)

@@ -55,6 +55,17 @@ def json_object_agg(args: list[Any]) -> Any:
     return exp.Anonymous(this=JSON_OF_PAIRS, expressions=[exp.GroupConcat(this=pair)])
 
 
+NOT_RESERVED = {
+    TokenType.ALTER,
+    TokenType.DROP,
+    TokenType.INSERT,
+    TokenType.REVOKE,
+    TokenType.ROLLBACK,
+    TokenType.FORCE,
+}
+"""Words that may name a column, as in PostgreSQL and DuckDB, though sqlglot does not think so."""
+
+
 class Dialect(DuckDB):
     """DuckDB's dialect, read as DuckDB reads it."""
 
@@ -68,6 +79,7 @@ class Dialect(DuckDB):
         COMMANDS = set()  # noqa: RUF012 (sqlglot declares it so)
 
     class Parser(DuckDB.Parser):  # type: ignore[misc, valid-type]
+        ID_VAR_TOKENS = DuckDB.Parser.ID_VAR_TOKENS | NOT_RESERVED
         FUNCTIONS = {  # noqa: RUF012 (sqlglot declares it so)
             **{name: whole(builder) for name, builder in DuckDB.Parser.FUNCTIONS.items()},
             **dict.fromkeys(("JSON_AGG", "JSONB_AGG", "JSON_GROUP_ARRAY"), whole(json_agg)),

@@ -12,7 +12,7 @@ from sqlglot import exp
 from sqlglot.errors import ParseError, TokenError
 from sqlglot.tokenizer_core import Token, TokenType
 
-from tektite.errors import UnsupportedError
+from tektite.errors import IncorrectError, UnsupportedError
 from tektite.sql.parse.access_statements import AccessReader
 from tektite.sql.parse.connector_statements import connector_statement
 from tektite.sql.parse.dialect import Dialect
@@ -20,6 +20,7 @@ from tektite.sql.parse.places import StatementText
 from tektite.sql.parse.postgres_spelling import arrays_spelt, spelt
 from tektite.sql.parse.read_arguments import noting
 from tektite.sql.parse.statements import (
+    Begin,
     Deallocate,
     Execute,
     Explain,
@@ -29,16 +30,18 @@ from tektite.sql.parse.statements import (
     Prepare,
     Refresh,
     Savepoint,
+    SetModes,
     SetSetting,
     Show,
     Statement,
     Subscribe,
 )
 from tektite.sql.parse.tokens import as_query, checked, tokenized, unclosed
+from tektite.sql.parse.transaction_modes import TransactionModes, transaction_modes
 
 __all__ = [
-    "Deallocate", "Execute", "Explain", "Named", "Nothing", "Plain", "Prepare", "Refresh", "SHOWN", "Savepoint", "SetSetting",
-    "Show", "Statement", "StatementParser", "Subscribe", "label_of", "parameters_of", "parse",
+    "Begin", "Deallocate", "Execute", "Explain", "Named", "Nothing", "Plain", "Prepare", "Refresh", "SHOWN", "Savepoint",
+    "SetModes", "SetSetting", "Show", "Statement", "StatementParser", "Subscribe", "label_of", "parameters_of", "parse",
 ]  # fmt: skip
 
 ACCESS = ("CREATE", "ALTER", "DROP", "GRANT", "REVOKE", "REASSIGN", "SET", "RESET")
@@ -88,7 +91,7 @@ class StatementParser:
             "EXPLAIN": self.explain, "PREPARE": self.prepare, "EXECUTE": self.execute, "DEALLOCATE": self.deallocate,
             "SUBSCRIBE": self.subscribe, "SHOW": self.show, "DESCRIBE": self.describe, "SET": self.set, "RESET": self.reset,
             "CLOSE": self.nothing_open, "UNLISTEN": self.nothing_open, "DISCARD": self.discard,
-            "SAVEPOINT": self.savepoint, "RELEASE": self.savepoint,
+            "SAVEPOINT": self.savepoint, "RELEASE": self.savepoint, "BEGIN": self.begin, "START": self.begin,
             "REFRESH": self.refresh,
         }  # fmt: skip
         first = self.tokens[0].text.upper()
@@ -116,6 +119,14 @@ class StatementParser:
         except RecursionError:
             message = "the statement is nested too deeply"
             raise self.source.error(message, tokens[0].start, UnsupportedError) from None
+        except (
+            TypeError,
+            ValueError,
+            AttributeError,
+            LookupError,
+        ) as error:  # sqlglot fails at some texts that are no SQL
+            message = f"syntax error: the parser cannot read this statement ({error})"
+            raise self.source.error(message, tokens[0].start) from None
         if len(trees) != 1:
             raise self.source.error(f"syntax error: {tokens[0].text!r} was not expected", tokens[0].start)
         (found,) = trees
@@ -188,10 +199,33 @@ class StatementParser:
     # ------------------------------------------------------------------ statements of our own
 
     def explain(self, start: int) -> Statement:
-        analyze = self.skip("ANALYZE")
+        analyze, as_json = self.skip("ANALYZE"), False
+        if not analyze:
+            analyze, as_json = self.explain_options()
         if not analyze and self.skip("SUBSCRIBE"):
-            return Explain(self.source, start, self.subscribe(start).tree, is_subscription=True)
-        return Explain(self.source, start, self.tree(self.tokens[self.at :]), analyze)
+            return Explain(self.source, start, self.subscribe(start).tree, is_subscription=True, as_json=as_json)
+        return Explain(self.source, start, self.tree(self.tokens[self.at :]), analyze, as_json=as_json)
+
+    def explain_options(self) -> tuple[bool, bool]:
+        """Whether options in parentheses say ANALYZE, and FORMAT JSON. A parenthesis may also begin a query."""
+        analyze = as_json = False
+        following = self.tokens[self.at + 1].text.upper() if self.at + 1 < len(self.tokens) else ""
+        if following not in ("ANALYZE", "FORMAT") or not self.skip("("):
+            return False, False
+        while True:
+            if self.skip("ANALYZE"):
+                analyze = not self.skip("FALSE")
+                self.skip("TRUE")
+            elif self.skip("FORMAT"):
+                as_json = self.skip("JSON")
+                if not as_json and not self.skip("TEXT"):
+                    raise self.source.error("syntax error: expected FORMAT JSON or FORMAT TEXT", self.place)
+            else:
+                raise self.source.error("syntax error: expected ANALYZE or FORMAT", self.place)
+            if self.skip(")"):
+                return analyze, as_json
+            if not self.skip(","):
+                raise self.source.error("syntax error: expected , or )", self.place)
 
     def prepare(self, start: int) -> Statement:
         place, name = self.place, self.word("the name of the statement")
@@ -252,7 +286,11 @@ class StatementParser:
     def set(self, start: int) -> Statement:
         """SET [SESSION | LOCAL] name TO | = values; SET TIME ZONE, NAMES and SESSION CHARACTERISTICS have words of their own."""
         if self.skip("SESSION") and self.skip("CHARACTERISTICS"):
-            self.skip("AS")
+            if not (self.skip("AS") and self.skip("TRANSACTION")):
+                raise self.source.error("syntax error: expected AS TRANSACTION and its modes", self.place)
+            return SetModes(self.source, start, self.modes(True), True)
+        if self.skip("TRANSACTION"):
+            return SetModes(self.source, start, self.modes(True), False)
         if self.skip("LOCAL"):
             raise self.source.error(
                 "SET LOCAL is not supported: SET lasts as long as the session", start, UnsupportedError
@@ -262,9 +300,6 @@ class StatementParser:
         for words, meant in ((("time", "ZONE"), "timezone"), (("names", ""), "client_encoding")):
             if name == words[0] and (not words[1] or self.skip(words[1])):
                 name = meant
-        if name == "transaction" and self.skip("ISOLATION") and self.skip("LEVEL"):
-            level = " ".join(token.text.lower() for token in self.tokens[self.at :])
-            return SetSetting(self.source, start, place, "transaction_isolation", (level,))
         if name not in ("timezone", "client_encoding") and not (self.skip("TO") or self.skip("=")):
             raise self.source.error("syntax error: expected TO or = and a value", self.place)
         self.skip("TO") or self.skip("=")
@@ -296,6 +331,23 @@ class StatementParser:
             raise self.source.error("DISCARD takes ALL", self.place, UnsupportedError)
         self.end()
         return SetSetting(self.source, start, start, "", None)
+
+    def begin(self, start: int) -> Statement:
+        """BEGIN [WORK | TRANSACTION] modes, START TRANSACTION modes."""
+        if not (self.skip("TRANSACTION") or self.skip("WORK")) and self.tokens[0].text.upper() == "START":
+            raise self.source.error("syntax error: expected TRANSACTION", self.place)
+        return Begin(self.source, start, self.modes(False))
+
+    def modes(self, is_needed: bool) -> TransactionModes:
+        """The modes of a transaction, up to the end."""
+        words, place = [token.text for token in self.tokens[self.at :]], self.place
+        if is_needed and not words:
+            raise self.source.error("syntax error: expected ISOLATION LEVEL, READ ONLY or READ WRITE", place)
+        self.at = len(self.tokens)
+        try:
+            return transaction_modes(words)
+        except IncorrectError as error:
+            raise self.source.placed(error, place) from None
 
     def savepoint(self, start: int) -> Statement:
         """SAVEPOINT name, RELEASE [SAVEPOINT] name."""

@@ -95,6 +95,7 @@ class StatementText:
         if POINTED.search(str(error)):
             return error
         found = self.error(str(error.args[0]), at, type(error))
+        found.details.update({name: value for name, value in error.details.items() if name not in found.details})
         if isinstance(error, FaultError) and isinstance(found, FaultError):
             found.view = error.view
         return found

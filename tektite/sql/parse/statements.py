@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from tektite.sql.parse.places import StatementText
+from tektite.sql.parse.transaction_modes import TransactionModes
 
 
 @dataclass(frozen=True)
@@ -26,11 +27,12 @@ class Plain(Statement):
 
 @dataclass(frozen=True)
 class Explain(Statement):
-    """EXPLAIN [ANALYZE] query, or EXPLAIN SUBSCRIBE query."""
+    """EXPLAIN [ANALYZE] query, or EXPLAIN SUBSCRIBE query; with (FORMAT JSON), as data."""
 
     tree: exp.Expr
     analyze: bool = False
     is_subscription: bool = False
+    as_json: bool = False
 
 
 @dataclass(frozen=True)
@@ -81,6 +83,21 @@ class SetSetting(Named):
     """SET name = values, and RESET name, which has no values; the name is empty for RESET ALL."""
 
     values: tuple[str, ...] | None
+
+
+@dataclass(frozen=True)
+class Begin(Statement):
+    """BEGIN [WORK | TRANSACTION] modes, or START TRANSACTION modes."""
+
+    modes: TransactionModes
+
+
+@dataclass(frozen=True)
+class SetModes(Statement):
+    """SET TRANSACTION modes or, for transactions to come, SET SESSION CHARACTERISTICS AS TRANSACTION modes."""
+
+    modes: TransactionModes
+    for_session: bool
 
 
 @dataclass(frozen=True)

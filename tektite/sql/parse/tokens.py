@@ -84,18 +84,36 @@ def checked(source: StatementText, tokens: list[Token], dialect: Dialect) -> lis
 
 
 def as_query(tokens: list[Token]) -> list[Token]:
-    """The tokens of a statement; one that begins with PIVOT or UNPIVOT is a query in FROM, which may be ordered and limited."""
-    if tokens[0].token_type not in (TokenType.PIVOT, TokenType.UNPIVOT):
+    """The tokens of a statement. PIVOT or UNPIVOT where a query begins is a query in FROM, which may be ordered and limited."""
+    start = next((at for at in range(len(tokens)) if begins_pivot(tokens, at)), None)
+    if start is None:
         return tokens
-    depth, cut = 0, len(tokens)
-    for at, token in enumerate(tokens):
-        depth += (token.token_type == TokenType.L_PAREN) - (token.token_type == TokenType.R_PAREN)
-        if not depth and token.token_type in (TokenType.ORDER_BY, TokenType.LIMIT, TokenType.OFFSET):
-            cut = at
+    depth, cut, close = 0, len(tokens), len(tokens)
+    for at in range(start, len(tokens)):
+        kind = tokens[at].token_type
+        depth += (kind == TokenType.L_PAREN) - (kind == TokenType.R_PAREN)
+        if not depth and kind in (TokenType.ORDER_BY, TokenType.LIMIT, TokenType.OFFSET):
+            cut = min(cut, at)
+        if depth < 0:  # the end of the parentheses that it stands in
+            close = at
             break
+    cut = min(cut, close)
     head = [(TokenType.SELECT, "SELECT"), (TokenType.STAR, "*"), (TokenType.FROM, "FROM"), (TokenType.L_PAREN, "(")]
     end = like(tokens[cut - 1], TokenType.R_PAREN, ")")
-    return [*(like(tokens[0], kind, text) for kind, text in head), *tokens[:cut], end, *tokens[cut:]]
+    made = [*(like(tokens[start], kind, text) for kind, text in head), *tokens[start:cut], end, *tokens[cut:close]]
+    return [*tokens[:start], *made, *as_query(tokens[close:])] if close < len(tokens) else [*tokens[:start], *made]
+
+
+def begins_pivot(tokens: list[Token], at: int) -> bool:
+    """Whether a query begins at a token, as PIVOT t ON ...: behind nothing, behind AS or AS (, or behind what INSERT names."""
+    if tokens[at].token_type not in (TokenType.PIVOT, TokenType.UNPIVOT):
+        return False
+    if at == 0:
+        return True
+    if at + 1 < len(tokens) and tokens[at + 1].token_type == TokenType.L_PAREN:  # FROM t PIVOT (...)
+        return False
+    before = tokens[at - 2 : at] if tokens[at - 1].token_type == TokenType.L_PAREN else tokens[at - 1 : at]
+    return before[0].token_type == TokenType.ALIAS or tokens[0].token_type == TokenType.INSERT
 
 
 def whole_numbers(source: StatementText, tokens: list[Token], dialect: Dialect) -> Iterator[Token]:

@@ -12,6 +12,8 @@ from typing import Any, TextIO
 
 import pyarrow as pa
 
+from tektite.values.python_values import python_list
+
 FORMATS = ("table", "expanded", "csv", "json")
 
 # Rows whose columns are laid out together: a result of millions of rows is not held as text.
@@ -35,7 +37,7 @@ def show(table: pa.Table, form: str, out: TextIO) -> None:
 def rows_of(table: pa.Table) -> Iterator[tuple[Any, ...]]:
     """The rows of a table as Python values, without holding all of them."""
     for batch in table.to_batches(max_chunksize=BLOCK):
-        columns = [column.to_pylist() for column in batch.columns]
+        columns = [python_list(column) for column in batch.columns]
         yield from zip(*columns, strict=True) if columns else [()] * batch.num_rows
 
 

@@ -4,10 +4,12 @@ alter             ALTER TABLE: columns, names, defaults and constraints
 constraints       PRIMARY KEY, NOT NULL, UNIQUE, CHECK and DEFAULT of tables
 copy              COPY: files to tables, and results to files; CSV and Parquet
 create            CREATE: tables, views and indexes
+csv_lines         the line of a CSV file that Arrow complains of
 describe          the parameters and columns of a statement, before it is run
 direct            INSERT of given rows and SELECT by key, without a plan
 direct_texts      finds out which texts are such statements
 drop              DROP, with and without CASCADE
+explain           EXPLAIN, as text and as JSON
 grants            GRANT, REVOKE, and owners of objects
 insert            INSERT, and what happens to rows whose key exists
 parametrised      a query with labels in place of its constants

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import csv as plain_csv
-import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,10 +12,13 @@ import pyarrow as pa
 from pyarrow import csv
 from sqlglot import exp
 
+from tektite.engine.core import core_of
 from tektite.errors import IncorrectError, NotFoundError, UnsupportedError
+from tektite.expr import file_columns
 from tektite.sql.bind.scope import folded
 from tektite.sql.parse.places import StatementText, nearest
 from tektite.sql.parse.read_arguments import refuse_unread, written
+from tektite.sql.statements.csv_lines import bad_line, first_invalid, record_line
 from tektite.sql.statements.result import Result
 from tektite.sql.statements.table_writes import arranged, target
 
@@ -52,19 +55,26 @@ def copy(runner: StatementRunner, source: StatementText, tree: exp.Copy, paramet
             raise source.error(message, tree.this.expressions[at], NotFoundError)
     if not path.exists():
         raise source.error(f"COPY: there is no file {str(path)!r}", files[0], NotFoundError)
+    layout = csv_layout(path, listed, options) if form == "csv" else CsvLayout(listed, False)
     try:
-        rows = read_parquet(path) if form == "parquet" else read_csv(path, found, listed, options)
+        rows = read_parquet(path) if form == "parquet" else read_csv(path, found, layout, options)
+        rows = file_columns.typed(rows, found.schema)
     except (pa.ArrowInvalid, OSError) as error:
-        where = bad_line(path, listed, options, str(error)) if form == "csv" else ""
+        where = line_of(path, layout, options, bad_line, len(listed), str(error)) if form == "csv" else ""
         raise source.error(f"COPY {str(path)!r}{where}: {error}", files[0], IncorrectError) from None
-    if form == "parquet":
+    if form == "csv":
+        try:
+            check_csv(path, layout, found, rows, options)
+        except IncorrectError as error:
+            raise source.error(str(error), files[0], IncorrectError) from None
+    else:
         missing = [name for name in listed if name not in rows.column_names]
         more = [name for name in rows.column_names if name not in listed and named is None]
         if missing or more:
             said = f"no column {missing[0]!r}" if missing else f"a column {more[0]!r} that the table has not"
             message = f"COPY {str(path)!r}: the file has {said}: its columns are {', '.join(rows.column_names)}"
             raise source.error(message, files[0], NotFoundError)
-        rows = rows.select(listed)
+    rows = rows.select(listed)
     table = arranged(runner, found, rows, listed)
     refuse_unread(source, tree)
     runner.write(found, table, None)
@@ -99,16 +109,39 @@ def read_parquet(path: Path) -> pa.Table:
     return parquet.read_table(path)
 
 
-def read_csv(path: Path, table: Table, names: list[str], options: Mapping[str, str]) -> pa.Table:
+@dataclass(frozen=True)
+class CsvLayout:
+    """The columns of a CSV file in its order, and whether a header stands before the rows."""
+
+    names: list[str]
+    has_header: bool
+
+
+def csv_layout(path: Path, names: list[str], options: Mapping[str, str]) -> CsvLayout:
+    """How a file is laid out. A first line that holds the names of all the columns, in any order, is a header unless HEADER is
+    false, and gives the order. Any other header is skipped: then columns are taken by position.
+    """
+    said = options.get("header")
+    try:
+        with path.open(newline="", encoding="utf-8", errors="replace") as file:
+            first = next(plain_csv.reader(file, delimiter=options.get("delimiter", ",")), [])
+    except (OSError, plain_csv.Error):
+        first = []  # reading the file says what is wrong
+    found = [name.removeprefix("\ufeff").strip().lower() for name in first]
+    wanted = {name.lower(): name for name in names}
+    if said != "false" and len(wanted) == len(names) and sorted(found) == sorted(wanted):
+        return CsvLayout([wanted[name] for name in found], True)
+    return CsvLayout(names, said == "true")
+
+
+def read_csv(path: Path, table: Table, layout: CsvLayout, options: Mapping[str, str]) -> pa.Table:
     """A CSV file as rows of a table; empty fields that are not quoted are NULL."""
-    kinds = {field.name: field.type for field in table.schema.arrow}
+    kinds, names = file_columns.csv_types(table.schema), layout.names
     if path.is_file() and path.stat().st_size == 0:
         return pa.schema([(name, kinds[name]) for name in names]).empty_table()
     return csv.read_csv(
         path,
-        read_options=csv.ReadOptions(
-            column_names=names, skip_rows=1 if options.get("header", "false") == "true" else 0
-        ),
+        read_options=csv.ReadOptions(column_names=names, skip_rows=int(layout.has_header)),
         parse_options=csv.ParseOptions(delimiter=options.get("delimiter", ",")),
         convert_options=csv.ConvertOptions(
             column_types={name: kinds[name] for name in names},
@@ -119,27 +152,33 @@ def read_csv(path: Path, table: Table, names: list[str], options: Mapping[str, s
     )
 
 
-def bad_line(path: Path, names: list[str], options: Mapping[str, str], error: str) -> str:
-    """Where a CSV file has what Arrow complains of, as text for messages; nothing if that is not found."""
-    value = re.search(r"column #(\d+): .*invalid value '(.*)'", error, re.DOTALL)
-    skip = 1 if options.get("header", "false") == "true" else 0
+def line_of(
+    path: Path, layout: CsvLayout, options: Mapping[str, str], find: Callable[..., int | None], *of: Any
+) -> str:
+    """Where a CSV file has what a function of `csv_lines` finds, as text for messages; nothing if that is not found."""
     try:
-        with path.open(newline="", encoding="utf-8", errors="replace") as file:
-            records = plain_csv.reader(file, delimiter=options.get("delimiter", ","))
-            begins = 1
-            for number, fields in enumerate(records):
-                line, begins = begins, records.line_num + 1
-                if number < skip or not fields:
-                    continue
-                if value is None:
-                    is_bad = len(fields) != len(names)
-                else:
-                    is_bad = len(fields) > int(value[1]) and fields[int(value[1])] == value[2]
-                if is_bad:
-                    return f", line {line}"
-    except (OSError, plain_csv.Error):
+        with path.open(newline="", encoding="utf-8", errors="surrogateescape") as file:
+            line = find(file, *of, skip=int(layout.has_header), delimiter=options.get("delimiter", ","))
+    except OSError:
         return ""
-    return ""
+    return "" if line is None else f", line {line}"
+
+
+def check_csv(path: Path, layout: CsvLayout, table: Table, rows: pa.Table, options: Mapping[str, str]) -> None:
+    """Refuse rows of a CSV file that the table cannot have, and say in which line: a decimal that is too large, a NULL."""
+    rules = core_of(table).rules
+    required = {table.schema.names[column] for column in rules.required}
+    for name, column in zip(rows.column_names, rows.columns, strict=True):
+        bad: int | None = None
+        if pa.types.is_decimal(column.type):
+            bad = first_invalid(column)
+            type = table.schema.types[table.schema.index(name)]
+            why = f"column {name!r}: expected {type}, found a number with more digits"
+        if bad is None and name in required and column.null_count:
+            bad = column.is_null().index(True).as_py()
+            why = f"column {name!r} of table {table.name!r} cannot be NULL"
+        if bad is not None:
+            raise IncorrectError(f"COPY {str(path)!r}{line_of(path, layout, options, record_line, bad)}: {why}")
 
 
 def copy_to(
@@ -160,10 +199,14 @@ def copy_to(
         if form == "parquet":
             from pyarrow import parquet  # which takes longer to load than an engine
 
-            parquet.write_table(rows, path)
+            parquet.write_table(file_columns.for_parquet(rows), path)
         else:
             header = options.get("header", "false") == "true"
-            csv.write_csv(rows, path, csv.WriteOptions(include_header=header, delimiter=options.get("delimiter", ",")))
+            csv.write_csv(
+                file_columns.for_csv(rows),
+                path,
+                csv.WriteOptions(include_header=header, delimiter=options.get("delimiter", ",")),
+            )
     except OSError as error:
         raise source.error(f"COPY {str(path)!r}: {error}", tree.args["files"][0], IncorrectError) from None
     return Result(f"COPY {rows.num_rows}")

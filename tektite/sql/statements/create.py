@@ -266,7 +266,7 @@ def create_view(
         not_needed(tree)
         return Result(what, view=found if isinstance(found, View) else None)
     aliases = [folded(c.this if isinstance(c, exp.ColumnDef) else c) for c in schema.expressions] if schema else []
-    joins = joins_of(source, tree)
+    joins, keeps_plan = view_options(source, tree)
     bind = runner.bind_standing if materialized else runner.bind
     planned = bind(source, query, parameters).joined_by(joins)
     if len(aliases) > len(planned.bound.titles):
@@ -284,6 +284,8 @@ def create_view(
         return Result(what)
     take_away(runner, replaced)
     view = runner.install(name, planned)
+    if keeps_plan:
+        core_of(view).engine.replanner.keep(core_of(view))
     runner.access.created(table_object(name))
     runner.view_texts[core_of(view)] = written(query)
     return Result(what, view=view)
@@ -304,9 +306,15 @@ def refuse_lost_order(source: StatementText, query: exp.Expr, bound: Bound) -> N
             raise source.error(message, tree)
 
 
-def joins_of(source: StatementText, tree: exp.Create) -> str:
-    """WITH (joins = ...) of a materialised view: the join strategy that is forced."""
-    found = "auto"
+SWITCH = {"on": True, "true": True, "yes": True, "1": True, "off": False, "false": False, "no": False, "0": False}
+"""Both positions of a switch, as PostgreSQL writes them."""
+
+
+def view_options(source: StatementText, tree: exp.Create) -> tuple[str, bool]:
+    """WITH (joins = ..., replan = ...) of a materialised view: the join strategy that is forced, and whether the view keeps its
+    plan, whatever becomes of the sizes of its tables.
+    """
+    joins, keeps_plan = "auto", False
     properties = tree.args.get("properties")
     given = properties.expressions if properties is not None else []
     materialized = any(isinstance(item, exp.MaterializedProperty) for item in given)
@@ -314,16 +322,23 @@ def joins_of(source: StatementText, tree: exp.Create) -> str:
         if isinstance(item, exp.MaterializedProperty):
             continue
         name = item.name.lower() if isinstance(item, exp.Property) else item.key
-        if name != "joins" or not materialized:
+        if name not in ("joins", "replan") or not materialized:
             raise source.error(
-                f"option {name!r} of CREATE VIEW is not supported; a materialized view has: joins",
+                f"option {name!r} of CREATE VIEW is not supported; a materialized view has: joins, replan",
                 source.where(name),
                 UnsupportedError,
             )
-        found = item.args["value"].name.lower()
-        if found not in STRATEGIES:
-            raise source.error(f"joins is one of {', '.join(STRATEGIES)}, not {found!r}", item.args["value"])
-    return found
+        value = item.args["value"]
+        found = value.name.lower() or str(value).lower()
+        if name == "replan":
+            if found not in SWITCH:
+                raise source.error(f"replan is on or off, not {found!r}", value)
+            keeps_plan = not SWITCH[found]
+        elif found not in STRATEGIES:
+            raise source.error(f"joins is one of {', '.join(STRATEGIES)}, not {found!r}", value)
+        else:
+            joins = found
+    return joins, keeps_plan
 
 
 def replaceable(

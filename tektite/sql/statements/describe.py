@@ -17,10 +17,11 @@ from tektite.errors import TektiteError
 from tektite.expr import Expr, col, lit
 from tektite.expr import type_of as expression_type
 from tektite.sql.bind.bound import Bound
+from tektite.sql.bind.functions import column_type
 from tektite.sql.bind.query import Binder
 from tektite.sql.bind.scope import folded
 from tektite.sql.catalog.catalog_lookup import said_type
-from tektite.sql.catalog.pg_types import REGISTERED
+from tektite.sql.catalog.pg_types import OID, PG_TYPES, REGISTERED
 from tektite.sql.logical import outer_columns
 from tektite.sql.parse import parser
 from tektite.sql.parse.parser import label_of
@@ -144,6 +145,8 @@ class StatementDescriber:
             return types.String
         if isinstance(around, exp.Cast) and said_type(around.args["to"]) in REGISTERED:
             return types.String  # a name, for the oid that has it
+        if isinstance(around, exp.Cast) and said_type(around.args["to"]).startswith("_"):
+            return list_type(self.source, around.args["to"])
         if isinstance(around, exp.Cast):
             return self.type_of(around, binder)
         if isinstance(around, exp.Binary | exp.Between | exp.In | exp.Coalesce | exp.Tuple | exp.If | exp.Case):
@@ -268,3 +271,12 @@ def parts_beside(around: exp.Expr, node: exp.Expr) -> Iterator[exp.Expr]:
                 yield part.args["true"] if isinstance(part, exp.If) else part
     if isinstance(around, exp.If) and isinstance(around.parent, exp.Case):
         yield from parts_beside(around.parent, around)
+
+
+def list_type(source: StatementText, to: exp.DataType) -> Type:
+    """The type of lists that a cast to an array names; of one that only the catalogs have, of the texts or numbers it holds."""
+    try:
+        return column_type(source, to)
+    except TektiteError:
+        element = PG_TYPES.get(said_type(to).removeprefix("_"))
+        return types.ListType("list", OID if element is not None and element.category == "N" else types.String)

@@ -185,8 +185,9 @@ def key_lookup(runner: StatementRunner, statement: parser.Statement, given: Mapp
         if pair is None or names.index(pair[0]) in key:
             return None
         at = names.index(pair[0])
-        kind = found.schema.types[at].kind
-        if kind in ("float", "decimal", "interval") or given.get(pair[1]) is None or given[pair[1]].kind != kind:
+        type = found.schema.types[at]
+        kind = type.kind
+        if type.has_keys or kind == "decimal" or given.get(pair[1]) is None or given[pair[1]].kind != kind:
             return None
         key[at] = pair[1]
     order = core_of(found).columns

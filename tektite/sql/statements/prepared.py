@@ -85,15 +85,15 @@ def prepare(runner: StatementRunner, statement: Prepare) -> Result:
         if isinstance(node.expression, exp.Placeholder | exp.Parameter)
     }
     made = Prepared(statement.name, statement.source, statement.tree, labels, counts, runner.access.who())
-    if isinstance(statement.tree, exp.Query):
-        check(runner, made)
+    if isinstance(statement.tree, exp.Query) and check(runner, made):
         refuse_unread(statement.source, statement.tree)
     runner.prepared[statement.name] = made
     return Result("PREPARE")
 
 
-def check(runner: StatementRunner, made: Prepared) -> None:
+def check(runner: StatementRunner, made: Prepared) -> bool:
     """Refuse a statement that cannot be bound, whatever the types of its parameters are: they are known when it is executed.
+    Whether it was bound, and so read, to its end: parameters of several types may keep it from that.
 
     A name that nothing has is unknown for all types. Another mistake has nothing to do with the parameters if it is the same for
     NULLs, which fit wherever a value does, as for columns of some type.
@@ -108,7 +108,7 @@ def check(runner: StatementRunner, made: Prepared) -> None:
         try:
             with outer_columns(binder.columns):
                 binder.query(made.tree, None)
-            return
+            return True
         except NotFoundError:
             raise
         except TektiteError as error:
@@ -116,6 +116,7 @@ def check(runner: StatementRunner, made: Prepared) -> None:
                 raise
             if type is None:
                 failures.add(str(error))
+    return False
 
 
 def named(runner: StatementRunner, statement: Execute | Deallocate) -> Prepared:
@@ -165,10 +166,21 @@ def execute(runner: StatementRunner, statement: Execute, parameters: Mapping[str
         return Result("EXECUTE", runner.select(found.source, found.tree, values))
     wanted = fitting(found, given, statement)
     if found.types and wanted != found.types:
-        widen(runner, found, wanted)
-    found.types = wanted
+        found.types = wanted
+        rebind(runner, found)
+    else:
+        found.types = wanted
     shared, number = bound(runner, found, row)
-    mine = core_of(shared.view).lookup(number)
+    try:
+        mine = core_of(shared.view).lookup(number)
+    except TektiteError as error:
+        if shared.shape.alone or core_of(shared.view).error is None:
+            raise
+        # A row fails, perhaps for another binding: from here on each is answered alone.
+        runner.shared.set_apart(asked(found, row), str(error))
+        rebind(runner, found)
+        shared, number = bound(runner, found, row)
+        mine = core_of(shared.view).lookup(number)
     rows = in_zone(sorted_rows(mine, shared.order).select(shared.titles), runner.settings.zone)
     return Result("EXECUTE", rows, view=shared.view)
 
@@ -180,14 +192,19 @@ def bound(runner: StatementRunner, found: Prepared, row: tuple[Any, ...]) -> tup
     if known is not None and known[0].is_answering:
         queries.check(known[0], runner.access.who())
         return known
-    query = ParametrisedQuery(found.source, found.tree, tuple(found.labels), found.types, row)
-    shared = queries.get(query, f"{HIDDEN}prepared_{found.name}" if not found.shared else "", has_arguments=True)
+    query = asked(found, row)
+    shared = queries.get(query, f"{HIDDEN}prepared_{found.name}" if not found.shared else "", is_prepared=True)
     number = queries.bind(shared, row if shared.query.labels else (), runner.settings.user)
     found.bindings[key] = shared, number
     shared.followers[number] = shared.followers.get(number, 0) + 1
     if shared not in found.shared:
         found.shared.append(shared)
     return shared, number
+
+
+def asked(found: Prepared, row: tuple[Any, ...]) -> ParametrisedQuery:
+    """A statement with some values."""
+    return ParametrisedQuery(found.source, found.tree, tuple(found.labels), found.types, row)
 
 
 def fitting(found: Prepared, given: list[tuple[Any, Type]], statement: Execute) -> tuple[Type, ...]:
@@ -205,11 +222,10 @@ def fitting(found: Prepared, given: list[tuple[Any, Type]], statement: Execute) 
     return tuple(wanted)
 
 
-def widen(runner: StatementRunner, found: Prepared, wanted: tuple[Type, ...]) -> None:
-    """Answer all bindings from a dataflow for wider types."""
+def rebind(runner: StatementRunner, found: Prepared) -> None:
+    """Answer all bindings from other dataflows, because types are wider, or because each is answered alone."""
     known = list(found.bindings)
     remove(runner, found)
-    found.types = wanted
     for user, zone, *row in known:
         if (user, zone) == (runner.settings.user, runner.settings.zone):  # others have theirs again when they ask
             bound(runner, found, tuple(row))

@@ -17,6 +17,7 @@ from tektite.values.columns import python_rows
 from tektite.values.frames import ArrowReadable
 from tektite.values.html import SHOWN_ROWS as SHOWN_HTML
 from tektite.values.html import html_table, html_text
+from tektite.values.python_values import python_list
 
 OTHER_NAMES = {
     "df": "to_pandas()",
@@ -102,7 +103,7 @@ class Result(ArrowReadable):
 def show_table(table: pa.Table) -> str:
     """A table as text, columns aligned."""
     shown = table.slice(0, SHOWN_ROWS)
-    cells = [[name, *("NULL" if v is None else str(v) for v in column.to_pylist())]
+    cells = [[name, *("NULL" if v is None else str(v) for v in python_list(column))]
              for name, column in zip(table.column_names, shown.columns, strict=True)]  # fmt: skip
     widths = [max(map(len, column)) for column in cells]
     lines = [" | ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()

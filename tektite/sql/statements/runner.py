@@ -18,6 +18,7 @@ from sqlglot import exp
 from tektite.engine.core import core_of
 from tektite.engine.session import Session, Transaction
 from tektite.engine.table import Table
+from tektite.engine.table_edits import check_moved_keys
 from tektite.engine.view import View
 from tektite.engine.view_core import ViewCore
 from tektite.engine.write_set import WriteSet
@@ -53,6 +54,7 @@ from tektite.sql.statements import (
     copy,
     create,
     drop,
+    explain,
     grants,
     insert,
     policies,
@@ -107,7 +109,7 @@ class StatementRunner:
         """The queries of materialised views, as they are written."""
         self.schemas: set[str] = set()
         """The schemas that were created."""
-        self.savepoints: WeakKeyDictionary[Transaction, dict[str, Any]] = WeakKeyDictionary()
+        self.savepoints: WeakKeyDictionary[Transaction, list[tuple[str, Any]]] = WeakKeyDictionary()
         """What transactions had written at their savepoints, by name, the latest last."""
         self._settings: WeakKeyDictionary[Session, SessionSettings] = WeakKeyDictionary()
         self.clock: Callable[[], datetime.datetime] = utc_now
@@ -140,7 +142,7 @@ class StatementRunner:
         """The settings of a session."""
         found = self._settings.get(session)
         if found is None:
-            found = self._settings[session] = SessionSettings()
+            found = self._settings[session] = SessionSettings(session)
         return found
 
     # ------------------------------------------------------------------ statements
@@ -209,14 +211,16 @@ class StatementRunner:
         match statement:
             case parser.Plain():
                 return self._plain(statement, parameters)
-            case parser.Explain() if statement.is_subscription:
-                return self._explain_subscribe(source, statement.tree, parameters)
             case parser.Explain():
-                return self._explain(source, statement, parameters)
+                return explain.explain(self, statement, parameters)
             case parser.Subscribe():
                 return self._subscribe(source, statement.tree, parameters)
             case parser.Show():
                 return show.show(self, statement)
+            case parser.Begin():
+                return transactions.begin(self, statement)
+            case parser.SetModes():
+                return transactions.change_modes(self, statement)
             case parser.Savepoint():
                 return transactions.savepoint(self, statement)
             case parser.Nothing():
@@ -231,6 +235,7 @@ class StatementRunner:
                 return prepared.execute(self, statement, parameters)
             case parser.Deallocate():
                 return prepared.deallocate(self, statement, parameters)
+        self.check_writable(source)
         if isinstance(statement, CreateConnector):
             return self.connectors_of(statement).create(statement)
         if isinstance(statement, DropConnector):
@@ -242,7 +247,8 @@ class StatementRunner:
         """What runs sources and sinks, for a statement about one."""
         if self.connectors is None:
             raise statement.source.error(
-                "sources and sinks are run by a server: tektite serve. A program calls engine.load, and follows views itself",
+                "sources and sinks are run by a server: tektite serve. A program reads files by COPY or Table.insert, and "
+                "follows views by View.subscribe",
                 statement.start,
                 UnsupportedError,
             )
@@ -258,34 +264,18 @@ class StatementRunner:
         """Run a statement that is no query."""
         for kind, handler in HANDLERS.items():
             if isinstance(tree, kind):
+                if kind in WRITING:
+                    self.check_writable(source)
                 result = handler(self, source, tree, parameters)
                 refuse_unread(source, tree)  # handlers ask before they change something; this finds one that forgot
                 return result
         said = source.word(source.start).upper()
         raise source.error(f"{said or 'such a statement'} is not supported", source.start, UnsupportedError)
 
-    def _explain(self, source: StatementText, statement: parser.Explain, parameters: Mapping[str, Any]) -> Result:
-        """The plan of a query, and what installing it would share and make. With ANALYZE, the query is answered once, and what
-        its operators did follows.
-        """
-        tree = statement.tree
-        properties = tree.args.get("properties")
-        joins, statement_tree = "auto", tree
-        if isinstance(tree, exp.Create) and properties and properties.find(exp.MaterializedProperty):
-            joins = create.joins_of(source, tree)
-            tree = tree.expression
-        if not isinstance(tree, exp.Query | exp.Values):
-            raise source.error("EXPLAIN of anything but a query is not supported", None, UnsupportedError)
-        is_view = joins != "auto" or isinstance(statement_tree, exp.Create)
-        bind = self.bind_standing if is_view else self.bind
-        planned = bind(source, tree, parameters).joined_by(joins)
-        collection = self.collection(planned)
-        lines = self.engine.explain(collection).splitlines()
-        if statement.analyze:
-            with self.engine.profile() as profile:
-                rows = self.once(collection).num_rows
-            lines += ["operators", *(f"  {line}" for line in str(profile).splitlines()), f"{rows} rows"]
-        return Result("EXPLAIN", pa.table({"plan": lines}))
+    def check_writable(self, source: StatementText) -> None:
+        """Refuse a statement that changes something in a transaction that only reads."""
+        if self.transaction is not None:
+            self.transaction.check_writable(source.word(source.start).upper())
 
     def _subscribe(self, source: StatementText, tree: exp.Expr, parameters: Mapping[str, Any]) -> Result:
         """The changes of a view or a table, or of a query that is installed for it."""
@@ -296,11 +286,6 @@ class StatementRunner:
             return Result("SUBSCRIBE", view=view, subscription=found.subscribe())
         answer = self.shared.answer(parametrised(self, source, tree, parameters))
         return Result("SUBSCRIBE", subscription=answer.subscribe())
-
-    def _explain_subscribe(self, source: StatementText, tree: exp.Expr, parameters: Mapping[str, Any]) -> Result:
-        """How a subscription would be computed: for whom else at once, and by which plan."""
-        query = parametrised(self, source, tree, parameters)
-        return Result("EXPLAIN", pa.table({"plan": self.shared.explain(query)}))
 
     # ------------------------------------------------------------------ queries
 
@@ -461,15 +446,17 @@ class StatementRunner:
         views = sum(object.removeprefix("table ") in self.reads for object in owned)
         allowed.check_queries(user, views + self.shared.followed_by(user))
 
-    def plan(self, text: str, parameters: Mapping[str, Any]) -> Collection:
-        """One query as a collection."""
+    def plan(self, text: str, parameters: Mapping[str, Any], given: Given | None = None) -> Collection:
+        """One query as a collection. It may read what is given by name."""
         source = StatementText(text)
         statements = list(parser.parse(text))
         if len(statements) != 1 or not isinstance(statements[0], parser.Plain):
             raise source.error("one query is needed", 0)
         if parameters:
             self.remembered.check_used(text, parameters)
-        return self.sorted_collection(self.bind(statements[0].source, statements[0].tree, parameters))
+        source, tree = statements[0].source, statements[0].tree
+        planned = self.bind(source, tree, parameters) if not given else self._bind(source, tree, parameters, given)
+        return self.sorted_collection(planned, bool(tree.args.get("limit") or tree.args.get("offset")))
 
     def install(self, name: str, planned: Planned) -> View:
         """Keep a query up to date under a name."""
@@ -486,16 +473,17 @@ class StatementRunner:
             self.standing_secured[name] = planned.secured
         return view
 
-    def sorted_collection(self, planned: Planned) -> Collection:
-        """A query as a collection, with the order that ORDER BY gives its rows. Columns that it orders by and does not select are
-        not there, and then there is no order.
+    def sorted_collection(self, planned: Planned, is_limited: bool = True) -> Collection:
+        """A query as a collection, with the order that ORDER BY gives its rows. A view of one without a limit has to have the
+        columns that it is ordered by; of a materialized view its statement has checked that.
         """
         found = self.collection(planned)
         shown = dict(zip(planned.bound.names, unique_titles(planned.bound.titles), strict=True))
-        order = [(col(shown[o.column]), o.descending, o.nulls_first) for o in planned.bound.order if o.column in shown]
-        if not order or len(order) < len(planned.bound.order):
+        bound = planned.bound.order
+        if not bound:
             return found
-        return Sorted(self.engine, found.operator, order)
+        order = [(col(shown.get(o.column, o.column)), o.descending, o.nulls_first) for o in bound]
+        return Sorted(self.engine, found.operator, order, self.collection(planned, hidden=True), is_limited)
 
     # ------------------------------------------------------------------ what queries stand on
 
@@ -533,6 +521,8 @@ class StatementRunner:
         """Take rows from a table and add others, and close an epoch unless a transaction is open."""
         if core_of(table).is_stream and old is not None:
             raise ConflictError(f"table {table.name!r} is a stream: rows cannot be changed or deleted")
+        if new is not None and old is not None:
+            check_moved_keys(core_of(table), old, new)
         transactions.write(self, table, transactions.writes_of(new, old))
 
     # ------------------------------------------------------------------ names
@@ -639,11 +629,12 @@ HANDLERS: dict[type[exp.Expr], Callable[[StatementRunner, StatementText, Any, Ma
     exp.Update: update.update,
     exp.Delete: table_writes.delete,
     exp.TruncateTable: table_writes.truncate,
-    exp.Transaction: transactions.begin,
     exp.Commit: transactions.commit,
     exp.Rollback: transactions.rollback,
     exp.Copy: copy.copy,
 }
+WRITING = {exp.Create, exp.Alter, exp.Drop, exp.Insert, exp.Update, exp.Delete, exp.TruncateTable}
+"""Statements that a transaction which only reads refuses. COPY writes only in one of its directions."""
 ACCESS_HANDLERS: dict[type[parser.Statement], Callable[[StatementRunner, Any], Result]] = {
     said.CreateRole: roles.create_role,
     said.AlterRole: roles.alter_role,

@@ -8,7 +8,9 @@ With roles, an argument row counts only while its user may read what the query r
 may. So a subscriber's rows are retracted in the epoch in which a grant is withdrawn, and come back with it. Policies see the
 user of the row as `current_user`.
 
-An expression that can fail, such as a cast of a text, is not computed for many at once: its error would be everybody's.
+An expression that can fail, such as a cast of a text, is not computed for many subscribers at once: its error would be
+everybody's. Prepared statements share until a row does fail: then each binding is answered alone, and only those that the row
+concerns fail (`prepared.execute`).
 """
 
 from __future__ import annotations
@@ -30,10 +32,11 @@ from tektite.engine.write_set import WriteSet
 from tektite.errors import ConflictError, TektiteError, UnsupportedError
 from tektite.expr import Expr, col, lit
 from tektite.expr.fold import can_fail
+from tektite.plan.explanation import Explanation
 from tektite.query.builders import project
 from tektite.query.collection import Collection
 from tektite.query.window_calls import Ordering
-from tektite.sql.access.allowances import Allowance
+from tektite.sql.access.access_control import PermissionDenied
 from tektite.sql.access.policy_conditions import RIGHTS
 from tektite.sql.access.rights_views import EVERYTHING
 from tektite.sql.bind.bound import Bound
@@ -70,10 +73,34 @@ class QueryShape:
     types: tuple[Type, ...]
     is_gated: bool
     """Whether its users are roles, whose rights count."""
-    has_arguments: bool
-    """Whether it has an argument table in any case."""
+    is_prepared: bool
+    """Whether it is a prepared statement, which has an argument table in any case."""
     alone: tuple[Any, ...] = ()
     """The user and the values of a query that shares with nobody."""
+
+
+class UserMemory:
+    """The bytes that those who share a dataflow may keep, by their numbers. Some may keep any number of them (None)."""
+
+    def __init__(self) -> None:
+        self._bytes: dict[int, int | None] = {}
+        self._sum = self._unlimited = 0
+
+    def __setitem__(self, number: int, bytes: int | None) -> None:
+        self._bytes[number] = bytes
+        self._sum += bytes or 0
+        self._unlimited += bytes is None
+
+    def pop(self, number: int) -> None:
+        """Somebody has gone."""
+        bytes = self._bytes.pop(number, 0)
+        self._sum -= bytes or 0
+        self._unlimited -= bytes is None
+
+    @property
+    def together(self) -> int | None:
+        """What all of them may keep together."""
+        return None if self._unlimited or not self._bytes else self._sum
 
 
 @dataclass
@@ -97,6 +124,7 @@ class SharedQuery:
     """The numbers of the arguments: a user and values."""
     followers: dict[int, int] = field(default_factory=dict)
     """How many need each number."""
+    memory: UserMemory = field(default_factory=UserMemory)
     router: Router | None = None
     numbers: int = 0
 
@@ -104,6 +132,10 @@ class SharedQuery:
     def is_answering(self) -> bool:
         """Whether the dataflow is there."""
         return not core_of(self.view).dropped
+
+    def set_limit(self) -> None:
+        """Let the dataflow keep as much as all who share it may keep together."""
+        core_of(self.view).flow.limit = self.memory.together
 
     @property
     def schema(self) -> Schema:
@@ -177,6 +209,11 @@ class SharedQueries:
         self.sweep()
         return SharedAnswer(self, self.get(query), query.values, self._runner.settings.user)
 
+    def answer_of(self, view: View) -> SharedAnswer | None:
+        """The answer that a view of a shared dataflow is, None for another view. Whoever follows it counts as a follower."""
+        found = next((shared for shared in self.all() if shared.view is view), None)
+        return None if found is None else SharedAnswer(self, found, (), self._runner.settings.user)
+
     def follow(self, answer: SharedAnswer, snapshot: bool, progress: bool, since: int | None) -> Subscription:
         """The changes of an answer. What that needs goes when it ends."""
         shared = answer.shared
@@ -192,17 +229,14 @@ class SharedQueries:
                 shared.router = Router(core)
             feed = shared.router.follow(number, answer, snapshot, since)
             found = Subscription(core, snapshot, progress, since, feed)
-        self._limit(shared, allowed)
+        if number not in shared.followers:
+            shared.memory[number] = allowed.memory
+            shared.set_limit()
         shared.followers[number] = shared.followers.get(number, 0) + 1
         left, user = self._left, answer.user
         self._followed[user] += 1
         release_with(found, lambda: left.append((shared, number, user)))
         return found
-
-    def _limit(self, shared: SharedQuery, allowed: Allowance) -> None:
-        """Let a dataflow keep as much as all who share it may keep together."""
-        flow = core_of(shared.view).flow
-        flow.limit = None if allowed.memory is None else allowed.memory * max(len(shared.bindings), 1)
 
     def followed_by(self, user: str) -> int:
         """How many subscriptions a user has."""
@@ -220,20 +254,24 @@ class SharedQueries:
             shared.arguments.commit({BINDING: [(number, *row)]}, 1, "bind")
         return number
 
-    def get(self, query: ParametrisedQuery, name: str = "", has_arguments: bool = False) -> SharedQuery:
+    def set_apart(self, query: ParametrisedQuery, reason: str) -> None:
+        """Let a query share with nobody from here on."""
+        self.alone[(query.text, query.types)] = reason
+
+    def get(self, query: ParametrisedQuery, name: str = "", is_prepared: bool = False) -> SharedQuery:
         """The dataflow of a query, which is made if there is none. What it reads, the caller must be allowed to read."""
         runner = self._runner
         who = runner.access.who()
         key = (query.text, query.types)
         if key not in self.alone:
-            shape = QueryShape(query.text, self._names(), query.types, who is not None, has_arguments)
+            shape = QueryShape(query.text, self._names(), query.types, who is not None, is_prepared)
             try:
                 return self._found(query, shape, who, name)
             except SharesNothing as reason:
                 self.alone[key] = str(reason)
         alone = query.alone()
         shape = QueryShape(
-            query.text, self._names(), query.types, who is not None, has_arguments,
+            query.text, self._names(), query.types, who is not None, is_prepared,
             (runner.settings.user, *query.values),
         )  # fmt: skip
         return self._found(alone, shape, who, name)
@@ -271,8 +309,8 @@ class SharedQueries:
         with arguments.kept_if_installed():
             made = core.transient_input(f"{name}_arguments", Schema(columns), ["binding"], "upsert")
             arguments.tables[BINDING] = made
-            binder, bound, reads, names = self._bound(query, columns, made, who, is_alone)
-            is_asked = bool(query.labels or shape.is_gated or reads.reads_user or shape.has_arguments)
+            binder, bound, reads, names = self._bound(query, columns, made, who, shape)
+            is_asked = bool(query.labels or shape.is_gated or reads.reads_user or shape.is_prepared)
             number: list[str] = []
             if is_asked:
                 plan, number = self._answered(bound, binder, reads, columns, names, is_alone)
@@ -295,10 +333,15 @@ class SharedQueries:
         return SharedQuery(query, shape, who, view, kept, titles, order, reads.names, reads.secured, reads.needs)
 
     def _bound(
-        self, query: ParametrisedQuery, columns: Mapping[str, Type], arguments: Table, who: str | None, is_alone: bool
+        self,
+        query: ParametrisedQuery,
+        columns: Mapping[str, Type],
+        arguments: Table,
+        who: str | None,
+        shape: QueryShape,
     ) -> tuple[Binder, Bound, Reads, tuple[str, ...]]:
         """The query with columns in place of its arguments and of its user."""
-        runner = self._runner
+        runner, is_alone = self._runner, bool(shape.alone)
         user = lit(runner.settings.user, types.String)
         reads = Reads(runner, {ARGUMENTS: arguments}, ReaderIdentity(who, None, user, is_standing=True))
         binder = Binder(query.source, reads, query.parameters if is_alone else {})
@@ -313,7 +356,8 @@ class SharedQueries:
                     "the query reads the system catalogs, which cannot be kept up to date: run it once, without SUBSCRIBE"
                 )
             refuse_unread(query.source, query.tree)
-            if not is_alone and (query.labels or who is not None or reads.reads_user):
+            is_followed = not is_alone and not shape.is_prepared
+            if is_followed and (query.labels or who is not None or reads.reads_user):
                 refuse_failing(bound.plan, binder)
         return binder, bound, reads, names
 
@@ -347,8 +391,8 @@ class SharedQueries:
                 raise
             raise SharesNothing(str(error)) from None
 
-    def explain(self, query: ParametrisedQuery) -> list[str]:
-        """How a subscription to a query is computed: its arguments, who shares it, and its plan."""
+    def explain(self, query: ParametrisedQuery) -> tuple[list[str], Explanation]:
+        """How a subscription to a query is computed: its arguments and who shares it, and its plan."""
         runner = self._runner
         shared = self.get(query)
         try:
@@ -367,10 +411,7 @@ class SharedQueries:
                 lines.append(
                     f"joined with the readers of {object}{'' if needed is None else f', for its reader {needed!r}'}"
                 )
-            return [
-                *lines,
-                *runner.engine.explain(Collection(runner.engine, core_of(shared.view).definition)).splitlines(),
-            ]
+            return lines, runner.engine.explain(Collection(runner.engine, core_of(shared.view).definition))
         finally:
             self.sweep()
 
@@ -391,6 +432,9 @@ class SharedQueries:
                 shared.followers[number] = left
                 continue
             shared.followers.pop(number, None)
+            shared.memory.pop(number)
+            if shared.is_answering:
+                shared.set_limit()
             for row in [row for row, found in shared.bindings.items() if found == number]:
                 del shared.bindings[row]
                 self._unneeded.append((shared, number))
@@ -426,9 +470,8 @@ class SharedQueries:
             if table not in shared.secured or not shared.is_answering:
                 continue
             old_view, old_arguments = shared.view, shared.arguments
-            self._numbers += 1
             try:
-                made = self._made(f"{HIDDEN}shared_{self._numbers}", shared.query, shared.shape, shared.who)
+                made = self._made_anew(shared)
             except TektiteError as error:
                 self.remove(shared, ConflictError(f"the policies of {table!r} have changed: subscribe again ({error})"))
                 continue
@@ -439,9 +482,27 @@ class SharedQueries:
                 shared.router.change_to(core_of(made.view))
             shared.view, shared.arguments = made.view, made.arguments
             shared.reads, shared.secured, shared.needs = made.reads, made.secured, made.needs
-            shared.order, shared.titles = made.order, made.titles
+            shared.order, shared.titles, shared.who = made.order, made.titles, made.who
+            shared.set_limit()
             old_view.drop()
             old_arguments.drop()
+
+    def _made_anew(self, shared: SharedQuery) -> SharedQuery:
+        """The dataflow of a query once more, by the rights of somebody who has them still: of its users, some may not."""
+        users = (
+            [shared.who]
+            if shared.who is None or shared.shape.alone
+            else [shared.who, *(row[0] for row in shared.bindings)]
+        )
+        self._numbers += 1
+        refused: PermissionDenied | None = None
+        for who in dict.fromkeys(users):
+            try:
+                return self._made(f"{HIDDEN}shared_{self._numbers}", shared.query, shared.shape, who)
+            except PermissionDenied as error:
+                refused = refused or error
+        assert refused is not None
+        raise refused
 
 
 class SharesNothing(TektiteError):

@@ -68,7 +68,7 @@ def tables(runner: StatementRunner) -> pa.Table:
     return pa.table(
         {
             "name": pa.array([i.name for i in found], pa.string()),
-            "rows": pa.array([rows_of(i) for i in found], pa.int64()),
+            "rows": pa.array([rows_of(i) if is_readable(runner, i.facade) else None for i in found], pa.int64()),
             "mode": pa.array([i.declared.kind for i in found], pa.string()),
             "key": pa.array([", ".join(i.declared.key) for i in found], pa.string()),
         }
@@ -78,6 +78,11 @@ def tables(runner: StatementRunner) -> pa.Table:
 def schemas(runner: StatementRunner) -> pa.Table:
     """The schemas."""
     return pa.table({"name": pa.array(runner.schema_names(), pa.string())})
+
+
+def is_readable(runner: StatementRunner, found: Table | View) -> bool:
+    """Whether the session's user may read all rows of a relation, and so know how many there are and which of them fail."""
+    return runner.access.allows_directly(runner.access.who(), "SELECT", found)
 
 
 def rows_of(table: InputCore) -> int | None:
@@ -92,8 +97,10 @@ def views(runner: StatementRunner) -> pa.Table:
     kept = [v for v in core_of(runner.engine).views.values() if not v.name.startswith("__")]
     names = [*(v.name for v in kept), *runner.definitions]
     kinds = ["materialized"] * len(kept) + ["definition"] * len(runner.definitions)
-    rows = [v.count for v in kept] + [None] * len(runner.definitions)
-    errors = [None if v.error is None else str(v.error) for v in kept] + [None] * len(runner.definitions)
+    readable = [is_readable(runner, v.facade) for v in kept]
+    rows = [v.count if may else None for v, may in zip(kept, readable, strict=True)]
+    errors = [None if v.error is None or not may else str(v.error) for v, may in zip(kept, readable, strict=True)]
+    rows, errors = rows + [None] * len(runner.definitions), errors + [None] * len(runner.definitions)
     return pa.table(
         {
             "name": pa.array(names, pa.string()),
@@ -118,6 +125,7 @@ def indexes(runner: StatementRunner) -> pa.Table:
 
 def arrangements(runner: StatementRunner) -> pa.Table:
     """Every shared arrangement, with its size and readers."""
+    runner.access.check_super(runner.access.who(), "to see how large all arrangements are")
     found = [a for a in runner.engine.indexes() if not a.name.startswith("__")]
     return pa.table(
         {

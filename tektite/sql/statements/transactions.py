@@ -6,7 +6,7 @@ tables hold by then, none.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -14,15 +14,16 @@ from sqlglot import exp
 
 from tektite.engine.core import core_of
 from tektite.engine.write_set import WriteSet
-from tektite.errors import ConflictError, NotFoundError
+from tektite.errors import ConflictError, NotFoundError, TektiteError, UnsupportedError
 from tektite.sql.bind.scope import folded
-from tektite.sql.parse.parser import Savepoint
+from tektite.sql.parse.parser import Begin, Savepoint, SetModes
 from tektite.sql.parse.places import StatementText, nearest
 from tektite.sql.parse.read_arguments import refuse_unread
+from tektite.sql.parse.transaction_modes import TransactionModes
 from tektite.sql.statements.result import Result
 
 if TYPE_CHECKING:
-    from tektite.engine.session import Transaction
+    from tektite.engine.session import Session, Transaction
     from tektite.engine.table import Table
     from tektite.sql.statements.runner import StatementRunner
 
@@ -65,15 +66,45 @@ def write(runner: StatementRunner, table: Table, writes: list[Write]) -> None:
 # ---------------------------------------------------------------------- statements
 
 
-def begin(
-    runner: StatementRunner, source: StatementText, tree: exp.Transaction, parameters: Mapping[str, Any]
-) -> Result:
+def begin(runner: StatementRunner, statement: Begin) -> Result:
     """BEGIN: what follows closes no epoch until COMMIT."""
     if runner.transaction is not None:
-        raise source.error("a transaction is open already", tree, ConflictError)
-    refuse_unread(source, tree)
-    core_of(runner.engine).sessions.current().begin()
+        raise statement.source.error("a transaction is open already", statement.start, ConflictError)
+    begin_with(core_of(runner.engine).sessions.current(), statement.modes)
     return Result("BEGIN")
+
+
+def begin_with(session: Session, modes: TransactionModes) -> None:
+    """Begin a transaction of some modes. It is never weaker than the session's own level."""
+    session.begin(serializable=True if modes.wants_serializable else None, read_only=bool(modes.read_only))
+
+
+def set_modes(session: Session, modes: TransactionModes, for_session: bool) -> bool:
+    """SET TRANSACTION, or SET SESSION CHARACTERISTICS for the transactions to come; whether there was a transaction to set."""
+    opened = session.open_transaction
+    if for_session:
+        if modes.read_only:
+            raise UnsupportedError("transactions that only read are begun so: BEGIN READ ONLY")
+        session.serializable = session.serializable or modes.wants_serializable
+        return True
+    if opened is None:
+        return False
+    if modes.wants_serializable and opened.reads is None:
+        raise UnsupportedError("a transaction is made serializable when it begins: BEGIN ISOLATION LEVEL SERIALIZABLE")
+    if modes.read_only is not None:
+        opened.read_only = modes.read_only
+    return True
+
+
+def change_modes(runner: StatementRunner, statement: SetModes) -> Result:
+    """SET TRANSACTION and SET SESSION CHARACTERISTICS."""
+    session = core_of(runner.engine).sessions.current()
+    try:
+        if not set_modes(session, statement.modes, statement.for_session):
+            raise ConflictError("SET TRANSACTION is for a transaction that is open: BEGIN it first")
+    except TektiteError as error:
+        raise statement.source.placed(error, statement.start) from None
+    return Result("SET")
 
 
 def commit(runner: StatementRunner, source: StatementText, tree: exp.Commit, parameters: Mapping[str, Any]) -> Result:
@@ -100,29 +131,28 @@ def rollback(
 def savepoint(runner: StatementRunner, statement: Savepoint) -> Result:
     """SAVEPOINT name: what was written so far can be gone back to. RELEASE name: it cannot any more."""
     transaction = opened(runner, statement.source, statement.place)
-    known = runner.savepoints.setdefault(transaction, {})
+    known = runner.savepoints.setdefault(transaction, [])
     if statement.what == "RELEASE":
-        for later in list(known)[place_of(known, statement.source, statement.name, statement.place) :]:
-            del known[later]
+        del known[place_of(known, statement.source, statement.name, statement.place) :]
         return Result("RELEASE")
-    known.pop(statement.name, None)
-    known[statement.name] = transaction.mark()
+    known.append((statement.name, transaction.mark()))
     return Result("SAVEPOINT")
 
 
 def back_to(runner: StatementRunner, transaction: Transaction, source: StatementText, name: str, at: exp.Expr) -> None:
     """Forget what a transaction has written since a savepoint, and the savepoints after it."""
-    known = runner.savepoints.setdefault(transaction, {})
-    for later in list(known)[place_of(known, source, name, at) + 1 :]:
-        del known[later]
-    transaction.return_to(known[name])
+    known = runner.savepoints.setdefault(transaction, [])
+    place = place_of(known, source, name, at)
+    del known[place + 1 :]
+    transaction.return_to(known[place][1])
 
 
-def place_of(known: Mapping[str, Any], source: StatementText, name: str, at: exp.Expr | int) -> int:
-    """Which of the savepoints has a name."""
-    if name not in known:
-        raise source.error(f"there is no savepoint {name!r}: {nearest(name, known)}", at, NotFoundError)
-    return list(known).index(name)
+def place_of(known: Sequence[tuple[str, Any]], source: StatementText, name: str, at: exp.Expr | int) -> int:
+    """Which of the savepoints has a name: the last one, if several have it."""
+    names = [each for each, _ in known]
+    if name not in names:
+        raise source.error(f"there is no savepoint {name!r}: {nearest(name, names)}", at, NotFoundError)
+    return len(names) - 1 - names[::-1].index(name)
 
 
 def opened(runner: StatementRunner, source: StatementText, tree: exp.Expr | int) -> Transaction:

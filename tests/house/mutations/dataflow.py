@@ -16,6 +16,37 @@ from tests.query.test_random_programs import run_at_random, world
 from tests.support.row_changes import row_changes
 
 
+def a_window_changes_where_its_rows_do() -> None:
+    with tk.Engine() as engine:
+        table = engine.create_table("t", {"o": tk.Int, "x": tk.Int})
+        table.insert([(n, n) for n in range(0, 20_000, 2)])
+        query = "SELECT o, x, sum(x) OVER (ORDER BY o ROWS 40 PRECEDING) AS s FROM t"
+        view = engine.sql(f"CREATE MATERIALIZED VIEW v AS {query}").view
+        assert view is not None
+        table.insert([(9001, 1)])
+        assert sorted(view.rows()) == sorted(engine.sql(query).rows())
+
+
+def the_pairs_of_a_hub_are_found_once() -> None:
+    with tk.Engine(2) as engine:
+        edges = engine.create_table("edges", {"src": tk.Int, "dst": tk.Int})
+        edges.insert([(0, node) for node in range(2, 1502)] + [(node, 0) for node in range(2, 1502)])
+        hops = edges.join(edges.select(middle="src", end="dst"), left_on="dst", right_on="middle")
+        assert engine.install("count", hops.count()).rows() == [(1500 * 1500 + 1500,)]
+
+
+def kept_by_both(there: Any) -> Any:
+    """A half that is given away is still one's own."""
+
+    def divided(self: Any) -> Any:
+        state = self.state.copy()
+        found = there(self)
+        self.state[:] = state
+        return found
+
+    return divided
+
+
 def both_sides_change_at_once() -> None:
     with tk.Engine(autocommit=False) as engine:
         a, b = engine.create_table("a", {"x": tk.Int}), engine.create_table("b", {"x": tk.Int})
@@ -119,7 +150,7 @@ def an_install_finds_its_time() -> None:
         for epoch in range(3):
             a.insert([(epoch,)])
             a.advance()
-        changes = row_changes(engine.install("view", a.join(b, on=[]).count()))
+        changes = row_changes(engine.install("view", a.join(b, how="cross").count()))
         b.insert([(1,)], time=0)
         b.advance(3)
         assert [tuple(change) for change in changes] == [((3,), 2, 1)]
@@ -316,6 +347,8 @@ FAULTS = [
     Fault("arrangements serve whatever they are sharded by", f"{FLOW}.arrange serves",
           being(lambda arranged, lead, sharded_by, key: arranged.columns[: len(lead)] == lead),
           an_arrangement_serves_those_it_is_sharded_for),
+    Fault("work that is given away is done twice", f"{FLOW}.joined_rows JoinedRows._half_of_key", kept_by_both,
+          the_pairs_of_a_hub_are_found_once),
     Fault("negation changes nothing", f"{FLOW}.linear NegateStep.__call__", being(lambda self, chunk, times: chunk),
           what_is_taken_away_is_gone),
     Fault("NULL joins NULL", f"{FLOW}.join JoinNode.__init__",
@@ -327,6 +360,8 @@ FAULTS = [
           a_threshold_counts_as_often_as_said),
     Fault("the greatest is the least", f"{FLOW}.reduce first", misled(lambda count, last, *rest: (count, not last, *rest)),
           least_and_greatest_are_told_apart),
+    Fault("a stretch of a group is taken for the group", f"{FLOW}.near_reduce KeyRows.around",
+          altered(lambda found: found and (*found[:3], True, True)), a_window_changes_where_its_rows_do),
     Fault("groups are cut anywhere", f"{FLOW}.reduce whole_groups", cut_anywhere, a_group_is_given_whole),
     Fault("a bound is not within itself", f"{FLOW}.range_filter COMPARISONS",
           lambda there: there | {"<=": there["<"], ">=": there[">"]}, bounds_are_themselves_within),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -250,6 +249,30 @@ def twice(there: Any) -> Any:
     return table
 
 
+def a_view_goes_on_by_another_plan() -> None:
+    with tk.Engine(autocommit=False, turn=0.0) as engine:
+        core_of(engine).replanner.rows = 40
+        a, b, c = [engine.create_table(name, {"x": tk.Int, name * 2: tk.Int}) for name in "abc"]
+        view = engine.install("v", tk.match((a, ("x", "a")), (b, ("x", "b")), (c, ("x", "c"))))
+        counted = engine.install("n", view.count())
+        flow = core_of(view).flow
+        for epoch in range(6):
+            a.insert([(x, epoch) for x in range(20)])
+            b.insert([(epoch, epoch)])
+            c.insert([(epoch, epoch)])
+            engine.advance()
+            if epoch > 3:
+                engine.settle()
+                assert core_of(view).flow is not flow
+            assert len(view.rows()) == (epoch + 1) ** 2
+            engine.run()
+        core_of(engine).coordinator.turn = 10.0
+        a.insert([(1, 100)])
+        engine.advance()
+        assert core_of(engine).is_current(core_of(counted))
+        assert counted.rows() == [(37,)]
+
+
 ENGINE = "tektite.engine"
 FAULTS = [
     Fault("rows may lack what they need", f"{ENGINE}.constraints Rules.check_rows", nothing, a_required_column_holds_no_null),
@@ -293,6 +316,12 @@ FAULTS = [
     Fault("errors of rows are lost", "tektite.dataflow.errors ErrorOrigin.send", nothing, a_row_fails_while_it_is_there),
     Fault("errors of rows stay", "tektite.dataflow.errors ErrorOrigin.send",
           misled(lambda origin, shard, rows, *rest: (origin, shard, abs(rows), *rest)), a_row_fails_while_it_is_there),
-    Fault("errors stay in their dataflow", f"{ENGINE}.installation entry_for",
-          lambda there: lambda source: replace(there(source), errors=()), a_row_fails_while_it_is_there),
+    Fault("errors stay in their dataflow", f"{ENGINE}.catalog Entry.errors", being(property(lambda entry: ())),
+          a_row_fails_while_it_is_there),
+    Fault("a new plan answers before it is there", "tektite.dataflow.succession Succession.is_ready", returning(True),
+          a_view_goes_on_by_another_plan),
+    Fault("a new plan appends to a trace of its own", "tektite.dataflow.arrange ArrangeNode.mint_into", nothing,
+          a_view_goes_on_by_another_plan),
+    Fault("readers run before what they read", "tektite.runtime.coordinator Coordinator.replace",
+          lambda there: lambda self, old, new: self.remove(old), a_view_goes_on_by_another_plan),
 ]  # fmt: skip

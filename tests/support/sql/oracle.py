@@ -19,6 +19,8 @@ import pyarrow as pa
 import sqlglot
 from sqlglot import exp
 
+from tektite import IntervalValue
+
 Row = tuple[Any, ...]
 TOLERANCE = 1e-9
 
@@ -82,8 +84,10 @@ def plain(value: Any) -> Any:
         if math.isnan(value):
             return "NaN"
         return int(value) if value.is_integer() and abs(value) < 2**53 else value
-    if isinstance(value, pa.MonthDayNano):  # DuckDB gives Python the length, with months of 30 days
-        return datetime.timedelta(days=30 * value.months + value.days, microseconds=value.nanoseconds // 1000)
+    if isinstance(value, pa.MonthDayNano):
+        value = IntervalValue.of(value)
+    if isinstance(value, IntervalValue):  # DuckDB gives Python the length, with months of 30 days
+        return datetime.timedelta(days=30 * value.months + value.days, microseconds=value.microseconds)
     if isinstance(value, uuid.UUID):
         return str(value)
     if isinstance(value, datetime.datetime) and value.tzinfo is not None:

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import re
-from typing import Any
 
-from tektite.expr.literals import show_clock
-from tektite.values.python_values import month_day_nano
+from tektite.values.intervals import IntervalValue
 
 MICROSECONDS = {"microsecond": 1, "millisecond": 1000, "second": 1_000_000, "minute": 60_000_000, "hour": 3_600_000_000}
-DAY = 86_400_000_000
 DAYS = {"day": 1, "week": 7}
 MONTHS = {"month": 1, "quarter": 3, "year": 12, "decade": 120, "century": 1200, "millennium": 12000}
 SHORT = {
@@ -69,29 +66,12 @@ def interval_of(text: str) -> tuple[int, int, int] | None:
     return months, days, micros
 
 
-def parse_interval(text: str) -> Any:
+def parse_interval(text: str) -> IntervalValue:
     """The interval that a text says. Raises ValueError if it says none."""
     found = interval_of(text)
     if found is None:
         raise ValueError(text)
-    months, days, micros = found
-    return month_day_nano([months, days, micros * 1000])
-
-
-def shown_interval(months: int, days: int, micros: int) -> str:
-    """An interval as DuckDB shows it.
-
-    >>> shown_interval(14, -3, 3_723_500_000), shown_interval(0, 0, 0), shown_interval(0, 1, -1_000_000)
-    ('1 year 2 months -3 days 01:02:03.5', '00:00:00', '1 day -00:00:01')
-    """
-    years, left = divmod(abs(months), 12)
-    sign = "-" if months < 0 else ""
-    parts = [f"{sign}{n} {unit}{'s' * (n != 1)}" for n, unit in ((years, "year"), (left, "month")) if n]
-    if days:
-        parts.append(f"{days} day{'s' * (abs(days) != 1)}")
-    if micros or not parts:
-        parts.append(("-" if micros < 0 else "") + show_clock(abs(micros)))
-    return " ".join(parts)
+    return IntervalValue(*found)
 
 
 def parse_bytes(text: str) -> bytes:

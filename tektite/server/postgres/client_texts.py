@@ -1,0 +1,21 @@
+"""Statements of drivers that are read in a simpler form, which means the same here."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+DOMAINS: Final = re.compile(
+    r"\(CASE WHEN t\.typtype = 'd' THEN\s*\(WITH RECURSIVE typebases.*?LIMIT 1\)\s*ELSE NULL\s*END\)(\s*AS basetype)",
+    re.DOTALL,
+)
+"""How asyncpg asks for the type that a domain is based on. There are no domains here."""
+
+
+def simpler(text: str) -> str:
+    """A statement as it is prepared.
+
+    >>> simpler("SELECT 1")
+    'SELECT 1'
+    """
+    return DOMAINS.sub(r"NULL::oid\1", text) if "typebases" in text else text

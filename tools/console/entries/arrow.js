@@ -1,0 +1,1 @@
+export { tableFromIPC, Type, DataType } from "apache-arrow";

@@ -1,0 +1,3 @@
+export {
+  forceSimulation, forceManyBody, forceLink, forceCenter, forceCollide, forceX, forceY, forceRadial,
+} from "d3-force";
