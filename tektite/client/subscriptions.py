@@ -114,7 +114,7 @@ class AsyncSubscription:
         last = None
         if parts:
             whole = pa.concat_tables(parts) if len(parts) > 1 else parts[0]
-            times = whole.column("time").to_numpy()
+            times = whole.column(-2).to_numpy()
             table = whole.remove_column(whole.num_columns - 2)
             found, first = np.unique(times, return_index=True)
             cuts = [*first.tolist(), len(times)]
