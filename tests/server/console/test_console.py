@@ -161,6 +161,24 @@ def test_a_slow_query_is_cancelled_and_blocks_no_other_page(lively: RunningServe
     wait_for(page, lambda: cells(page), [["1"]])
 
 
+def test_a_request_is_cancelled_that_waits_for_its_connection(lively: RunningServer, opened: Opened) -> None:
+    page = opened(lively)
+    nobody = f"ws://127.0.0.1:{lively.http_port}/nothing-here"
+    told = page.evaluate(
+        """async (url) => {
+            const { Session } = await import("/console/session.js");
+            const session = new Session({ url });
+            const asked = session.ask("sql", { text: "SELECT 1" }).then(() => "answered", (failure) => failure.code);
+            session.cancel();
+            const found = await asked;
+            session.close();
+            return found;
+        }""",
+        nobody,
+    )
+    assert told == "cancelled"
+
+
 def test_the_page_goes_on_after_a_lost_connection(lively: RunningServer, opened: Opened) -> None:
     page = opened(lively)
     typed(page, "SELECT shop, total FROM per_shop")
