@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from tektite.engine.core import core_of
 from tektite.engine.table import Table
 from tektite.engine.view import View
 from tektite.sql import runner
@@ -44,6 +45,19 @@ class SessionRights:
             return True
         self._sql.access.check_read(self.who, found)
         return self._sql.access.bypasses(self.who, found.name)
+
+    def may_read(self, name: str) -> bool:
+        """Whether the user has the privilege to read a relation."""
+        return self._sql.access.may(self.who, "SELECT", table_object(name))
+
+    def check_definition(self, found: View) -> None:
+        """Refuse to tell how a view is computed, unless the user may read it and all that it reads."""
+        access, who = self._sql.access, self.who
+        if who is None:
+            return
+        access.check_read(who, found)
+        for object in core_of(self._session.server.engine).system.objects_of(core_of(found).flow):
+            access.check_sees_all(who, object)
 
     def rows(self, found: Table | View, condition: str = "", values: tuple[object, ...] = ()) -> pa.Table:
         """The rows of a relation that the user sees, and that a condition leaves."""
