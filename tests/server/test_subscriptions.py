@@ -494,7 +494,7 @@ def test_a_relation_may_have_columns_that_are_called_time_and_diff(served: Runni
         client.ask("sql", text="INSERT INTO t VALUES (71, 81)")
         client.ask("sql", text="DELETE FROM t WHERE diff = 80")
         client.ask("sql", text="INSERT INTO t VALUES (72, 82)")
-        client.ask("sql", text="CREATE TABLE other (x int); INSERT INTO other VALUES (1)")  # the epoch behind is complete
+        client.ask("sql", text="CREATE TABLE other (x int); INSERT INTO other VALUES (1)")
         client.ask("sql", text="INSERT INTO other VALUES (1)")
         held: Counter[tuple[int, int]] = Counter()
         while +held != Counter([(71, 81), (72, 82)]):

@@ -350,8 +350,7 @@ RELATIONS: dict[str, SystemRelation] = {
     ),
     "clients": SystemRelation(
         "who is connected to the server, or waits for the answer to a request: its user, protocol and address, since when, how "
-        "many subscriptions it has, and the statement or request that runs. Everybody may read this, and sees only rows of its "
-        "own user; superusers see all",
+        "many subscriptions it has, and the statement or request that runs",
         {"number": Int, "user_name": String, "protocol": String, "address": String, "since": TimestampTz,
          "subscriptions": Int, "running": String, "running_since": TimestampTz},
         clients,

@@ -17,10 +17,13 @@ class ServerRequests(SessionRequests):
         body.finish()
         server = self.session.server
         rights = self.session.rights
-        failures = await self.session.call(
-            lambda: {name: str(error) for name, error in server.engine.failures.items() if rights.may_read(name)}
+        failures, in_part = await self.session.call(
+            lambda: (
+                {name: str(error) for name, error in server.engine.failures.items() if rights.may_read(name)},
+                rights.seen_in_part(),
+            )
         )
-        found = {**status_of(server), "user": self.session.user, "failures": failures}
+        found = {**status_of(server), "user": self.session.user, "failures": failures, "seen_in_part": in_part}
         return Answer({**found, "next_epoch": core_of(server.engine).epoch})
 
     async def do_cancel_client(self, body: RequestBody) -> Answer:

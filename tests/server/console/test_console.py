@@ -250,7 +250,10 @@ def test_users_log_in_and_see_only_what_they_may(guarded: RunningServer, opened:
 def test_a_drop_without_the_right_to_it_is_refused(guarded: RunningServer, opened: Opened) -> None:
     page = opened(guarded, "operations", new=True)
     logged_in(page, "ann")
-    page.locator("[data-part=memory]").get_by_text("This is not for you to see").wait_for()
+    page.locator("[data-part=storage]").get_by_text("This is about the engine as a whole").wait_for()
+    page.locator("[data-part=memory]").get_by_text("counted").first.wait_for()
+    page.get_by_text("You see what is about tables and views that you may read").wait_for()
+    assert "hidden" not in page.locator(".page-operations").inner_text()
     page.locator("[data-part=clients] tbody tr").first.wait_for()
     users = page.locator("[data-part=clients] tbody tr td:first-child").all_inner_texts()
     assert set(users) == {"ann"}, "nobody else's"
