@@ -1,4 +1,4 @@
-"""Rows that enter a loop in rounds of their own: a row is there from its round on, in no earlier one, and goes when it is removed."""
+"""Rows that enter a loop in rounds of their own: a row is there from its round on, and in no earlier one."""
 
 from __future__ import annotations
 
@@ -44,6 +44,7 @@ def test_a_row_is_there_from_its_round_on() -> None:
             assert dict(view.rows()) == there
 
 
+@pytest.mark.executors("spark")
 def test_rounds_below_zero_and_null_are_the_first() -> None:
     with make_engine(autocommit=True) as engine:
         rows = engine.values({"x": [1, 2, 3], "round": [-5, None, 2]})
