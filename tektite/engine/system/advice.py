@@ -25,7 +25,7 @@ from tektite.plan.walk import walk
 from tektite.trace.batch_memory import in_units
 
 
-class Finding(NamedTuple):
+class Advice(NamedTuple):
     """A piece of advice."""
 
     kind: str
@@ -41,19 +41,19 @@ EXPENSIVE = (plan.Join, plan.Match, plan.Aggregate, plan.Reduce, plan.First, pla
 """Operators that keep an index for what they read or compute."""
 
 
-def findings(seen: Observation) -> Iterable[Finding]:
+def findings(seen: Observation) -> Iterable[Advice]:
     """All advice, for one look at an engine."""
     yield from _unread(seen)
     yield from _repeated(seen)
     yield from _skewed(seen)
     for view in seen.views:
         if (error := view.error) is not None:
-            yield Finding("failing", view.name, f"it cannot be read: {error}", 0, [view])
+            yield Advice("failing", view.name, f"it cannot be read: {error}", 0, [view])
         elif not seen.core.is_current(view):
-            yield Finding("behind", view.name, "it lags: give the engine more workers, or smaller epochs", 0, [view])
+            yield Advice("behind", view.name, "it lags: give the engine more workers, or smaller epochs", 0, [view])
 
 
-def _unread(seen: Observation) -> Iterable[Finding]:
+def _unread(seen: Observation) -> Iterable[Advice]:
     inputs = seen.core.inputs.values()
     checking = {index.flow for source in inputs for index in source.unique_indexes.values()}
     for entry in seen.entries:
@@ -62,10 +62,10 @@ def _unread(seen: Observation) -> Iterable[Finding]:
         if checking.isdisjoint([entry.flow, *entry.readers]):
             size = entry.trace.bytes
             message = f"no query reads this index: drop it, which frees {in_units(size)}"
-            yield Finding("unread", entry.name, message, size, [entry.source])
+            yield Advice("unread", entry.name, message, size, [entry.source])
 
 
-def _repeated(seen: Observation) -> Iterable[Finding]:
+def _repeated(seen: Observation) -> Iterable[Advice]:
     """Expensive parts that stand in the plans of several views. What the views read of each other is computed once."""
     found: dict[plan.Operator, list[ViewCore]] = {}
     for view in seen.views:
@@ -83,10 +83,10 @@ def _repeated(seen: Observation) -> Iterable[Finding]:
         saved = sum(sorted([view.flow.bytes for view in views])[:-1])
         message = f"{', '.join(together)} each compute this: make it a view of its own that they read"
         read = [source for view in views for source in view.flow.sources]
-        yield Finding("repeated", describe(part), message, saved, [*views, *read])
+        yield Advice("repeated", describe(part), message, saved, [*views, *read])
 
 
-def _skewed(seen: Observation) -> Iterable[Finding]:
+def _skewed(seen: Observation) -> Iterable[Advice]:
     shards = seen.core.workers
     if shards < 2:
         return
@@ -97,4 +97,4 @@ def _skewed(seen: Observation) -> Iterable[Finding]:
             message = (
                 f"one of {shards} shards has {found[0]:,} of {found[1]:,} rows: a value of ({key}) is too frequent"
             )
-            yield Finding("skewed", entry.name, message, entry.trace.bytes, [entry.source])
+            yield Advice("skewed", entry.name, message, entry.trace.bytes, [entry.source])
