@@ -163,18 +163,19 @@ def test_a_slow_query_is_cancelled_and_blocks_no_other_page(lively: RunningServe
 
 def test_a_request_is_cancelled_that_waits_for_its_connection(lively: RunningServer, opened: Opened) -> None:
     page = opened(lively)
-    nobody = f"ws://127.0.0.1:{lively.http_port}/nothing-here"
     told = page.evaluate(
         """async (url) => {
             const { Session } = await import("/console/session.js");
             const session = new Session({ url });
+            const open = new Promise((resolve) => session.onState((state) => state === "open" && resolve()));
             const asked = session.ask("sql", { text: "SELECT 1" }).then(() => "answered", (failure) => failure.code);
             session.cancel();
             const found = await asked;
+            await open;
             session.close();
             return found;
         }""",
-        nobody,
+        f"ws://127.0.0.1:{lively.http_port}/v1/socket",
     )
     assert told == "cancelled"
 
