@@ -84,7 +84,7 @@ class Operator:
 
     @computed_once
     def is_signed(self) -> bool:
-        """Whether multiplicities may be negative, because rows are subtracted that need not be there. Groups have one row each."""
+        """Whether multiplicities may be negative: rows are subtracted that need not be there. Groups have one row each."""
         groups = isinstance(self, AtLeast | Aggregate | First | Reduce)
         return not groups and any(given.is_signed for given in self.inputs)
 

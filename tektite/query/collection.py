@@ -335,8 +335,8 @@ class Collection(ReductionMethods, SqlMethods):
         return compare(self, by_name(self, other, "except_"), "except", not distinct)
 
     def negate(self) -> Collection:
-        """The same rows with negated multiplicities. Use `concat` to subtract them from another collection. Of groups in which rows
-        occur a negative number of times, `min` and `max` see only the others.
+        """The same rows with negated multiplicities. Use `concat` to subtract them from another collection. Of rows that occur a
+        negative number of times, `min` and `max` see nothing.
 
         >>> import tektite as tk
         >>> rows = tk.Engine().values({"x": [1, 2, 2, None]})
