@@ -2,7 +2,8 @@
 
 Without roles everything is allowed. With roles, a session is somebody: a role, or a program that is trusted, because it holds the
 engine itself. A role may do what was granted to it, to a role that it holds, or to everybody; its own objects it may do
-everything with; a superuser may do everything. `version` changes with every change, so that whoever remembers an answer knows
+everything with; a superuser may do everything. Every role may read system relations, of which it sees its part, whatever was
+granted. `version` changes with every change, so that whoever remembers an answer knows
 when to ask again.
 """
 
@@ -24,7 +25,7 @@ from tektite.sql.access.access_tables import (
     RowPolicy,
 )
 from tektite.sql.access.rights_views import RightsViews
-from tektite.sql.access.system_policies import SYSTEM_POLICIES
+from tektite.sql.access.system_policies import SYSTEM_OBJECTS, SYSTEM_POLICIES
 from tektite.sql.catalog.schemas import DATABASE, DEFAULT, name_parts
 from tektite.sql.catalog.settings import SessionSettings
 from tektite.sql.parse.places import nearest
@@ -84,8 +85,7 @@ class AccessControl:
         """Let there be roles: what PostgreSQL grants everybody to begin with is granted."""
         if not self.is_configured:
             self.tables.open()
-            everybody = [Grant(schema_object(DEFAULT), "USAGE", PUBLIC), Grant(DATABASE_OBJECT, "CONNECT", PUBLIC)]
-            self.change([*everybody, *[Grant(table_object(name), "SELECT", PUBLIC) for name in SYSTEM_POLICIES]])
+            self.change([Grant(schema_object(DEFAULT), "USAGE", PUBLIC), Grant(DATABASE_OBJECT, "CONNECT", PUBLIC)])
 
     def change(self, new: Iterable[Record] = (), gone: Iterable[Record] = ()) -> None:
         """Add or replace records, and remove others."""
@@ -154,6 +154,8 @@ class AccessControl:
         roles = self.held(who)
         owner = self.tables.owners.get(object)
         if owner is not None and owner.owner in roles:
+            return True
+        if roles and privilege == "SELECT" and object in SYSTEM_OBJECTS:
             return True
         grants = self.tables.grants
         return any([(object, privilege, role) in grants for role in roles])

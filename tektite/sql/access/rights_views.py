@@ -3,7 +3,7 @@
 | view | a row says |
 |---|---|
 | holds (member, role) | the member has the rights of the role: of itself, of what it is granted, of everybody |
-| readers (who, object) | who may read the table or use the schema; `*` is everything |
+| readers (who, object) | who may read the table or use the schema: each role may read system relations; `*` is everything |
 | bypass (who, object) | the policies of the table do not count for who |
 | overseers (who, object) | who sees all of the system relation: superusers, and roles that were granted SELECT on it |
 | sees (who, object) | who may read the table and use its schema |
@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 from tektite.engine.core import HIDDEN_PREFIX
 from tektite.engine.view import View
 from tektite.sql.access.access_tables import PUBLIC, AccessTables
+from tektite.sql.access.system_policies import SYSTEM_OBJECTS
 from tektite.sql.catalog.schemas import DEFAULT
 from tektite.sql.parse import parser
 
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 EVERYTHING = "*"
 """Stands for every object."""
+SYSTEM_ROWS = ", ".join(f"('{object}')" for object in sorted(SYSTEM_OBJECTS))
 HOLDS = f"""
 WITH RECURSIVE found(member, role) AS (
     SELECT name, name FROM roles
@@ -39,6 +41,7 @@ READERS = f"""
 SELECT holds.member AS who, grants.object FROM holds JOIN grants ON grants.grantee = holds.role
 WHERE grants.privilege IN ('SELECT', 'USAGE')
 UNION SELECT holds.member, owners.object FROM holds JOIN owners ON owners.owner = holds.role
+UNION SELECT roles.name, system.object FROM roles CROSS JOIN (VALUES {SYSTEM_ROWS}) AS system(object)
 UNION SELECT name, '{EVERYTHING}' FROM roles WHERE is_super
 """
 BYPASS = f"""

@@ -1,8 +1,8 @@
 """What users see of system relations: built-in policies, which nobody has to make.
 
-Everybody may read these relations, and sees what the policies show: what is said of tables and views that the user may read, and
-of its own queries and connections. Superusers see all, and so does whoever is granted SELECT on the relation itself, by name or
-by a role other than PUBLIC.
+Everybody may read these relations, which needs no grant and cannot be revoked, and sees what the policies show: what is said of
+tables and views that the user may read, and of its own queries and connections. Superusers see all, and so does whoever is
+granted SELECT on the relation itself, by name or by a role other than PUBLIC.
 
 A policy may show a row without some of its columns. No row is shown by two policies to the same user.
 
@@ -89,6 +89,8 @@ SYSTEM_POLICIES: dict[str, tuple[SystemPolicy, ...]] = {
     "differential.event/size": OF_ENTITY,
 }
 assert SYSTEM_POLICIES.keys() == SYSTEM.keys()
+SYSTEM_OBJECTS = frozenset(f"table {name}" for name in SYSTEM_POLICIES)
+"""The same relations as objects of grants."""
 
 
 def may_read(name: exp.Expr) -> exp.Expr:

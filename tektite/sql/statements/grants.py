@@ -13,6 +13,7 @@ from tektite.sql.access.access_control import (
     table_object,
 )
 from tektite.sql.access.access_tables import PUBLIC, Grant, Membership, Ownership, Record
+from tektite.sql.access.system_policies import SYSTEM_OBJECTS
 from tektite.sql.catalog.schemas import DATABASE, name_parts, same_schema
 from tektite.sql.parse.access_statements import ChangeGrants, ChangeMembers, ChangeOwner
 from tektite.sql.parse.places import StatementText, nearest
@@ -71,6 +72,12 @@ def change_grants(runner: StatementRunner, statement: ChangeGrants) -> Result:
             message = f"there is no privilege {privilege} on a {kind}: there are {', '.join(PRIVILEGES[kind])}"
             raise source.error(message, source.where(privilege))
     roles = [grantee(runner, name) for name in statement.roles]
+    if PUBLIC in roles and not SYSTEM_OBJECTS.isdisjoint(objects):
+        name = min(SYSTEM_OBJECTS.intersection(objects)).partition(" ")[2]
+        message = (
+            f"everybody may read {name!r}, and sees its part of it: name the roles that are to see all, or no longer"
+        )
+        raise source.error(message, source.where("public"))
     who = access.who()
     grantor = who or ""
     records: list[Grant] = []
