@@ -11,6 +11,7 @@ constants            rows of constants as a collection
 constraints          what the declaration of an input demands of its rows
 core                 `core_of`: from what users hold to what the rest of Tektite works with
 declarations         creates tables and views, and decides what an existing one of the same name means
+discarded_indexes    which indexes queries made, and left to nobody, how often
 engine               Engine as users hold it
 engine_core          inputs, views, the catalog of what they share, and the clock that moves them
 epoch_batches        from pending updates to the sorted, checked batches of an epoch

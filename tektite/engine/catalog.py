@@ -17,6 +17,7 @@ from tektite.dataflow.arrange import Arranged, consolidate, serves
 from tektite.dataflow.errors import ErrorNode, ErrorSource, sources_of
 from tektite.dataflow.flow import Dataflow, EpochSource, last_closed
 from tektite.dataflow.succession import after_switch
+from tektite.engine.discarded_indexes import DiscardedIndexes
 from tektite.engine.graph_cache import CachedGraph, GraphCache
 from tektite.engine.lock import Decision, StepByStep
 from tektite.engine.running_plan import RunningPlan, is_repeatable, plan_text
@@ -62,8 +63,14 @@ class Entry:
     flow: Dataflow | None
     hold: Hold | None = None
     readers: dict[Dataflow, None] = field(default_factory=dict)
+    answered: int = 0
+    """How many queries read it that were answered once."""
     together: Sequence[Entry] = ()
     """What was made with it for readers, itself included, and is dropped with it; nothing for an input or a view."""
+    index_of: plan.Readable | None = None
+    """The table or view that it has the rows of, in another order, if it was made for readers."""
+    lead: ColumnNumbers = ()
+    """The columns that readers asked for, which come first."""
     graphs: WeakKeyDictionary[CachedGraph, tuple[ref[plan.Operator], ColumnNumbers]] | None = None
     """Graphs that read it and are kept for the next dataflow of their plan: of which plan, and by which columns. Most views have
     no reader, and none of these.
@@ -175,6 +182,7 @@ class Catalog:
         """Whether a dataflow that nobody waits for is being rendered."""
         self.generation = 0
         """Changes whenever a collection that is known already gets or loses an arrangement."""
+        self.discarded = DiscardedIndexes()
         self.graphs = GraphCache(self)
         self._orders: dict[plan.Operator, list[ColumnNumbers]] = {}
         self._orders_at = 0
@@ -441,6 +449,8 @@ class Catalog:
         ]  # fmt: skip
         for entry in entries:
             entry.together = entries
+        if isinstance(inner, plan.Read):
+            entries[0].index_of, entries[0].lead = inner.readable, lead
         self.generation += 1
         self.note(reader, entries[0])
         self.decide(
@@ -476,6 +486,11 @@ class Catalog:
         self._used.setdefault(reader, []).append(entry)
         entry.readers[reader] = None
 
+    def count_answer(self, reader: Dataflow) -> None:
+        """Count a dataflow that answers a query once, where it reads arrangements."""
+        for entry in self._used.get(reader, ()):
+            entry.answered += 1
+
     def _drop_unread(self, entry: Entry) -> None:
         """Drop an arrangement that was made for readers, the others of its dataflow, and what that alone has read, if nobody
         reads any of them. May be repeated.
@@ -483,6 +498,8 @@ class Catalog:
         if not entry.together or any([other.readers for other in entry.together]):
             return
         self.generation += 1
+        if entry.index_of is not None and entry in self.entries:
+            self.discarded.add(entry.index_of, entry.lead, entry.trace.rows, entry.trace.bytes)
         for other in entry.together:
             self.remove(other)
             if other.hold is not None:

@@ -38,6 +38,7 @@ def collect(core: EngineCore, collection: Collection, limit: int | None = None, 
         at = transaction.epoch
         collection = transaction.seen(collection)
     (view,) = core.install_together({core.hidden_name("collect"): collection}, since=at, limit=limit)
+    core.catalog.count_answer(view._core.flow)
     try:
         if rows is not None:
             core.finish(view._core)

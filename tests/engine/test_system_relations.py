@@ -451,6 +451,40 @@ def test_advice_names_what_could_be_better() -> None:
     assert advised(engine)["failing"] == ["numbers"]
 
 
+@pytest.mark.parametrize("workers", [1, 2])
+def test_an_index_that_queries_make_again_and_again_is_worth_keeping(workers: int) -> None:
+    engine = make_engine(workers=workers, autocommit=True)
+    engine.sql("CREATE TABLE sales (id int PRIMARY KEY, shop int); CREATE TABLE shops (shop int PRIMARY KEY, town int)")
+    engine.table("sales").insert({"id": list(range(30_000)), "shop": [number % 700 for number in range(30_000)]})
+    engine.table("shops").insert({"shop": list(range(700)), "town": [number % 9 for number in range(700)]})
+
+    def ask(times: int) -> None:
+        for number in range(times):
+            query = (
+                "SELECT town, count(*) FROM sales JOIN shops ON shops.shop = sales.shop WHERE town <> $1 GROUP BY town"
+            )
+            assert len(engine.sql(query, [number]).rows()) == 8
+
+    ask(4)
+    assert advised(engine) == {}, "so few are no habit"
+    ask(1)
+    assert advised(engine) == {"rebuilt": ["sales by (shop)"]}, "and shops are too small to matter"
+    ((message, size),) = engine.sql("SELECT message, bytes FROM system.advice").rows()
+    assert message.startswith("queries made this index 5 times, of 150,000 rows in all") and size > 30_000
+    engine.sql("CREATE INDEX by_shop ON sales (shop)")
+    assert advised(engine) == {"unread": ["sales by (shop)"]}
+    before = list(core_of(engine).catalog.discarded)
+    ask(6)
+    assert advised(engine) == {}, "queries that are answered once read the index, and make none"
+    assert list(core_of(engine).catalog.discarded) == before
+    engine.sql(
+        "DROP INDEX by_shop; CREATE MATERIALIZED VIEW large AS SELECT sales.id FROM sales JOIN shops USING (shop)"
+    )
+    assert "rebuilt" not in advised(engine), "a standing query keeps one, and others share it"
+    engine.sql("DROP MATERIALIZED VIEW large; DROP TABLE sales")
+    assert advised(engine) == {}
+
+
 def test_rights_hold_for_them_and_catalogs_go_on() -> None:
     engine, _, _ = small_engine()
     engine.sql("CREATE ROLE bob LOGIN; CREATE SCHEMA other; CREATE TABLE other.t (x int)")

@@ -3,8 +3,9 @@
 ========  =========================================================================================================
 kind      says
 ========  =========================================================================================================
-unread    an index that was created is read by no query
-repeated  several views compute the same part for themselves, which one index could hold for all of them
+unread    an index that was created is read by no query, and none was answered by it
+rebuilt   queries make an index again and again, each for itself: one that stays would serve them all
+repeated  several views compute the same part for themselves, which one view could compute for all of them
 skewed    one shard of an index has so many rows that it is closer to having all than to having its share
 behind    a view lags
 failing   a view cannot be read
@@ -17,10 +18,11 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from tektite.dataflow.flow import EpochSource
+from tektite.engine.input_core import InputCore
 from tektite.engine.system.observation import Observation
 from tektite.engine.view_core import ViewCore
 from tektite.plan import algebra as plan
-from tektite.plan.algebra import describe
+from tektite.plan.algebra import ColumnNumbers, describe
 from tektite.plan.walk import walk
 from tektite.trace.batch_memory import in_units
 
@@ -41,9 +43,14 @@ EXPENSIVE = (plan.Join, plan.Match, plan.Aggregate, plan.Reduce, plan.First, pla
 """Operators that keep an index for what they read or compute."""
 
 
+REBUILT_TIMES, REBUILT_ROWS = 5, 100_000
+"""An index is worth keeping that was made so often, of so many rows in all: that is some 10 ms of work."""
+
+
 def findings(seen: Observation) -> Iterable[Advice]:
     """All advice, for one look at an engine."""
     yield from _unread(seen)
+    yield from _rebuilt(seen)
     yield from _repeated(seen)
     yield from _skewed(seen)
     for view in seen.views:
@@ -57,12 +64,31 @@ def _unread(seen: Observation) -> Iterable[Advice]:
     inputs = seen.core.inputs.values()
     checking = {index.flow for source in inputs for index in source.unique_indexes.values()}
     for entry in seen.entries:
-        if entry.flow is None or not entry.together or seen.readers(entry):
+        if entry.flow is None or not entry.together or entry.answered or seen.readers(entry):
             continue
         if checking.isdisjoint([entry.flow, *entry.readers]):
             size = entry.trace.bytes
             message = f"no query reads this index: drop it, which frees {in_units(size)}"
             yield Advice("unread", entry.name, message, size, [entry.source])
+
+
+def _rebuilt(seen: Observation) -> Iterable[Advice]:
+    """Indexes of tables and views that queries made and left to nobody, unless there is one by the same columns."""
+    known: set[object] = {*seen.inputs, *seen.views}
+    kept: dict[object, list[ColumnNumbers]] = {}
+    for entry in seen.entries:
+        kept.setdefault(entry.index_of or entry.source, []).append(entry.columns)
+    for source, columns, found in seen.core.catalog.discarded:
+        if found.times < REBUILT_TIMES or found.rows < REBUILT_ROWS or source not in known:
+            continue
+        is_kept = any([order[: len(columns)] == columns for order in kept.get(source, ())])
+        if isinstance(source, InputCore | ViewCore) and not is_kept:
+            names = ", ".join([source.schema.names[column] for column in columns])
+            message = (
+                f"queries made this index {found.times:,} times, of {found.rows:,} rows in all, and it went with each of them: "
+                f"create it, so that it stays, which takes {in_units(found.bytes)}"
+            )
+            yield Advice("rebuilt", f"{source.name} by ({names})", message, found.bytes, [source])
 
 
 def _repeated(seen: Observation) -> Iterable[Advice]:

@@ -388,7 +388,8 @@ RELATIONS: dict[str, SystemRelation] = {
         errors,
     ),
     "advice": SystemRelation(
-        "what could be better: its kind (unread, repeated, skewed, behind, failing), what it is about, what to do, the bytes",
+        "what could be better: its kind (unread, rebuilt, repeated, skewed, behind, failing), what it is about, what to do, the "
+        "bytes that are at stake",
         {"kind": String, "about": String, "message": String, "bytes": Int},
         advice,
     ),
