@@ -205,6 +205,34 @@ def test_layouts_of_many_things_keep_them_apart(page: Any) -> None:
     assert found == {"outer": 39, "overlaps": 0, "inside": True, "same": True}
 
 
+@pytest.mark.parametrize("size", [(1010, 690, 150), (366, 384, 26)], ids=["desktop", "phone"])
+def test_queries_on_the_ring_stand_side_by_side(page: Any, size: tuple[int, int, int]) -> None:
+    """Whatever their memory is: areas stay true to it, with one scale for queries and indexes."""
+    found = page.evaluate(
+        """async ([width, height, margin]) => {
+        const { SMALLEST, sharingGraph, outerNodes, sharingLayout } = await import('/console/sharing-layout.js');
+        const numbers = (many) => [...Array(many).keys()];
+        const table = { kind: 'table', columns: 'a', rows: 10, changes: 0, operator: null, dataflow: null };
+        const indexes = numbers(6).map((n) => ({ ...table, name: `t${n}`, bytes: 60000 * (n + 1) }));
+        const view = { state: 'current', lag: 0, rows: 1, changes: 0 };
+        const bytes = (n) => (n < 9 ? 230000 : n < 12 ? 900000 : n * 900);
+        const views = numbers(56).map((n) => ({ ...view, name: `v${n}`, bytes: bytes(n), dataflow: n }));
+        const readers = views.map(({ dataflow }) => ({ index: `t${dataflow % 6}`, operator: null, dataflow }));
+        const graph = sharingGraph({ views, indexes, readers });
+        const outer = outerNodes(graph);
+        const { places, scale } = sharingLayout(graph, outer, { width, height, margin });
+        const circles = [...places.values()];
+        const meet = (a, b) => Math.hypot(a.x - b.x, a.y - b.y) < a.r + b.r;
+        const overlaps = circles.flatMap((a, at) => circles.slice(at + 1).filter((b) => meet(a, b))).length;
+        const all = [...outer, ...graph.indexes.values()];
+        const off = all.filter(({ id, bytes }) => places.get(id).r !== Math.max(scale * Math.sqrt(bytes), SMALLEST)).length;
+        return { outer: outer.length, overlaps, off };
+    }""",
+        list(size),
+    )
+    assert found == {"outer": 56, "overlaps": 0, "off": 0}
+
+
 def test_a_user_of_few_rights_sees_its_part_of_the_picture_as_rights_change(browser: Any) -> None:
     with running_server(users={"root": Verifier.of("pw")}) as server, page_of(browser) as page:
         server.engine.sql(SETUP + "; CREATE USER bob PASSWORD 'for bob'; GRANT SELECT ON hops TO bob")

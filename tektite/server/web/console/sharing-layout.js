@@ -10,6 +10,9 @@ const MANY = 80; // queries from which on those that read the same indexes are o
 export const INSIDE = 27; // the radius from which on an index has its name inside
 const FILLED = 0.34; // how much of the middle the circles of indexes may fill: the rest is for their names
 const MIDDLE = 0.66; // how much of the ring's radius belongs to indexes
+const INNER = 0.78; // how far indexes reach where they need more
+const GAP = 3; // between queries on the ring
+const LINE = 13; // what the name of a query needs of the ring
 
 /** An index's own id: that of the operator that keeps it, or the name of its table. */
 export const indexId = (operator, name) => (operator === null ? `t:${name}` : `i:${operator}`);
@@ -143,9 +146,14 @@ export function sharingLayout(graph, outer, { width, height, margin }, previous 
   const ring = { x: width / 2, y: height / 2, rx: Math.max(width / 2 - margin, 60), ry: Math.max(height / 2 - Math.min(margin, height * 0.18), 60) };
   const indexes = [...graph.indexes.values()];
   const inner = Math.PI * ring.rx * MIDDLE * ring.ry * MIDDLE;
-  const largest = Math.max(...indexes.map((index) => index.bytes), ...outer.map((query) => query.bytes), 1);
+  const largest = (nodes) => nodes.reduce((most, node) => Math.max(most, node.bytes), 1);
   const total = indexes.reduce((sum, index) => sum + index.bytes, 0) || 1;
-  let scale = Math.min(Math.sqrt((FILLED * inner) / (Math.PI * total)), (0.3 * Math.min(ring.rx, ring.ry)) / Math.sqrt(largest));
+  const narrow = Math.min(ring.rx, ring.ry);
+  let scale = Math.min(
+    Math.sqrt((FILLED * inner) / (Math.PI * total)), (0.3 * narrow) / Math.sqrt(largest(indexes)),
+    ((1 - INNER) * narrow) / Math.sqrt(largest(outer)), // so that none on the ring reaches into the middle
+  );
+  scale = Math.min(scale, Math.max(ringScale(outer, ring), scale / 4)); // more than the ring has room for overlap, and can be seen
   const radius = (bytes) => Math.max(scale * Math.sqrt(bytes), SMALLEST);
   const places = new Map();
   for (let attempt = 0; attempt < 3; attempt++) {
@@ -185,9 +193,37 @@ function placeIndexes(indexes, links, ring, radius, previous, places) {
     node.y -= middle.y;
     extent = Math.max(extent, Math.hypot((Math.abs(node.x) + node.r) / ring.rx, (Math.abs(node.y) + node.r) / ring.ry));
   }
-  const shrink = extent > 0.78 ? 0.78 / extent : extent > 0 ? Math.min(0.7 / Math.min(extent, 0.7), 1.4) : 1;
+  const shrink = extent > INNER ? INNER / extent : extent > 0 ? Math.min(0.7 / Math.min(extent, 0.7), 1.4) : 1;
   for (const node of nodes) places.set(node.id, { x: ring.x + node.x * shrink, y: ring.y + node.y * shrink, r: node.r });
   return shrink;
+}
+
+/**
+ * How much of the ring each query needs: for its circle, with what the distance of two is less than the arc between them, and for its
+ * name if there is room for all names.
+ */
+function slots(outer, radius, { rx, ry }, whole) {
+  const curve = Math.min((rx * rx) / ry, (ry * ry) / rx); // the radius of the ring where it bends most
+  const line = outer.length * LINE < 0.7 * whole ? LINE : 0;
+  return outer.map((query) => {
+    const wide = 2 * radius(query.bytes);
+    return Math.max(wide + GAP + wide ** 3 / (20 * curve * curve), line);
+  });
+}
+
+const sum = (values) => values.reduce((total, value) => total + value, 0);
+
+/** The largest scale with which the circles of queries stand side by side on the ring. */
+function ringScale(outer, ring) {
+  const { whole } = arcTable(ring);
+  const fits = (scale) => sum(slots(outer, (bytes) => Math.max(scale * Math.sqrt(bytes), SMALLEST), ring, whole)) <= whole;
+  let [low, high] = [0, ring.rx];
+  for (let step = 0; step < 40; step++) {
+    const middle = (low + high) / 2;
+    if (fits(middle)) low = middle;
+    else high = middle;
+  }
+  return low;
 }
 
 function placeOuter(outer, ring, radius, places, graph) {
@@ -206,23 +242,30 @@ function placeOuter(outer, ring, radius, places, graph) {
   });
   wanted.sort((a, b) => a.angle - b.angle || (a.query.name < b.query.name ? -1 : 1));
   const arc = arcTable(ring);
-  const step = 1 / wanted.length;
-  // turn the evenly spaced places so that they lie as near as possible to what was wanted
+  // side by side, with the same room between all
+  const needed = slots(wanted.map(({ query }) => query), radius, ring, arc.whole);
+  const room = (arc.whole - sum(needed)) / wanted.length;
+  let reached = 0;
+  const shares = needed.map((length) => {
+    reached += length + room;
+    return (reached - (length + room) / 2) / arc.whole;
+  });
+  // turn them so that they lie as near as possible to what was wanted
   let sine = 0;
   let cosine = 0;
   wanted.forEach(({ angle }, at) => {
-    const off = angle - arc.angle(at * step);
+    const off = angle - arc.angle(shares[at]);
     sine += Math.sin(off);
     cosine += Math.cos(off);
   });
   const turn = arc.share(Math.atan2(sine, cosine));
   wanted.forEach(({ query }, at) => {
-    const angle = arc.angle(at * step + turn);
+    const angle = arc.angle(shares[at] + turn);
     places.set(query.id, { x: ring.x + ring.rx * Math.cos(angle), y: ring.y + ring.ry * Math.sin(angle), r: radius(query.bytes), angle });
   });
 }
 
-/** The length of an ellipse from angle 0 on, as a share of the whole, and back: evenly spaced places need equal arcs, not angles. */
+/** The length of an ellipse from angle 0 on, as a share of the whole, and back: room between places is a matter of arcs, not angles. */
 function arcTable({ rx, ry }) {
   const samples = 360;
   const lengths = [0];
@@ -232,6 +275,7 @@ function arcTable({ rx, ry }) {
   }
   const whole = lengths[samples];
   return {
+    whole,
     share: (angle) => lengths[Math.round(((((angle / (2 * Math.PI)) % 1) + 1) % 1) * samples)] / whole,
     angle: (share) => {
       const length = (((share % 1) + 1) % 1) * whole;

@@ -12,7 +12,13 @@ const LABELLED = 76; // circles on the ring up to which each has its name beside
 
 const isStill = () => matchMedia("(prefers-reduced-motion: reduce)").matches;
 const ease = (share) => (share < 0.5 ? 4 * share ** 3 : 1 - (-2 * share + 2) ** 3 / 2);
+const LETTER = 6.3; // about how wide a letter of a name is
 const cut = (text, most) => (text.length > most ? `${text.slice(0, most - 1)}…` : text);
+/** A text without some of its middle: names that begin alike differ at their ends. */
+const cutWithin = (text, most) => {
+  const end = Math.max(Math.min(5, Math.floor((most - 1) / 2)), 1);
+  return text.length > most ? `${text.slice(0, Math.max(most - 1 - end, 1))}…${text.slice(-end)}` : text;
+};
 
 export class SharingPicture {
   /** `onSelect(node)` is called with a query or an index {kind: "query" | "index", id, name}, or null. */
@@ -281,6 +287,13 @@ export class SharingPicture {
     label.setAttribute("transform", `translate(${(x + out * Math.cos(angle)).toFixed(1)} ${(y + out * Math.sin(angle)).toFixed(1)}) rotate(${(isLeft ? degrees + 180 : degrees).toFixed(1)})`);
   }
 
+  /** How long a name beside a query can be before it leaves the picture. */
+  _roomBeside({ x, y, r, angle }) {
+    const [dx, dy] = [Math.cos(angle), Math.sin(angle)];
+    const along = (at, end, step) => (Math.abs(step) < 0.05 ? Infinity : ((step > 0 ? end : 0) - at) / step);
+    return Math.min(along(x, 2 * this._ring.x, dx), along(y, 2 * this._ring.y, dy)) - r - 12;
+  }
+
   // ---------------------------------------------------------------- texts and colours
 
   _describe() {
@@ -290,7 +303,7 @@ export class SharingPicture {
       const node = shown.kind === "index" ? this._graph.indexes.get(shown.id) : outer.get(shown.id);
       if (!node) continue;
       shown.node = node;
-      const said = JSON.stringify([node.name, node.state, node.kind, node.hue, node.bytes, node.rows, node.readers?.size, node.members?.length, Math.round(shown.to.r), this._isLabelled, this._isPhone]);
+      const said = JSON.stringify([node.name, node.state, node.kind, node.hue, node.bytes, node.rows, node.readers?.size, node.members?.length, Math.round(shown.to.r), shown.to.angle, this._isLabelled, this._isPhone]);
       if (shown.said === said) continue;
       shown.said = said;
       const { element, label, inside } = shown;
@@ -311,8 +324,9 @@ export class SharingPicture {
         const count = node.members.length;
         element.setAttribute("aria-label", node.isGroup ? `${count} queries like ${node.name}, ${bytes(node.bytes)} of their own; opens them` : `Query ${node.name}, ${node.state}, ${bytes(node.bytes)} of its own, reads ${node.reads.size} ${node.reads.size === 1 ? "index" : "indexes"}`);
         label.setAttribute("class", "of-query");
-        const most = this._isPhone ? 13 : 21;
-        label.textContent = node.isGroup ? `${cut(node.name, most - 4)} ×${count}` : cut(node.name, most);
+        const most = Math.min(this._isPhone ? 13 : 21, Math.floor(this._roomBeside(shown.to) / LETTER));
+        const times = node.isGroup ? ` ×${count}` : "";
+        label.textContent = cutWithin(node.name, most - times.length) + times;
         label.dataset.always = String(this._isLabelled);
         fill(inside, node.isGroup && shown.to.r > 9 ? svg("tspan", { x: 0, dy: "0.35em" }, String(count)) : null);
       }
