@@ -8,12 +8,13 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, WeakSet
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tektite.dataflow.arrange import ArrangementReader
+    from tektite.dataflow.flow import Dataflow
     from tektite.dataflow.graph import Moment, Outbox
     from tektite.dataflow.node import Node
 
@@ -32,6 +33,8 @@ class OperatorWork:
     """The same by the id of the operator that received them. No references: these would keep a dropped dataflow."""
     taken: dict[int, int] = field(default_factory=dict)
     """Rows that it took from each of the arrangements that it reads, by their number."""
+    left: int = 0
+    """Bytes that its arrangement took when its dataflow was last dropped."""
 
 
 class WorkLog:
@@ -42,6 +45,8 @@ class WorkLog:
         self.users = 0
         """Profiles under way. Operators that go meanwhile stay in the log."""
         self._kept: list[Node] = []
+        self.indexes: WeakSet[Dataflow] = WeakSet()
+        """Dataflows of shared indexes that were made since the log began."""
 
     def of(self, node: Node) -> OperatorWork:
         """What an operator has done. Grows as it does more."""
@@ -59,6 +64,13 @@ class WorkLog:
     def forget(self) -> None:
         """Let operators go that are only in the log."""
         self._kept.clear()
+
+    def before_drop(self, flow: Dataflow) -> None:
+        """Note what the operators of a dataflow keep that is about to be dropped."""
+        for scope in flow.root.scopes():
+            for node in scope.nodes:
+                if node.mints is not None and (work := self._work.get(node)) is not None:
+                    work.left = node.mints.bytes
 
     def run(self, node: Node, moment: Moment) -> None:
         """Let an operator run, and count it."""

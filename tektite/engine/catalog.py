@@ -440,6 +440,8 @@ class Catalog:
             self.abandon(flow)
             raise
         flow.settle_start(self.earliest())
+        if (work := self.coordinator.journal.work) is not None:
+            work.indexes.add(flow)
         source = MadeSource(flow)
         entries = [
             Entry(title, what.fingerprint, source, arranged.trace, arranged.columns,
@@ -500,6 +502,8 @@ class Catalog:
         self.generation += 1
         if entry.index_of is not None and entry in self.entries:
             self.discarded.add(entry.index_of, entry.lead, entry.trace.rows, entry.trace.bytes)
+        if entry.flow is not None and entry in self.entries:
+            self.coordinator.before_drop(entry.flow)
         for other in entry.together:
             self.remove(other)
             if other.hold is not None:

@@ -126,6 +126,7 @@ def drop_view(core: EngineCore, view: ViewCore) -> None:
     """Remove a view, and everything that only it used."""
     entry, flow = core.entry_of(view, "view"), view.flow
     held = sum([trace.bytes for trace in flow.traces])
+    core.coordinator.before_drop(flow)
     steps: list[Callable[[], object]] = [
         lambda: core.catalog.remove(entry), view.release, lambda: core.views.pop(view.name, None)
     ]  # fmt: skip

@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from tektite.dataflow.work_log import OperatorWork, WorkLog
+from tektite.engine.core import HIDDEN_PREFIX
 from tektite.engine.flame_graph import flame_graph
+from tektite.engine.system.observation import shown_name
 from tektite.errors import ConflictError
 from tektite.plan.algebra import Operator
 from tektite.plan.explain import line
@@ -39,7 +41,7 @@ class OperatorProfile:
     """
 
     dataflow: str
-    """The view, or the shared index, that it computes."""
+    """The view, or the shared index, that it computes; `query` for a query that was answered once."""
     loops: str
     """The loops that it is in, from the outermost one."""
     operator: str
@@ -50,7 +52,7 @@ class OperatorProfile:
     sent: int
     """Rows that it sent to others."""
     bytes: int
-    """What its arrangement takes, if it keeps one."""
+    """What its arrangement takes, if it keeps one, or took at the end."""
     shared: bool
     """Whether it belongs to an index that several queries may share."""
     text: str | None
@@ -174,13 +176,15 @@ def profiled(core: EngineCore) -> Iterator[Profile]:
         log = journal.work
         log.users += 1
         before = {node: replace(work) for node, work in log.items()}
+        shared = {entry.flow for entry in core.catalog.entries if entry.flow is not None}
     try:
         yield profile
     finally:
         with core.lock.held:
-            shared = {entry.flow for entry in core.catalog.entries if entry.flow is not None}
+            shared |= {entry.flow for entry in core.catalog.entries if entry.flow is not None} | set(log.indexes)
+            there = core.coordinator.flows
             found = [
-                _operator(node, work, before.get(node, OperatorWork()), node.flow in shared)
+                _operator(node, work, before.get(node, OperatorWork()), node.flow in shared, node.flow in there)
                 for node, work in log.items()
             ]
             log.users -= 1
@@ -192,11 +196,22 @@ def profiled(core: EngineCore) -> Iterator[Profile]:
         profile._operators = tuple(sorted(ran, key=lambda operator: -operator.seconds))
 
 
-def _operator(node: Node, now: OperatorWork, before: OperatorWork, shared: bool) -> OperatorProfile:
+def _operator(
+    node: Node, now: OperatorWork, before: OperatorWork, shared: bool, is_there: bool
+) -> OperatorProfile:  # fmt: skip
     loops = "/".join(scope.name for scope in reversed(list(node.scope.enclosing())) if scope.name)
     purpose = node.flow.purposes.get(node)
     return OperatorProfile(
-        node.flow.name, loops, node.name, now.runs - before.runs, now.seconds - before.seconds,
-        now.received - before.received, now.sent - before.sent, 0 if node.mints is None else node.mints.bytes, shared,
+        _shown(node.flow.name), loops, node.name, now.runs - before.runs, now.seconds - before.seconds,
+        now.received - before.received, now.sent - before.sent, _bytes(node) if is_there else now.left, shared,
         line(purpose) if isinstance(purpose, Operator) else None,
     )  # fmt: skip
+
+
+def _bytes(node: Node) -> int:
+    return 0 if node.mints is None else node.mints.bytes
+
+
+def _shown(name: str) -> str:
+    """The name of a dataflow as people know it; all queries that are answered once have one."""
+    return "query" if name.startswith(f"{HIDDEN_PREFIX}collect_") else shown_name(name)

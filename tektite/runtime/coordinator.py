@@ -66,6 +66,11 @@ class Coordinator:
             if fails(flow):
                 flow.wake()
 
+    def before_drop(self, flow: Dataflow) -> None:
+        """Count what the operators of a dataflow keep, if somebody wants to know, before any of it is let go."""
+        if self.journal.work is not None:
+            self.journal.work.before_drop(flow)
+
     def remove(self, flow: Dataflow) -> None:
         """Drop a dataflow and everything it holds. May be repeated."""
         flow.drop()

@@ -408,6 +408,20 @@ def test_explain_analyze_and_profiles_count_rows() -> None:
     assert "totals" in str(profile)
 
 
+def test_explain_analyze_tells_memory_and_sharing_of_what_is_gone_afterwards() -> None:
+    engine = make_engine(autocommit=True)
+    engine.sql("CREATE TABLE sales (id int PRIMARY KEY, shop int); CREATE TABLE shops (shop int PRIMARY KEY, town int)")
+    engine.table("sales").insert({"id": list(range(900)), "shop": [number % 7 for number in range(900)]})
+    engine.table("shops").insert({"shop": list(range(7)), "town": list(range(7))})
+    query = "EXPLAIN (ANALYZE, FORMAT JSON) SELECT town, count(*) FROM sales JOIN shops ON shops.shop = sales.shop GROUP BY town"
+    for _ in range(2):  # the second one finds the graph of the first
+        analyzed = json.loads(str(engine.sql(query)))["analyzed"]["operators"]
+        kept = {(each["dataflow"], each["operator"], each["shared"]): each["bytes"] for each in analyzed}
+        assert kept[("sales by (shop)", "arrange by (shop)", True)] > 900
+        assert kept[("query", "aggregate", False)] > 0
+        assert {name for name, _, _ in kept} == {"query", "sales by (shop)"}
+
+
 def advised(engine: tk.Engine) -> dict[str, list[str]]:
     engine.settle()
     found: dict[str, list[str]] = {}
