@@ -37,7 +37,10 @@ export class EpochChart {
 
   show(rows) {
     this._rows = rows;
-    if (!rows.length) return;
+    if (!rows.length) {
+      fill(this._said, "Nothing was written since somebody first looked.");
+      return;
+    }
     const sums = PHASES.map((_, last) => rows.map((row) => PHASES.slice(0, last + 1).reduce((sum, [name]) => sum + row[name], 0) * 1000));
     const data = [rows.map((_, at) => at), ...sums.reverse()]; // the whole first: shorter bars are drawn over it
     if (this._plot) this._plot.setData(data);

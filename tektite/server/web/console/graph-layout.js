@@ -38,7 +38,7 @@ export function wrapped(text, letters = SIZES.letters, most = 2) {
 export function nodeSize({ title, text = "", hasNote = false }) {
   const lines = text ? wrapped(text) : [];
   const longest = Math.max(title.length * 7.4 + 6, ...lines.map((line) => line.length * 6.4), hasNote ? 24 * 5.8 : 0);
-  return { width: Math.min(Math.max(longest + 26, SIZES.narrow), SIZES.wide + 24), height: 12 + 17 + LINE * lines.length + (hasNote ? LINE : 0), lines };
+  return { width: Math.min(Math.max(longest + 26, SIZES.narrow), SIZES.wide + 24), height: 16 + 17 + LINE * lines.length + (hasNote ? LINE : 0), lines };
 }
 
 /**
