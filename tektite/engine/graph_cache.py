@@ -3,16 +3,21 @@
 Dashboards install the same queries again and again, and over shared arrangements most of what that takes is to work out the
 graph. Promise: a dataflow that begins with a graph from here answers as one rendered afresh. The graph is of the same plan, and
 of every collection that rendering asked the catalog about there are the same arrangements as then. Nothing but the graph is kept:
-no rows, no history, no results of text functions; and nothing of a plan that is gone, or of an arrangement that was dropped.
+no rows, no history, no results of text functions; and nothing of an arrangement that was dropped.
+
+A program that builds its query anew each time makes another plan with the same fingerprint. So the last plans are kept, and found
+by plans that are the same.
 """
 
 from __future__ import annotations
 
 import weakref
+from collections import OrderedDict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from tektite.plan.algebra import Operator
+from tektite.plan.algebra import Operator, Rows, is_same
+from tektite.plan.walk import walk
 
 if TYPE_CHECKING:
     from tektite.dataflow.arrange import Arranged
@@ -24,6 +29,11 @@ if TYPE_CHECKING:
 
 Lead = tuple[int, ...]
 """The leading columns that a result was asked to have."""
+
+MOST_PLANS = 64
+"""Plans that are kept although nobody else has them: those of a dashboard, each a few kilobytes."""
+MOST_WORDS = 1 << 10
+"""Constant words of a plan that is kept."""
 
 
 @dataclass(eq=False)
@@ -47,15 +57,41 @@ class GraphCache:
     def __init__(self, catalog: Catalog) -> None:
         self._catalog = catalog
         self._known: weakref.WeakKeyDictionary[Operator, dict[Lead, CachedGraph]] = weakref.WeakKeyDictionary()
+        self._recent: OrderedDict[int, Operator] = OrderedDict()
+        """The last plans by digest, those that were used last at the end."""
+
+    def _first_of(self, operator: Operator) -> Operator:
+        """The plan that graphs of this one are known by: the same one, which came first."""
+        if operator in self._known:
+            return operator
+        other = self._recent.get(operator.digest)
+        return operator if other is None or not is_same(other, operator) else other
+
+    def _keep(self, operator: Operator) -> None:
+        """Keep a plan for those that are the same, and let go of the one that was not used for longest."""
+        constants = [part.words.size for part in walk([operator]) if isinstance(part, Rows)]
+        if sum(constants) <= MOST_WORDS:
+            self._recent[operator.digest] = operator
+            self._recent.move_to_end(operator.digest)
+            if len(self._recent) > MOST_PLANS:
+                self._recent.popitem(last=False)
+
+    def _drop(self, operator: Operator, key: Lead) -> None:
+        self._known.get(operator, {}).pop(key, None)
+        if self._recent.get(operator.digest) is operator:
+            del self._recent[operator.digest]
 
     def begin(self, operator: Operator, key: Lead, name: str) -> CachedGraph | None:
         """A dataflow of this name with the graph that an earlier one of the same plan had, if it still serves."""
+        operator = self._first_of(operator)
         found = self._known.get(operator, {}).get(key)
         if found is None or not found.idle:
             return None
         if not self._stands(found):
-            del self._known[operator][key]
+            self._drop(operator, key)
             return None
+        if operator.digest in self._recent:
+            self._recent.move_to_end(operator.digest)
         flow = found.flow
         try:
             found.idle = False
@@ -65,7 +101,7 @@ class GraphCache:
             for program in found.remembering:
                 program.wake()
         except BaseException:
-            self._known[operator].pop(key, None)
+            self._drop(operator, key)
             self._catalog.abandon(flow)
             raise
         return found
@@ -74,8 +110,10 @@ class GraphCache:
         self, operator: Operator, key: Lead, renderer: Renderer, arranged: Arranged, recording: RecordingCatalog
     ) -> None:
         """Remember a graph, for when its dataflow is dropped."""
+        operator = self._first_of(operator)
         known = self._known.setdefault(operator, {})
         if renderer.reusable and key not in known:
+            self._keep(operator)
             ground = [(collection, self._catalog.all_of(collection)) for collection in recording.asked]
             made = known[key] = CachedGraph(
                 renderer.flow, arranged, recording.used, renderer.remembering, ground, self._catalog.generation,
@@ -89,7 +127,7 @@ class GraphCache:
 
     def release(self, operator: Operator, flow: Dataflow) -> None:
         """A dataflow was dropped: what is remembered of it may be used."""
-        for graph in self._known.get(operator, {}).values():
+        for graph in self._known.get(self._first_of(operator), {}).values():
             if graph.flow is flow and flow.failure is None:
                 flow.empty()
                 for program in graph.remembering:
@@ -98,16 +136,16 @@ class GraphCache:
 
     def discard(self, flow: Dataflow) -> None:
         """Let go of the graph of a dataflow that has a successor."""
-        for known in list(self._known.values()):
+        for operator, known in list(self._known.items()):
             for key in [key for key, graph in known.items() if graph.flow is flow]:
-                del known[key]
+                self._drop(operator, key)
 
     def forget(self, entry: Entry) -> None:
         """Let go of what read an arrangement that is dropped."""
         for of, key in (entry.graphs or {}).values():
             operator = of()
             if operator is not None:
-                self._known.get(operator, {}).pop(key, None)
+                self._drop(operator, key)
         entry.graphs = None
 
     def _stands(self, graph: CachedGraph) -> bool:
