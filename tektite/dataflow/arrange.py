@@ -165,6 +165,11 @@ def consolidate(chunks: list[Chunk], shape: tuple[int, int, int], low: int, memo
     return Consolidated(head, buf, low)
 
 
+def rows_of(waiting: Sequence[Sequence[Chunk]]) -> int:
+    """The number of rows of some chunks, by shard."""
+    return sum([chunk.n for chunks in waiting for chunk in chunks])
+
+
 def is_large(chunks: Sequence[Chunk | Batch], shape: tuple[int, int, int], memory: BatchMemory) -> bool:
     """Whether there are more rows than are sorted at a time."""
     rows = sum([chunk.n for chunk in chunks])
@@ -264,8 +269,9 @@ class ArrangementReader:
 
     def wake(self, moment: Moment = ()) -> None:
         """Schedule the node if batches wait in the handle's queue."""
-        if self.handle.waiting():
-            self.node.scope.schedule(self.node.position, moment + (0,) * self.lift)
+        if any(self.handle.queues):
+            node = self.node
+            node.scope.schedule(node.position, moment + (0,) * self.lift if self.lift else moment)
 
     def take(self, shard: int) -> tuple[Version, tuple[Batch, ...], Version]:
         """Old, delta and new for this run. Of another dataflow's arrangement, only the epochs of this sweep."""
@@ -404,7 +410,7 @@ class ArrangeNode(Node):
                 if batch.n:
                     self.arranged.mint(shard, batch)
 
-        self.each_shard(work, sum(chunk.n for chunks in waiting for chunk in chunks))
+        self.each_shard(work, rows_of(waiting) if self.shards > 1 else 0)
         self.arranged.wake_readers(moment)
 
 
@@ -441,7 +447,7 @@ class ChangesNode(Node):
 
     def run(self, moment: Moment) -> None:
         memory = self.flow.memory
-        rows = sum([batch.n for queue in self.reader.handle.queues for batch in queue])
+        rows = self.reader.handle.queued
         if memory is not None and any(self.left):
             rows += sum([chunk.n for left in self.left for chunk in left])
 

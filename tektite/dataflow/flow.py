@@ -170,7 +170,7 @@ class Dataflow:
         """The first epoch that it has not answered. One that is asleep has nothing to do, so its answers hold as far as its
         sources are closed: no sweep is needed for that.
         """
-        return self._progress({})[0]
+        return self._low if self.awake else self._progress({})[0]
 
     @low.setter
     def low(self, epoch: int) -> None:
@@ -323,7 +323,7 @@ class Dataflow:
 
     def queued(self) -> int:
         """The number of changes of its sources that it has not consumed."""
-        return sum([batch.n for reader in self.imports for queue in reader.handle.queues for batch in queue])
+        return sum([reader.handle.queued for reader in self.imports])
 
     def _note(self) -> None:
         """Start a record of the sweep for the journal."""
@@ -332,7 +332,7 @@ class Dataflow:
 
     def begin(self) -> bool:
         """Start a sweep if epochs are available. Returns whether one was started."""
-        high = self.available()
+        high = self._sources_progress({})[0]
         for source in self.sources:
             if source.failure is not None:
                 raise FaultError(f"it reads {source.name!r}, which failed: {source.failure}", self.name)

@@ -99,7 +99,8 @@ class JoinNode(Node):
                 self.tasks[shard].append(JoinTask(0, shard, joined_rows(delta_left, old_right)))
             if delta_right and len(new_left.table):
                 self.tasks[shard].append(JoinTask(1, shard, joined_rows(delta_right, new_left)))
-            rows += sum(batch.n for batch in delta_left) + sum(batch.n for batch in delta_right)
+            if self.shards > 1:
+                rows += sum([batch.n for batch in delta_left]) + sum([batch.n for batch in delta_right])
         self.each_shard(self._work, rows)
         if any(self.tasks):
             self.scope.schedule(self.position, moment)
@@ -135,8 +136,9 @@ def emit_by_moment(port: Port, shard: int, chunk: Chunk, data: int, times: int, 
     if times == 1:
         port.emit(shard, chunk, (), times, outbox)
         return
-    if all(chunk.is_constant(data + i) for i in range(1, times)):
-        port.emit(shard, chunk, tuple(chunk.constant(data + i) for i in range(1, times)), times, outbox)
+    constants = chunk.constants(data + 1, times - 1)
+    if constants is not None:
+        port.emit(shard, chunk, constants, times, outbox)
         return
     buf, head, offsets, moments = partition_moments(chunk.at, data, times)
     parts = Chunk(head, (chunk.memory, buf))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tektite.dataflow.arrange import Buffer, consolidate, exchange_by
+from tektite.dataflow.arrange import Buffer, consolidate, exchange_by, rows_of
 from tektite.dataflow.graph import Moment, Outbox, Scope
 from tektite.dataflow.node import Node
 from tektite.kernels.seek.shift import shift
@@ -74,4 +74,4 @@ def release(node: Node, buffer: Buffer, moment: Moment) -> None:
             chunk = consolidate(waiting[shard], buffer.shape, node.flow.low)
             node.port.emit(shard, chunk, moment, node.times, outbox)
 
-    node.each_shard(work, sum(chunk.n for chunks in waiting for chunk in chunks))
+    node.each_shard(work, rows_of(waiting) if node.shards > 1 else 0)

@@ -145,20 +145,23 @@ class Node:
             reader.begin()
 
     def each_shard(self, work: Callable[[int, Outbox], None], rows: int) -> None:
-        """Run `work` on every shard of this process, then deliver what it emitted, in the order of shards."""
+        """Run `work` on every shard of this process, then deliver what it emitted, in the order of shards. `rows` estimates the
+        work; where there is one shard, nobody asks for it.
+        """
+        flow = self.flow
         if self.shards == 1:
             alone: Outbox = []
             work(0, alone)
             outboxes = [alone]
         else:
-            outboxes = self.flow.workers.map(work, self.shards, rows)
-        journal = self.flow.journal
+            outboxes = flow.workers.map(work, self.shards, rows)
+        journal = flow.journal
         if journal is not None and journal.work is not None:
             journal.work.count_rows(self, outboxes)
         for outbox in outboxes:
             for target, shard, chunk, moment in outbox:
                 target.receive(shard, chunk, moment)
-        full = self.flow.full_buffers
+        full = flow.full_buffers
         while full:
             full.pop().consolidate()
 

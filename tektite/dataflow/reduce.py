@@ -175,8 +175,9 @@ class ReduceNode(Node):
             self._hold_failures(self.failures)
 
     def run(self, moment: Moment) -> None:
-        rows = sum(batch.n for queue in self.reader.handle.queues for batch in queue)
-        rows += self.todo.rows(moment)
+        rows = 0
+        if self.shards > 1:
+            rows = self.reader.handle.queued + self.todo.rows(moment)
         self.each_shard(lambda shard, outbox: self._shard(shard, moment, outbox), rows)
         if self.todo.has_new:
             for later in self.todo.unscheduled():
@@ -217,10 +218,10 @@ class ReduceNode(Node):
         outbox: Outbox,
     ) -> None:
         """Evaluate the keys of some changes and of deferred keys."""
-        work = addresses([*delta, *todo])
-        if len(work) == 1 and not todo:
-            widths = self._width
+        if len(delta) == 1 and not todo:
+            work, widths = addresses(delta), self._width
         else:
+            work = addresses([*delta, *todo])
             widths = np.array([self.reader.trace.data] * len(delta) + [self.key] * len(todo), np.int64)
         self._deliver(shard, self._evaluate(shard, work, widths, old, new, moment, outbox), moment, outbox)
 
@@ -230,7 +231,8 @@ class ReduceNode(Node):
             if self.flow.memory is not None and result.n > FEW_ROWS:
                 result = self.flow.memory.placed(result)
             self.output.mint(shard, result)
-            self.port.emit(shard, result, moment, self.times, outbox)
+            if self.port.edges:
+                self.port.emit(shard, result, moment, self.times, outbox)
 
     def _evaluate(
         self, shard: int, work: Words, widths: Words, old: Version, new: Version, moment: Moment, outbox: Outbox

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -47,6 +47,7 @@ if TYPE_CHECKING:
 LARGEST_DIFF = 2**48
 
 _NONE: Words = np.empty(0, np.int64)
+_INT64 = np.dtype(np.int64)
 _FEW = 16
 """Numbers up to which Python finds the largest before NumPy has begun."""
 
@@ -283,9 +284,12 @@ class InputCore:
         self._checks: RowChecks | None = None
         if declared.checks:
             self._checks = RowChecks(self.name, schema, declared.checks, self.engine.dictionary)
+        self._checks_rows = bool(self.rules.append or self.rules.required or declared.checks)
 
     def _check_rows(self, words: Words, diffs: Words | int) -> None:
         """Refuse rows that the declaration does not allow, whatever others there are."""
+        if not self._checks_rows:
+            return
         self.rules.check_rows(words, diffs)
         if self._checks is not None:
             self._checks.check_rows(words, diffs)
@@ -363,8 +367,8 @@ class InputCore:
     ) -> None:
         """Add updates, each with its own time and diff or all with the same. The words stay where they are."""
         words = np.ascontiguousarray(words)
-        at = _NONE if times is None else np.array(times)
-        by = _NONE if diffs is None else np.array(diffs)
+        at = _NONE if times is None else times.copy()
+        by = _NONE if diffs is None else diffs.copy()
         head = arriving_rows(words, self._column_order, at, by, epoch, diff)
         pending = (into or self.engine.writes).of(self)
         pending.add(Chunk(head, (words, at, by)), epoch if times is None else int(at.max()))
@@ -443,6 +447,8 @@ class InputCore:
         return int(time)
 
     def _integers(self, values: Any, rows: int, what: str) -> Words:
+        if values.__class__ is np.ndarray and values.dtype == _INT64 and values.shape == (rows,):
+            return cast("Words", values)
         found = np.asarray(values)
         if found.ndim == 0:
             found = np.full(rows, found)

@@ -92,7 +92,9 @@ class Coordinator:
         current = True
         self._woken.clear()
         numbers = self.flows
-        waiting = sorted([(numbers[flow], flow) for flow in self.awake], key=_number)
+        waiting = [(numbers[flow], flow) for flow in self.awake]
+        if len(waiting) > 1:
+            waiting.sort(key=_number)
         place = 0
         while place < len(waiting):
             if is_interrupted():  # whoever calls next goes on

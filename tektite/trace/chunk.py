@@ -37,6 +37,11 @@ class Chunk:
         copy_out(self.at, out)
         return out
 
+    def constants(self, first: int, count: int) -> tuple[int, ...] | None:
+        """The words of `count` columns from `first` on, if all of them are constant."""
+        described = self.head[4 + 3 * first : 4 + 3 * (first + count)].tolist()
+        return None if any(described[::3]) else tuple(described[1::3])
+
     def is_constant(self, column: int) -> bool:
         """Whether the column holds one word, stored once."""
         return bool(self.head[4 + 3 * column] == 0)

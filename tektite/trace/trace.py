@@ -84,6 +84,11 @@ class Trace:
         """Append sorted, consolidated rows as the batch of all updates up to `upper`: to the queue of every handle, and to
         the spine if somebody reads versions.
         """
+        spines = self.spines
+        if spines is None and not self.handles and self.on_mint is None:  # nobody reads it
+            self._uppers[shard] = upper
+            self.minted += int(head[0])
+            return
         lower = self._uppers[shard]
         batch = Batch(head, memory, lower, upper, lower)
         if self.memory is not None and batch.n >= FEW_ROWS:
@@ -93,7 +98,6 @@ class Trace:
         self.minted += batch.n
         if self.on_mint is not None:
             self.on_mint(shard, batch)
-        spines = self.spines
         version = EMPTY if spines is None else spines[shard].version
         for handle in self.unguarded:
             handle.put(shard, (batch,), version)
@@ -182,7 +186,10 @@ class Trace:
         """The frontier from which on reads are correct."""
         if self.times == 1:
             return (min([hold.frontier()[0] for hold in self.holds]),) if self.holds else ()
-        return antichain(t for hold in self.holds for t in hold.frontier())
+        distinct = {hold.frontier() for hold in self.holds}
+        if len(distinct) == 1:  # all readers are in one loop, at the same moment
+            return distinct.pop()
+        return antichain([time for frontier in distinct for time in frontier])
 
     def add_hold(self, hold: Hold) -> None:
         """Keep history for a reader of versions."""
@@ -225,6 +232,11 @@ class Trace:
     def rows(self) -> int:
         """Updates in the newest version."""
         return sum(spine.version.rows for spine in self.spines or ())
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it keeps no updates."""
+        return not any([spine.version.batches for spine in self.spines or ()])
 
     @property
     def skew(self) -> tuple[int, int] | None:
@@ -400,6 +412,11 @@ class Handle:
         handle.pins = [Version(tuple(pin)) for pin in pins]
         return handle
 
+    @property
+    def queued(self) -> int:
+        """The rows of all batches that wait."""
+        return sum([batch.n for queue in self.queues for batch in queue])
+
     def waiting(self) -> bool:
         """Whether a batch waits in some queue."""
         return any(self.queues)
@@ -411,7 +428,8 @@ class Handle:
     def take(self, shard: int) -> tuple[Version, tuple[Batch, ...], Version]:
         """Consume the whole queue of a shard: (old, delta, new)."""
         queue = self.queues[shard]
-        new = self.trace.version(shard)
+        spines = self.trace.spines
+        new = EMPTY if spines is None else spines[shard].version
         if not queue:
             return new, (), new
         old, delta = self.pins[shard], tuple(queue)
@@ -422,7 +440,10 @@ class Handle:
     def take_before(self, shard: int, epoch: int) -> tuple[Version, tuple[Batch, ...], Version]:
         """Consume exactly the updates before `epoch`, splitting queued batches that straddle it."""
         queue = self.queues[shard]
-        if all(batch.upper[0][0] <= epoch for batch in queue):
+        for batch in queue:
+            if batch.upper[0][0] > epoch:
+                break
+        else:
             return self.take(shard)
         old = self.pins[shard]
         now: list[Batch] = []

@@ -120,17 +120,18 @@ class LookupByKey:
         if None in key:
             return None
         core = core_of(self.found)
-        wanted = self.key.encode([key], core.engine.dictionary)[:, 0]
-        lead = int(wanted[0])
+        # Whole numbers are their own words.
+        wanted = key if self.key.holds_ints else self.key.encode([key], core.engine.dictionary)[:, 0].tolist()
+        lead = wanted[0]
         words = core.words(None, True, lead) if isinstance(core, ViewCore) else core.words(None, lead)
         for column, word in zip(core.columns[1 : len(key)], wanted[1:], strict=True):
             words = words[:, words[column] == word]
         if not words.shape[1]:
             return None
-        counts = words[-1]
-        if (counts < 0).any():
+        counts = words[-1].tolist()
+        if min(counts) < 0:
             self.found.lookup(*key)  # which says that this is no collection
-        if (counts != 1).any():
+        if counts.count(1) < len(counts):
             words = np.repeat(words, np.maximum(counts, 0), axis=1)
         found: Words = words[list(self.outputs)]
         return found
