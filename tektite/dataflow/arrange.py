@@ -16,17 +16,22 @@ import numpy as np
 from tektite.dataflow.graph import Moment, Outbox, Scope, common_guard
 from tektite.dataflow.node import Node
 from tektite.errors import IncorrectError
+from tektite.kernels.seek.moments import partition_moments
 from tektite.kernels.seek.route import route
 from tektite.kernels.sort.build import build
 from tektite.trace.addresses import addresses
 from tektite.trace.batch import Batch
 from tektite.trace.batch_memory import FEW_ROWS, BatchMemory
-from tektite.trace.chunk import Chunk, Consolidated
+from tektite.trace.chunk import Chunk, Consolidated, returning_chunks
 from tektite.trace.merge import DiffOverflow, merge_all
 from tektite.trace.routes import Intervals
 from tektite.trace.spine import Version
 from tektite.trace.trace import Handle, Trace
 from tektite.values.words import Words
+
+_build = returning_chunks(build, rows=Consolidated)
+partition_chunk = returning_chunks(partition_moments, "rvm")
+"""The rows of a chunk by moment: a chunk, where each part begins, and the moments. Columns may stay where they are."""
 
 TOO_LARGE = "a multiplicity or a sum does not fit into 64 bits"
 
@@ -158,11 +163,11 @@ def consolidate(chunks: list[Chunk], shape: tuple[int, int, int], low: int, memo
         and is_large(chunks, shape, memory)
     ):
         return merged_runs(sorted_runs(chunks, shape, low, memory), shape, low, memory)
-    table = addresses(chunks)
-    buf, head = build(table, *shape, low)
-    if head[0] < 0:
+    built: Consolidated = _build(addresses(chunks), *shape, low)
+    if built.n < 0:
         raise IncorrectError(TOO_LARGE)
-    return Consolidated(head, buf, low)
+    built.low = low
+    return built
 
 
 def rows_of(waiting: Sequence[Sequence[Chunk]]) -> int:
@@ -303,7 +308,7 @@ class Arranged:
 
     def mint(self, shard: int, rows: Chunk) -> None:
         """Append sorted, consolidated rows of the scope's current moment to the trace, as a batch."""
-        self.trace.mint(shard, rows.head, rows.memory, self.scope.passed())
+        self.trace.mint(shard, rows, self.scope.passed())
 
     def wake_readers(self, moment: Moment) -> None:
         """Schedule the readers in this dataflow, because there is a new batch."""
@@ -410,7 +415,10 @@ class ArrangeNode(Node):
                 if batch.n:
                     self.arranged.mint(shard, batch)
 
-        self.each_shard(work, rows_of(waiting) if self.shards > 1 else 0)
+        if self.shards == 1:
+            work(0, [])
+        else:
+            self.each_shard(work, rows_of(waiting))
         self.arranged.wake_readers(moment)
 
 
@@ -457,7 +465,7 @@ class ChangesNode(Node):
                 _, delta, _ = self.reader.take(shard)
                 if memory is None or rows <= FEW_ROWS or not is_large(delta, self.reader.trace.shape, memory):
                     for batch in delta:
-                        self.port.emit(shard, Chunk(batch.head, batch.memory), moment, self.times, outbox)
+                        self.port.emit(shard, Chunk.of_batch(batch), moment, self.times, outbox)
                     return
                 left += [Chunk(batch.head, batch.memory) for batch in reversed(delta)]
             room = memory.piece_rows(sum(self.reader.trace.shape)) if memory is not None else 0

@@ -196,6 +196,8 @@ class Dataflow:
 
     def _sources_progress(self, known: dict[Dataflow, tuple[int, bool]]) -> tuple[int, bool]:
         """The epoch up to which all sources have been closed, and whether all of them ended."""
+        if len(self.sources) == 1 and (only := self.sources[0]).flow is None:
+            return only.low, only.closed
         going: int | None = None
         ended = 0
         for source in self.sources:

@@ -296,7 +296,7 @@ Outbox = list[Delivery]
 
 def enter(chunk: Chunk, times: int, lift: int) -> Chunk:
     """The chunk with `lift` further time columns, all zero. The diff is the last column."""
-    columns = int(chunk.head[2])
+    columns = chunk.width
     key = (columns, lift)
     spec = _ENTER.get(key)
     if spec is None:

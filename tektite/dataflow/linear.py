@@ -17,7 +17,7 @@ from tektite.expr.program import FailingRowError
 from tektite.kernels.operators.accumulate import COUNT_PRESENT, SUM_INT, accumulate, explode
 from tektite.kernels.operators.groups import NOT_WORTH_IT, accumulate_groups
 from tektite.kernels.seek.shift import scale
-from tektite.trace.chunk import Chunk, column_spec
+from tektite.trace.chunk import Chunk, column_spec, returning_chunks
 from tektite.values.types import Float, Type
 from tektite.values.words import Words
 
@@ -37,6 +37,8 @@ GROUPED_ROWS = 1024
 EXPLODED_ROWS = 1 << 16
 """Rows with floats that are exploded together. The result has several times as many rows; it is consolidated before the next."""
 
+_accumulate = returning_chunks(accumulate)
+
 
 class SelectStep:
     """Chooses and reorders data columns; column -1-i is the i-th constant word. Copies nothing."""
@@ -55,7 +57,7 @@ class SelectStep:
         return None if found < 0 else found
 
     def __call__(self, chunk: Chunk, times: int) -> Chunk:
-        width = int(chunk.head[2])
+        width = chunk.width
         spec = self._specs.get(width)
         if spec is None:
             spec = self._specs[width] = column_spec([*self.columns, *range(width - times - 1, width)], self.constants)
@@ -334,7 +336,8 @@ class Accumulate:
         return self._accumulate(chunk) if head[0] == NOT_WORTH_IT else Chunk(head, buf)
 
     def _accumulate(self, chunk: Chunk) -> Chunk:
-        buf, head = accumulate(chunk.at, self.width, self.times, self.spec)
-        if head[0] < 0:
+        made: Chunk = _accumulate(chunk.at, self.width, self.times, self.spec)
+        if made.n < 0:
             raise IncorrectError("a multiplicity times a value does not fit into 64 bits")
-        return Chunk(head, (chunk.memory, buf))
+        made.memory = chunk.memory
+        return made

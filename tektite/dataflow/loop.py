@@ -13,7 +13,9 @@ from tektite.dataflow.arrange import Buffer, consolidate, exchange_by, rows_of
 from tektite.dataflow.graph import Moment, Outbox, Scope
 from tektite.dataflow.node import Node
 from tektite.kernels.seek.shift import shift
-from tektite.trace.chunk import Chunk, column_spec
+from tektite.trace.chunk import Chunk, column_spec, returning_chunks
+
+_shift = returning_chunks(shift)
 
 
 class FeedbackNode(Node):
@@ -36,9 +38,10 @@ class FeedbackNode(Node):
             exchange_by(self, self.row, chunk, moment, outbox)
 
     def receive(self, shard: int, chunk: Chunk, moment: Moment) -> None:
-        buf, head = shift(chunk.at, self.data + self.times - 1, 1)
+        later = _shift(chunk.at, self.data + self.times - 1, 1)
+        later.memory = chunk.memory
         following = (*moment[:-1], moment[-1] + 1)
-        self.buffer.add(shard, Chunk(head, (chunk.memory, buf)), following)
+        self.buffer.add(shard, later, following)
         self.scope.schedule(self.position, following)
 
     def run(self, moment: Moment) -> None:

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import pyarrow as pa
 
-from tektite.dataflow.arrange import Arranged, ArrangementReader, consolidate, is_large
+from tektite.dataflow.arrange import Arranged, ArrangementReader, consolidate, is_large, partition_chunk
 from tektite.dataflow.deferred_keys import DeferredKeys
 from tektite.dataflow.graph import Moment, Outbox
 from tektite.dataflow.linear import function_name, shown_row
@@ -23,11 +23,10 @@ from tektite.errors import FaultError, IncorrectError, TektiteError
 from tektite.kernels.operators import aggregate as aggregate_kernel
 from tektite.kernels.operators import reduce as reduce_kernel
 from tektite.kernels.operators.collect import collect, settle
-from tektite.kernels.seek.moments import partition_moments
 from tektite.trace.addresses import addresses
 from tektite.trace.batch import Batch
 from tektite.trace.batch_memory import FEW_ROWS
-from tektite.trace.chunk import Chunk, column_spec
+from tektite.trace.chunk import Chunk, column_spec, returning_chunks
 from tektite.trace.key_ranges import key_ranges
 from tektite.trace.spine import Version
 from tektite.trace.trace import Hold, Trace
@@ -116,6 +115,7 @@ def linear(kinds: Sequence[tuple[Any, ...]]) -> Operation:
     return Operation(reduce_kernel.LINEAR, np.array(params, np.int64), len(kinds))
 
 
+_reduce_rows = returning_chunks(reduce_kernel.reduce, "rrv")
 NO_ROUNDS: Words = np.empty(0, np.int64)
 """The moment outside of all loops."""
 
@@ -243,8 +243,8 @@ class ReduceNode(Node):
         """Defer keys to later moments. Each part stays sorted by key."""
         if not todo.n:
             return
-        buf, head, offsets, moments = partition_moments(todo.at, self.key, self.times)
-        parts = Chunk(head, (todo.memory, buf))
+        parts, offsets, moments = partition_chunk(todo.at, self.key, self.times)
+        parts.memory = todo.memory
         for i, moment in enumerate(map(tuple, moments.tolist())):
             self.todo.add(shard, parts.slice(int(offsets[i]), int(offsets[i + 1])), moment)
 
@@ -280,7 +280,7 @@ class BuiltinReduce(ReduceNode):
         past = self.output.trace.version(shard) if self.own_history else old
         flow = self.flow
         at = np.array(moment, np.int64) if moment else NO_ROUNDS
-        buf, head, todo_buf, todo_head, status = reduce_kernel.reduce(
+        result, todo, status = _reduce_rows(
             work, widths, new.table, past.table, self.shape, self.operation.params, at, flow.low, flow.high
         )
         wrong = int(status[0])
@@ -291,9 +291,9 @@ class BuiltinReduce(ReduceNode):
             raise IncorrectError(
                 f"{self.name}: a sum does not fit into 64 bits, in the group with the key words {status[1:].tolist()}"
             )
-        if todo_head[0]:
-            self.defer(shard, Chunk(todo_head, todo_buf))
-        return Chunk(head, buf)
+        if todo.n:
+            self.defer(shard, todo)
+        return cast("Chunk", result)
 
     def _send_overflows(
         self, shard: int, work: Words, widths: Words, old: Version, new: Version, at: Words, outbox: Outbox
@@ -306,17 +306,15 @@ class BuiltinReduce(ReduceNode):
         shape = self.shape.copy()
         shape[5] = len(sums)
         past = old if self.failures is None else self.failures.version(shard)
-        buf, head, *_ = reduce_kernel.reduce(
-            work, widths, new.table, past.table, shape, params, at, self.flow.low, self.flow.high
-        )
-        words = Chunk(head, buf).to_array()
+        found, *_ = _reduce_rows(work, widths, new.table, past.table, shape, params, at, self.flow.low, self.flow.high)
+        words = found.to_array()
         flags = slice(self.key, self.key + len(sums))
         failed = np.ascontiguousarray(words[:, words[flags].any(axis=0)])
         if not failed.shape[1]:
             return
         if self.failures is not None:
             built = consolidate([Chunk.of_array(failed)], self.failures.shape, self.flow.low)
-            self.failures.mint(shard, built.head, built.memory, self.scope.passed())
+            self.failures.mint(shard, built, self.scope.passed())
         self.errors.send(shard, np.delete(failed, flags, axis=0), self.times, outbox)
 
     def explain(self, words: Words) -> str:
@@ -406,7 +404,7 @@ class FunctionReduce(ReduceNode):
         )
         if changes.n:
             assert self.errors is not None
-            self.failures.mint(shard, changes.head, changes.memory, self.scope.passed())
+            self.failures.mint(shard, changes, self.scope.passed())
             self.errors.send(shard, changes.to_array(), self.times, outbox)
 
     def _results(self, groups: Words, requests: Words, failed: list[tuple[int, str]]) -> GroupResults:

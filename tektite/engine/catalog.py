@@ -137,7 +137,7 @@ class ConstantSource:
             part = routed.slice(int(offsets[shard]), int(offsets[shard + 1]))
             if part.n:
                 built = consolidate([part], (width, 1, 1), 0)
-                self.trace.mint(shard, built.head, built.memory, ((1,),))
+                self.trace.mint(shard, built, ((1,),))
 
 
 class Catalog:

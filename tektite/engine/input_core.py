@@ -32,7 +32,7 @@ from tektite.kernels.layout.input_heads import arriving_operations, arriving_row
 from tektite.plan import algebra as plan
 from tektite.storage.batchfile import FileInfo
 from tektite.storage.description import InputDescription
-from tektite.trace.chunk import Chunk, column_spec
+from tektite.trace.chunk import Chunk, column_spec, returning_chunks
 from tektite.trace.spine import Version
 from tektite.trace.trace import Hold, Trace, split_at
 from tektite.values.equal_keys import key_words
@@ -48,6 +48,7 @@ LARGEST_DIFF = 2**48
 
 _NONE: Words = np.empty(0, np.int64)
 _INT64 = np.dtype(np.int64)
+_arriving_rows = returning_chunks(arriving_rows, "h")
 _FEW = 16
 """Numbers up to which Python finds the largest before NumPy has begun."""
 
@@ -369,9 +370,10 @@ class InputCore:
         words = np.ascontiguousarray(words)
         at = _NONE if times is None else times.copy()
         by = _NONE if diffs is None else diffs.copy()
-        head = arriving_rows(words, self._column_order, at, by, epoch, diff)
+        rows = _arriving_rows(words, self._column_order, at, by, epoch, diff)
+        rows.memory = (words, at, by)
         pending = (into or self.engine.writes).of(self)
-        pending.add(Chunk(head, (words, at, by)), epoch if times is None else int(at.max()))
+        pending.add(rows, epoch if times is None else int(at.max()))
 
     def _encode(self, data: Any) -> Words:
         """The words of rows; those of a NumPy array of integers, which are as they are, are copied by all workers."""

@@ -39,6 +39,7 @@ from tektite.kernels.sort.build import build
 from tektite.trace.addresses import addresses
 from tektite.trace.batch import LATEST, Batch
 from tektite.trace.batch_memory import BatchMemory
+from tektite.trace.chunk import returning_chunks
 from tektite.trace.merge import DiffOverflow, Merge, merge_now
 from tektite.trace.times import Frontier
 from tektite.values.words import Words
@@ -58,6 +59,7 @@ _PAYABLE = 256
 _IDLE_RATIO = 8
 _EFFORTS = {"lazy": 1, "default": 8, "eager": 0}
 _ALL = 2**62
+_build = returning_chunks(build)
 
 
 class Version:
@@ -324,8 +326,8 @@ class Spine:
             frontier = self._frontier()
             # Rounds of loops are compacted by the merges that follow.
             low = int(frontier[:, 0].min()) if len(frontier) else 0
-            buf, head = build(addresses(small), *self.shape, low)
-            batch = Batch(head, buf, small[0].lower, small[-1].upper, frontier)
+            rows = _build(addresses(small), *self.shape, low)
+            batch = Batch.of(rows, small[0].lower, small[-1].upper, frontier)
             if batch.n < 0:
                 raise DiffOverflow("merging batches: a sum of diffs does not fit 64 bits")
             self._replace(first, len(small), batch)

@@ -25,7 +25,7 @@ from tektite.kernels.sort.build import build
 from tektite.trace.addresses import addresses
 from tektite.trace.batch import LATEST, Batch
 from tektite.trace.batch_memory import FEW_ROWS, BatchMemory
-from tektite.trace.chunk import Chunk
+from tektite.trace.chunk import Chunk, KernelRows
 from tektite.trace.merge import DiffOverflow
 from tektite.trace.routes import Intervals, Routes
 from tektite.trace.spine import BatchShape, Spine, Unmerged, Version, empty_head
@@ -80,20 +80,19 @@ class Trace:
         """Its data, time and diff columns."""
         return self.data, self.times, self.diffs
 
-    def mint(self, shard: int, head: Words, memory: object, upper: Frontier) -> None:
+    def mint(self, shard: int, rows: KernelRows, upper: Frontier) -> None:
         """Append sorted, consolidated rows as the batch of all updates up to `upper`: to the queue of every handle, and to
         the spine if somebody reads versions.
         """
         spines = self.spines
         if spines is None and not self.handles and self.on_mint is None:  # nobody reads it
             self._uppers[shard] = upper
-            self.minted += int(head[0])
+            self.minted += rows.n
             return
         lower = self._uppers[shard]
-        batch = Batch(head, memory, lower, upper, lower)
-        if self.memory is not None and batch.n >= FEW_ROWS:
-            placed = self.memory.placed(Chunk(head, memory))
-            batch = Batch(placed.head, placed.memory, lower, upper, lower)
+        if self.memory is not None and rows.n >= FEW_ROWS:
+            rows = self.memory.placed(Chunk(rows.head, rows.memory))
+        batch = Batch.of(rows, lower, upper, lower)
         self._uppers[shard] = upper
         self.minted += batch.n
         if self.on_mint is not None:
@@ -116,7 +115,7 @@ class Trace:
         for chunk in chunks:
             if self.memory is not None and chunk.n >= FEW_ROWS:
                 chunk = self.memory.placed(chunk)
-            batches.append(Batch(chunk.head, chunk.memory, lower, upper, lower, rows=chunk))
+            batches.append(Batch.of(chunk, lower, upper, lower))
             lower = upper
         routed: dict[Handle, list[Batch]] = {}
         if self.routes:
