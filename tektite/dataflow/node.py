@@ -89,6 +89,8 @@ class Node:
 
     def __init__(self, scope: Scope, shards: int, name: str) -> None:
         self.scope = scope
+        self.times: int = scope.depth + 1
+        """The number of time columns in its scope."""
         self.flow = scope.flow
         self.shards = shards
         self.name = name
@@ -101,11 +103,6 @@ class Node:
         if self.flow.purpose is not None:
             self.flow.purposes[self] = self.flow.purpose
         scope.add(self)
-
-    @property
-    def times(self) -> int:
-        """The number of time columns in this node's scope."""
-        return self.scope.depth + 1
 
     def choose_rows(self) -> None:
         """Ask the arrangements of other dataflows only for rows that are not filtered out at once. Called when the whole graph is

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -116,8 +117,12 @@ def linear(kinds: Sequence[tuple[Any, ...]]) -> Operation:
 
 
 _reduce_rows = returning_chunks(reduce_kernel.reduce, "rrv")
-NO_ROUNDS: Words = np.empty(0, np.int64)
-"""The moment outside of all loops."""
+
+
+@lru_cache(maxsize=1 << 10)
+def _rounds(moment: Moment) -> Words:
+    """A moment as kernels take it. Loops come to the same ones again and again."""
+    return np.array(moment, np.int64)
 
 
 class ReduceNode(Node):
@@ -279,7 +284,9 @@ class BuiltinReduce(ReduceNode):
     ) -> Chunk:
         past = self.output.trace.version(shard) if self.own_history else old
         flow = self.flow
-        at = np.array(moment, np.int64) if moment else NO_ROUNDS
+        at = _rounds(moment)
+        result: Chunk
+        todo: Chunk
         result, todo, status = _reduce_rows(
             work, widths, new.table, past.table, self.shape, self.operation.params, at, flow.low, flow.high
         )
@@ -293,7 +300,7 @@ class BuiltinReduce(ReduceNode):
             )
         if todo.n:
             self.defer(shard, todo)
-        return cast("Chunk", result)
+        return result
 
     def _send_overflows(
         self, shard: int, work: Words, widths: Words, old: Version, new: Version, at: Words, outbox: Outbox

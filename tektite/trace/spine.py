@@ -325,7 +325,7 @@ class Spine:
         if len(small) > 2:
             frontier = self._frontier()
             # Rounds of loops are compacted by the merges that follow.
-            low = int(frontier[:, 0].min()) if len(frontier) else 0
+            low = min(frontier[:, 0].tolist(), default=0)
             rows = _build(addresses(small), *self.shape, low)
             batch = Batch.of(rows, small[0].lower, small[-1].upper, frontier)
             if batch.n < 0:
