@@ -71,14 +71,15 @@ TEXT_METHODS = {
 }
 DATE_METHODS = {
     "dayofweek": "weekday()",
+    "days": "total_days()",
     "dayofyear": "ordinal_day()",
     "floor": "truncate('15m')",
     "normalize": "truncate('day')",
     "offset_by": "add_days(days), add_months(months), or + timedelta(...)",
     "round": "truncate('15m')",
+    "seconds": "total_seconds()",
     "timestamp": "epoch()",
-    "total_days": "the difference of two dates, which is in days",
-    "total_seconds": "the difference of two timestamps, which is in microseconds",
+    "total_nanoseconds": "total_microseconds()",
     "weekofyear": "week()",
 }
 
