@@ -163,7 +163,12 @@ def create_table(core: EngineCore, name: str, declared: InputDescription, if_exi
             if found == declared:
                 return existing.facade
             raise ConflictError(f"table {name!r} is there already, and is another one: {found}, not {declared}")
-        core.drop(name)
+        try:
+            core.drop(name)
+        except ConflictError as error:
+            raise ConflictError(
+                f"{error}. if_exists='keep' keeps the table with its rows, and table.delete(tk.lit(True)) empties it"
+            ) from None
     core.check_name(name)
     made = InputCore(core, name, declared, core.epoch)
     change = DurableChange(core.epoch, arrangements={name: made.describe().to_json()}, lows={name: made.low})
