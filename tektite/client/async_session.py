@@ -18,6 +18,7 @@ from tektite.client.link import Link
 from tektite.client.relations import AsyncTable, AsyncView
 from tektite.client.results import RemoteResult
 from tektite.client.subscriptions import AsyncSubscription
+from tektite.client_protocol import Cardinality, IfExists, Mode
 from tektite.errors import ConflictError, IncorrectError, TektiteError, UnsupportedError
 from tektite.values.frames import rows_given
 from tektite.values.schema import Schema
@@ -253,11 +254,11 @@ class AsyncSession(SaysWhatDoesNotTravel):
         name: str,
         schema: Any,
         *,
-        mode: Literal["bag", "set", "upsert", "append", "stream"] = "bag",
+        mode: Mode = "bag",
         primary_key: str | Sequence[str] = (),
         order_by: str | Sequence[str] = (),
         required: str | Sequence[str] = (),
-        if_exists: Literal["error", "keep", "replace"] = "error",
+        if_exists: IfExists = "error",
     ) -> AsyncTable:
         """A new table; see `Engine.create_table`."""
         rows = rows_given(schema)
@@ -277,7 +278,7 @@ class AsyncSession(SaysWhatDoesNotTravel):
         params: Sequence[Any] | Mapping[str, Any] = (),
         *,
         order_by: str | Sequence[str] = (),
-        if_exists: Literal["error", "keep", "replace"] = "error",
+        if_exists: IfExists = "error",
     ) -> AsyncView:
         """Keep the answer of a query of SQL up to date under a name; see `Engine.create_view`."""
         if not isinstance(query, str):
@@ -321,8 +322,8 @@ class AsyncSession(SaysWhatDoesNotTravel):
         name: str,
         value: Any = None,
         *,
-        cardinality: str | None = None,
-        mode: str | None = None,
+        cardinality: Cardinality | None = None,
+        mode: Mode | None = None,
         entity: Any = int,
     ) -> None:
         """Declare an attribute of entities; see `Engine.attribute`."""

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 from tektite.client.absent_names import SaysWhatDoesNotTravel
 from tektite.client.async_session import _WITHIN, AsyncSession, AsyncStatement, RemoteTransaction
 from tektite.client.event_loop import BackgroundLoop
 from tektite.client.results import RemoteResult
 from tektite.client.tables import RemoteSubscription, RemoteTable, RemoteView
+from tektite.client_protocol import Cardinality, IfExists, Mode
 
 
 class RemoteStatement:
@@ -92,11 +93,11 @@ class RemoteSession(SaysWhatDoesNotTravel):
         name: str,
         schema: Any,
         *,
-        mode: Literal["bag", "set", "upsert", "append", "stream"] = "bag",
+        mode: Mode = "bag",
         primary_key: str | Sequence[str] = (),
         order_by: str | Sequence[str] = (),
         required: str | Sequence[str] = (),
-        if_exists: Literal["error", "keep", "replace"] = "error",
+        if_exists: IfExists = "error",
     ) -> RemoteTable:
         """A new table; see `Engine.create_table`."""
         work = self._made.create_table(
@@ -111,7 +112,7 @@ class RemoteSession(SaysWhatDoesNotTravel):
         params: Sequence[Any] | Mapping[str, Any] = (),
         *,
         order_by: str | Sequence[str] = (),
-        if_exists: Literal["error", "keep", "replace"] = "error",
+        if_exists: IfExists = "error",
     ) -> RemoteView:
         """Keep the answer of a query of SQL up to date under a name; see `Engine.create_view`. A query that is built in Python
         does not travel.
@@ -195,8 +196,8 @@ class RemoteSession(SaysWhatDoesNotTravel):
         name: str,
         value: Any = None,
         *,
-        cardinality: str | None = None,
-        mode: str | None = None,
+        cardinality: Cardinality | None = None,
+        mode: Mode | None = None,
         entity: Any = int,
     ) -> None:
         """Declare an attribute of entities; see `Engine.attribute`."""
