@@ -185,11 +185,22 @@ FIELDS = {
 """Fields of the time of day of an interval, with the unit that each is counted in."""
 
 
+def part_of(value: IntervalParts, name: str) -> Expr:
+    """The months, days or microseconds of an interval: NULL if any of its parts is, and 0 if it certainly has none of them."""
+    parts = {"months": value.months, "days": value.days, "microseconds": value.microseconds}
+    own = parts.pop(name)
+    found = ZERO if own is None else own
+    for other in parts.values():
+        if other is not None:
+            found = found + other * 0
+    return found
+
+
 def interval_field(parts: IntervalParts, name: str) -> Expr | None:
     """A field of an interval: its years, months or days, one of its time of day, or all of it in seconds; None if there is none
     such.
     """
-    months, days, clock = parts.each()
+    months, days, clock = (part_of(parts, own) for own in ("months", "days", "microseconds"))
     if name == "epoch" and parts.months is None:
         return parts.length() / 1_000_000
     if name == "epoch":  # a year has 365.25 days, and a month that is left over 30
