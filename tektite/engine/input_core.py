@@ -153,7 +153,7 @@ class InputCore:
     @property
     def size(self) -> int:
         """About how many rows it holds: updates that cancel each other count until they are merged."""
-        return self.trace.rows
+        return self.trace.size
 
     @property
     def is_due(self) -> bool:

@@ -121,7 +121,7 @@ class ViewCore:
     @property
     def size(self) -> int:
         """About how many rows it holds: updates that cancel each other count until they are merged."""
-        return self.trace.rows
+        return self.trace.size
 
     @property
     def count(self) -> int | None:

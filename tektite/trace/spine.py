@@ -172,12 +172,19 @@ class Spine:
             self._refresh()
         units = self._units
         if len(units) > 1 and (units[-1].n >= 64 or len(units) - self._joined > self._may_wait):
-            if self._may_wait:
-                self._join_small()
-            self._join_newest()
-            if len(units) + len(self._open) > self._allowed:
-                self._enforce_bound()
-            self._joined = len(units)
+            self.join_waiting()
+
+    def join_waiting(self) -> None:
+        """Merge what is out of order, also small batches that may wait. The contents stay."""
+        if self._stale:
+            self._refresh()
+        units = self._units
+        if self._may_wait:
+            self._join_small()
+        self._join_newest()
+        if len(units) + len(self._open) > self._allowed:
+            self._enforce_bound()
+        self._joined = len(units)
 
     @property
     def version(self) -> Version:
@@ -433,6 +440,9 @@ class Unmerged(Spine):
         """Leave everything as it is."""
 
     def settle(self) -> None:
+        """Leave everything as it is."""
+
+    def join_waiting(self) -> None:
         """Leave everything as it is."""
 
     def rest(self) -> None:

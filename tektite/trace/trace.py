@@ -17,6 +17,7 @@ nothing and merges nothing. `on_mint` reports what is minted there.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 
 import numpy as np
 
@@ -39,6 +40,8 @@ MANY = 24
 """The most batches of a version that belongs to one reader: about what a spine has at a million rows."""
 
 
+SMALL_TRACE = 1 << 10
+"""Rows of a trace in which small batches that wait to be merged may be a good part."""
 SKEWED_ROWS = 10_000
 """An arrangement with fewer rows is small on whatever shard they are."""
 
@@ -231,6 +234,17 @@ class Trace:
     def rows(self) -> int:
         """Updates in the newest version."""
         return sum(spine.version.rows for spine in self.spines or ())
+
+    @property
+    def size(self) -> int:
+        """About how many rows it holds: updates that cancel each other count until they are merged. In a small trace those that
+        wait for that are merged first, because there they are most of it. The caller holds the engine's lock.
+        """
+        if self.rows < SMALL_TRACE:
+            for spine in self.spines or ():
+                with suppress(DiffOverflow):
+                    spine.join_waiting()
+        return self.rows
 
     @property
     def is_empty(self) -> bool:

@@ -182,11 +182,6 @@ class Schema:
                 encoded[at] = ids
         return encoded
 
-    @property
-    def holds_ints(self) -> bool:
-        """Whether all columns hold whole numbers, which are their own words."""
-        return self._ints
-
     def int_columns(self, data: Any) -> Words | None:
         """A NumPy array whose numbers are the words themselves, as columns x rows in the same memory; None for anything
         else.

@@ -348,6 +348,10 @@ def test_small_batches_wait_to_be_merged_together() -> None:
         feed.insert([(epoch, 1, 1)])
         assert feed.spine.batches <= WAITING + 1
     assert sorted(contents(feed.spine.version)) == sorted(feed.history)
+    feed.insert([(3 * WAITING, 1, 1)])
+    feed.spine.join_waiting()
+    assert feed.spine.batches == 1
+    assert sorted(contents(feed.spine.version)) == sorted(feed.history)
     feed.insert([(row, 2, 1) for row in range(64)])
     assert feed.spine.batches == 1
     assert sorted(contents(feed.spine.version)) == sorted(feed.history)

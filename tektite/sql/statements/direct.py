@@ -24,6 +24,7 @@ from tektite.engine.view_core import ViewCore
 from tektite.sql.bind.scope import folded
 from tektite.sql.parse import parser
 from tektite.sql.parse.parser import label_of
+from tektite.values.computed_once import computed_once
 from tektite.values.schema import Schema
 from tektite.values.types import DecimalType, Type
 from tektite.values.words import Words
@@ -114,14 +115,18 @@ class LookupByKey:
             words = self._words(values)
             return self.shape.arrow.empty_table() if words is None else self.shape.decode(words, dictionary)
 
+    @computed_once
+    def _are_ints(self) -> bool:
+        """Whether the values of the key are whole numbers, which are their own words."""
+        return all([type.kind == "int" for type in self.key.types])
+
     def _words(self, values: Mapping[str, Any]) -> Words | None:
         """The words of the rows with these values; None if there are none. NULL equals nothing. The dictionary is being read."""
         key = tuple([values[label] for label in self.labels])
         if None in key:
             return None
         core = core_of(self.found)
-        # Whole numbers are their own words.
-        wanted = key if self.key.holds_ints else self.key.encode([key], core.engine.dictionary)[:, 0].tolist()
+        wanted = key if self._are_ints else self.key.encode([key], core.engine.dictionary)[:, 0].tolist()
         lead = wanted[0]
         words = core.words(None, True, lead) if isinstance(core, ViewCore) else core.words(None, lead)
         for column, word in zip(core.columns[1 : len(key)], wanted[1:], strict=True):
