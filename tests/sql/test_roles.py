@@ -502,6 +502,23 @@ def test_a_user_who_loses_rights_does_not_end_what_others_follow_when_policies_c
     assert accumulated(of_ann, held["ann"]) == Counter({(1,): 1, (3,): 1})
 
 
+def test_a_time_before_the_arguments_of_a_shared_query_is_refused() -> None:
+    engine = make_engine(autocommit=True)
+    engine.sql(
+        "CREATE TABLE docs (id int, owner text); CREATE USER ann; CREATE USER bob; GRANT SELECT ON docs TO PUBLIC"
+    )
+    engine.table("docs").insert([(1, "ann"), (2, "bob")])
+    ann, bob = users(engine, "ann", "bob")
+    query = "SUBSCRIBE (SELECT id FROM docs WHERE owner = current_user)"
+    first = ann(query).subscription
+    time = first.source.time
+    second = bob(query).subscription
+    with pytest.raises(tk.IncorrectError, match="has been answered from time"):  # bob's rows would come twice
+        second.source.subscribe(snapshot=False, since=time)
+    assert first.source.subscribe(snapshot=False, since=time).changes() == []
+    assert second.source.subscribe(snapshot=False, since=second.source.time).changes() == []
+
+
 def test_a_query_that_takes_more_than_its_user_may_ends_alone() -> None:
     engine = make_engine(autocommit=True)
     engine.sql("CREATE TABLE n (g int, x int); CREATE USER bob; CREATE USER eve MEMORY LIMIT '128 kB'")

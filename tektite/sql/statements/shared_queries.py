@@ -33,7 +33,7 @@ from tektite.engine.subscription import Subscription, release_with
 from tektite.engine.table import Table
 from tektite.engine.view import View
 from tektite.engine.write_set import WriteSet
-from tektite.errors import ConflictError, TektiteError, UnsupportedError
+from tektite.errors import ConflictError, IncorrectError, TektiteError, UnsupportedError
 from tektite.expr import Expr, col, lit
 from tektite.expr.fold import can_fail
 from tektite.plan.explanation import Explanation
@@ -98,6 +98,14 @@ class SharedAnswer:
     def _core(self) -> ViewCore:
         return core_of(self.shared.view)
 
+    def check_held(self, since: int | None) -> None:
+        """Refuse a time before its arguments were there: what it would have answered then is not known."""
+        shared = self.shared
+        number = shared.bindings.get((self.user, *(self.values if shared.query.labels else ())))
+        begun = shared.begun.get(number, 0) if number is not None else 0
+        if since is not None and since < begun:
+            raise IncorrectError(f"the query has been answered from time {begun} on, which is later than {since}")
+
     def subscribe(self, *, snapshot: bool = True, progress: bool = False, since: int | None = None) -> Subscription:
         """Its changes; see `View.subscribe`."""
         with self._core.lock.held:
@@ -148,6 +156,7 @@ class SharedQueries:
             found = shared.view.subscribe(snapshot=snapshot, progress=progress, since=since)
         else:
             number = self.bind(shared, answer.values if shared.query.labels else (), answer.user)
+            answer.check_held(since)
             feed = self._routed(shared, number, answer, snapshot, since)
             found = Subscription(core_of(shared.view), snapshot, progress, since, feed)
         shared.followers[number] = shared.followers.get(number, 0) + 1
@@ -186,6 +195,7 @@ class SharedQueries:
             number = shared.bindings[row] = shared.numbers
             shared.allow(number, self._runner.allowed().memory)
             shared.arguments.commit({BINDING: [(number, *row)]}, 1, "bind")
+            shared.begun[number] = core_of(self._runner.engine).epoch - 1
         return number
 
     def set_apart(self, query: ParametrisedQuery, reason: str) -> None:
@@ -370,7 +380,7 @@ class SharedQueries:
             shared.followers.pop(number, None)
             shared.allow(number, None)
             for row in [row for row, found in shared.bindings.items() if found == number]:
-                del shared.bindings[row]
+                del shared.bindings[row], shared.begun[number]
                 self._unneeded.append((shared, number))
 
     def _forget(self, writes: WriteSet) -> None:
@@ -422,6 +432,7 @@ class SharedQueries:
         shared.reads, shared.secured, shared.needs = made.reads, made.secured, made.needs
         shared.order, shared.titles, shared.who = made.order, made.titles, made.who
         shared.set_limit()
+        shared.begun = dict.fromkeys(shared.bindings.values(), core_of(self._runner.engine).epoch - 1)
         old_view.drop()
         old_arguments.drop()
 
@@ -447,7 +458,7 @@ class SharedQueries:
             for row, number in [pair for pair in shared.bindings.items() if pair[1] in greedy]:
                 if shared.router is not None:
                     shared.router.end(number, failure)
-                del shared.bindings[row]
+                del shared.bindings[row], shared.begun[number]
                 shared.greedy.add(row)
                 shared.allow(number, None)
             self._replace(shared, made)

@@ -56,6 +56,8 @@ class SharedQuery:
     """Who needs which object; None is whoever asks."""
     bindings: dict[tuple[Any, ...], int] = field(default_factory=dict)
     """The numbers of the arguments: a user and values."""
+    begun: dict[int, int] = field(default_factory=dict)
+    """The epoch from which on each number is answered: of earlier ones nothing is known."""
     followers: dict[int, int] = field(default_factory=dict)
     """How many need each number."""
     memory: dict[int, int] = field(default_factory=dict)
