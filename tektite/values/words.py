@@ -137,6 +137,8 @@ def type_from_arrow(arrow: pa.DataType) -> Type:
     raise UnsupportedError(f"the Arrow type {arrow} has no Tektite type: {advice}")
 
 
+FEW: Final = 16
+"""Values up to which a loop finds NULLs faster than NumPy."""
 NAMED: Final = frozenset({"json", "uuid"})
 """Kinds of values that Arrow has no type for: they are strings, in a field that says what they are."""
 _KIND: Final = b"tektite.type"
@@ -244,8 +246,12 @@ def decode_list(words: Words, type: Type, column: str = "value", dictionary: Tex
         return values
     if type == Int:
         values = words.tolist()
+        if len(values) <= FEW:
+            return [None if value == NULL else value for value in values]
     elif type == Float:
         values = word_floats(words).tolist()
+        if len(values) <= FEW:
+            return [None if word == NULL else value for word, value in zip(words.tolist(), values, strict=True)]
     else:
         _check_bools(words, column)
         values = (words == 1).tolist()
