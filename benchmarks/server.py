@@ -1,8 +1,8 @@
 """The server beside real PostgreSQL (Debian's package), asked the same by the same clients: psycopg for single look-ups, asyncpg
 for many connections.
 
-`sales` has a few million rows, as a table of receipts does, and no index but its key. "computed anew" is one shop's totals from all
-of them, which the view holds.
+`sales` has a few million rows, as a table of receipts does, and no index but its key. "computed anew" is one shop's totals from
+all of them, which the view holds.
 """
 
 from __future__ import annotations
