@@ -69,13 +69,12 @@ def read_lead(trace: Trace, epoch: int, lead: int) -> Words:
     """What `read_version` gives of the rows whose first column is the word `lead`."""
     width = trace.data
     wanted = Chunk.of_array(np.array([[lead], [0], [1]], np.int64))
+    keys, columns = addresses([wanted]), np.arange(1, width + 1)
     chunks = []
     for shard in range(trace.shards):
         table = trace.version(shard).table
         state = np.zeros(JOIN_STATE, np.int64)
         while len(table) and not state[0]:
-            keys = addresses([wanted])
-            columns = np.arange(1, width + 1)
             buf, head = join(keys, table, 1, 1, width, 1, 1, 1, columns, 0, PIECE, 0, state)
             found = Chunk(head, buf).to_array()
             chunks.append(Chunk.of_array(np.ascontiguousarray(found[:, found[width] <= epoch])))

@@ -156,9 +156,10 @@ class ViewCore:
         if wait and (at is None or at >= self.flow.low):
             self.engine.finish(self)
             self.check()
-        if not self.flow.low:
+        low = self.flow.low
+        if not low:
             return np.empty((len(self.columns) + 2, 0), np.int64)
-        epoch = self.flow.low - 1 if at is None else at
+        epoch = low - 1 if at is None else at
         self.check_readable(epoch)
         self.check_rows(epoch)
         if rows is not None:
@@ -172,13 +173,14 @@ class ViewCore:
         check_time(epoch, f"view {self.name!r}: ")
         if self.is_stream:
             raise ConflictError(f"view {self.name!r} was installed with keep=False: only its changes can be read")
-        if self.flow.low == self.flow.first:
+        low, first = self.flow.low, self.flow.first
+        if low == first:
             raise IncorrectError(
                 f"view {self.name!r} has no answer yet: its first one will be as of time {self.flow.first}, once every "
                 "input it reads has closed that"
             )
-        since = max(min((t[0] for t in self.trace.since()), default=0), self.flow.first)
-        if epoch < since or (epoch >= self.flow.low and not self.flow.closed):
+        since = max(min([t[0] for t in self.trace.since()], default=0), first)
+        if epoch < since or (epoch >= low and not self.flow.closed):
             earlier, later = (
                 "engine.hold keeps earlier times readable",
                 "that time is not closed yet; rows(at=, timeout=) waits",

@@ -53,8 +53,7 @@ def pg_cast(scalars: Scalars, node: exp.Cast) -> Expr | None:
     if target in TEXTS and to.this in (exp.DataType.Type.USERDEFINED, exp.DataType.Type.NAME):
         value = scalars.bind(node.this)
         return scalars.context.declare(value.cast(types.String), target)
-    # elsewhere an array is a list; the value of a parameter comes as the text of an array
-    if is_array(target) and (scalars.context.reads_system() or isinstance(node.this, exp.Parameter | exp.Placeholder)):
+    if is_array(target) and scalars.context.reads_system():  # elsewhere an array is a list
         value = scalars.bind(node.this)
         if is_nothing(value):
             value = lit(None, types.String)
