@@ -87,7 +87,7 @@ DOORS: dict[str, Door] = {
 
 @pytest.mark.parametrize("door", DOORS.values(), ids=DOORS.keys())
 def test_every_door_refuses_it_and_the_table_stays(door: Door, tmp_path: Path) -> None:
-    with make_engine() as engine:
+    with make_engine(autocommit=True) as engine:
         engine.create_table("t", {"x": tk.Int})
         engine.sql("CREATE TABLE lists (l BIGINT[])")
         engine.table("t").insert([(LEAST + 1,)])
@@ -99,7 +99,7 @@ def test_every_door_refuses_it_and_the_table_stays(door: Door, tmp_path: Path) -
 
 
 def test_a_decimal_holds_it() -> None:
-    with make_engine() as engine:
+    with make_engine(autocommit=True) as engine:
         engine.sql("CREATE TABLE d (x DECIMAL(19, 0))")
         engine.sql(f"INSERT INTO d VALUES ({LEAST}), (NULL)")
         assert sorted(engine.sql("SELECT x IS NULL, x::varchar FROM d").rows(), key=str) == [
@@ -109,5 +109,5 @@ def test_a_decimal_holds_it() -> None:
 
 
 def test_try_cast_gives_null_as_of_every_number_that_does_not_fit() -> None:
-    with make_engine() as engine:
+    with make_engine(autocommit=True) as engine:
         assert engine.sql(f"SELECT TRY_CAST('{LEAST}' AS BIGINT), TRY_CAST({LEAST} AS BIGINT)").rows() == [(None, None)]
