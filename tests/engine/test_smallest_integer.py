@@ -85,6 +85,7 @@ DOORS: dict[str, Door] = {
 }
 
 
+@pytest.mark.executors(stages=["a sum", "arithmetic of Datalog"], spark=["a difference"])
 @pytest.mark.parametrize("door", DOORS.values(), ids=DOORS.keys())
 def test_every_door_refuses_it_and_the_table_stays(door: Door, tmp_path: Path) -> None:
     with make_engine(autocommit=True) as engine:
