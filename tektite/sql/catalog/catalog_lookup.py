@@ -459,3 +459,10 @@ def current_schemas(scalars: Scalars, implicit: Expr) -> Expr:
     path = [schema for schema in contents.settings.search_path if schema in contents.schemas]
     system = ["pg_catalog"] if implicit.op == "lit" and implicit.params[1] else []
     return scalars.context.declare(lit(array_text([*system, *path])), "_name")
+
+
+# Functions that are called without a value. All others have one at least.
+WITHOUT_VALUES = frozenset({
+    "getdatabaseencoding", "json_build_object", "pg_advisory_unlock_all", "pg_backend_pid", "pg_is_in_recovery",
+    "pg_my_temp_schema",
+})  # fmt: skip
