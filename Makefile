@@ -42,7 +42,7 @@ test: $(STAMP)  ## lint, then run the tests and the examples in the documentatio
 nightly: $(STAMP)  ## many random examples without Spark (5,000 SQL queries, 100,000 SQL texts, 20,000 goals, TPC-H at a larger scale), then every test on every executor
 	$(RUN) -m tektite.kernels.warm
 	TEKTITE_NIGHTLY=1 TEKTITE_SQL_QUERIES=5000 TEKTITE_GOALS=20000 TEKTITE_DATALOG_RULES=5000 TEKTITE_FUZZ=100000 \
-	  TEKTITE_TPCH_SCALE=0.05 TEKTITE_KILL_CASES=100 HYPOTHESIS_PROFILE=nightly $(PYTEST) -m 'not spark' $(PYTEST_ARGS); examples=$$?; \
+	  TEKTITE_TPCH_SCALE=0.05 TEKTITE_KILL_CASES=100 TEKTITE_SCHEDULES=20 HYPOTHESIS_PROFILE=nightly $(PYTEST) -m 'not spark' $(PYTEST_ARGS); examples=$$?; \
 	TEKTITE_NIGHTLY=1 TEKTITE_ALL_EXECUTORS=1 $(PYTEST) -m 'executors or spark' $(PYTEST_ARGS) && exit $$examples
 
 soak: $(STAMP)  ## interrupt calls at INTERRUPTS lines each; kill processes: writers of CASES storages at random steps, a Spark driver KILLS times, executors, workers

@@ -357,7 +357,7 @@ class Dataflow:
     def check_limit(self) -> None:
         """Fail if it keeps more than it may."""
         if self.limit is not None and (size := self.bytes) > self.limit:
-            raise FaultError(
+            raise KeepsTooMuch(
                 f"it keeps {in_units(size)}, and its limit is {in_units(self.limit)}: raise the limit, or keep fewer rows "
                 "or columns",
                 self.name,
@@ -438,6 +438,10 @@ class Dataflow:
         """The attributes of a copy in another process. A copy does not need the others."""
         kept = ("name", "shards", "effort", "first", "_low", "high", "running", "rounds", "root")
         return {name: getattr(self, name) for name in kept} | {"journal": None}
+
+
+class KeepsTooMuch(FaultError):
+    """A dataflow keeps more bytes than it may."""
 
 
 def interrupt_of(error: BaseException | None) -> BaseException | None:

@@ -105,6 +105,7 @@ class Scope:
         self._moments: list[Moment] = []
         self._agenda: dict[Moment, list[int]] = {}
         self._passed: tuple[object, Frontier] = (None, ())
+        self._running: tuple[object, Frontier] = (None, ())
         self.rounds = 0
         """Rounds of its loop so far, beyond the first of each time that it is entered."""
         self.last_rounds = 0
@@ -187,7 +188,10 @@ class Scope:
         flow = self.flow
         if not flow.running or not self.depth:
             return ((flow.low,) + (0,) * self.depth,)
-        return running_frontier(flow.low, flow.high, self.moment)
+        key = (flow.low, flow.high, self.moment)
+        if self._running[0] != key:
+            self._running = (key, running_frontier(*key))
+        return self._running[1]
 
     def passed(self) -> Frontier:
         """The times that can still appear once the current moment is done."""
@@ -240,7 +244,7 @@ class Scope:
 
     def ship(self) -> dict[str, Any]:
         """The attributes of a copy in another process. Its agenda is empty."""
-        return self.__dict__ | {"_moments": [], "_agenda": {}, "_passed": (None, ())}
+        return self.__dict__ | {"_moments": [], "_agenda": {}, "_passed": (None, ()), "_running": (None, ())}
 
 
 class Port:

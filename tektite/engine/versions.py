@@ -68,8 +68,8 @@ def read_version(trace: Trace, epoch: int) -> Words:
 def read_lead(trace: Trace, epoch: int, lead: int) -> Words:
     """What `read_version` gives of the rows whose first column is the word `lead`."""
     width = trace.data
-    keys = addresses([Chunk.of_array(np.array([[lead], [0], [1]], np.int64))])
-    columns = np.arange(1, width + 1)
+    wanted = Chunk.of_array(np.array([[lead], [0], [1]], np.int64))
+    keys, columns = addresses([wanted]), np.arange(1, width + 1)
     chunks = []
     for shard in range(trace.shards):
         version = trace.version(shard)

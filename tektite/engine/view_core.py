@@ -179,7 +179,7 @@ class ViewCore:
                 f"view {self.name!r} has no answer yet: its first one will be as of time {first}, once every "
                 "input it reads has closed that"
             )
-        since = max([first, *[time[0] for time in self.trace.since()][:1]])
+        since = max(min([t[0] for t in self.trace.since()], default=0), first)
         if epoch < since or (epoch >= low and not self.flow.closed):
             earlier, later = (
                 "engine.hold keeps earlier times readable",

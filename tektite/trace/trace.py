@@ -188,10 +188,9 @@ class Trace:
         """The frontier from which on reads are correct."""
         if self.times == 1:
             return (min([hold.frontier()[0] for hold in self.holds]),) if self.holds else ()
-        distinct = {hold.frontier() for hold in self.holds}
-        if len(distinct) == 1:  # all readers are in one loop, at the same moment
-            return distinct.pop()
-        return antichain([time for frontier in distinct for time in frontier])
+        # Most holds are of one loop, and at the same moment.
+        frontiers = {hold.frontier() for hold in self.holds}
+        return frontiers.pop() if len(frontiers) == 1 else antichain(t for frontier in frontiers for t in frontier)
 
     def add_hold(self, hold: Hold) -> None:
         """Keep history for a reader of versions."""
@@ -453,10 +452,7 @@ class Handle:
     def take_before(self, shard: int, epoch: int) -> tuple[Version, tuple[Batch, ...], Version]:
         """Consume exactly the updates before `epoch`, splitting queued batches that straddle it."""
         queue = self.queues[shard]
-        for batch in queue:
-            if batch.upper[0][0] > epoch:
-                break
-        else:
+        if not queue or all([batch.upper[0][0] <= epoch for batch in queue]):
             return self.take(shard)
         old = self.pins[shard]
         now: list[Batch] = []

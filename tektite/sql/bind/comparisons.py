@@ -85,17 +85,33 @@ def in_array(
 ) -> Expr:
     """x = ANY (array): of a constant array all comparisons, of others whether x is an element."""
     value, bound = scalars.bind(left), scalars.bind(array)
+    constant = folded_constant(bound)
+    if constant.op == "lit" and constant.params[1] is None:
+        return lit(None, types.Bool)
     if nested.is_list(scalars, bound, node):
-        return in_list(scalars, node, op, value, right, bound)
+        if constant.op != "lit":
+            return in_list(scalars, node, op, value, right, bound)
+        kind, parts = constant.params
+        return in_constants(scalars, node, op, value, right, [lit(part, kind.element) for part in parts])
     found = catalog_lookup.in_array(scalars, value, bound, node)
     if isinstance(found, list):
-        tests = [scalars.compare(op, value, element, node) for element in found]
-        return conjunction(tests) if isinstance(right, exp.All) else disjunction_of(tests)
+        return in_constants(scalars, node, op, value, right, found)
     if (op, type(right)) == ("eq", exp.Any):
         return scalars.checked(found, node)
     if (op, type(right)) == ("ne", exp.All):
         return scalars.checked(~found, node)
     raise scalars.unsupported("ANY or ALL of an array with anything but = ANY and <> ALL", node)
+
+
+def in_constants(
+    scalars: Scalars, node: exp.Expr, op: str, value: Expr, right: exp.Any | exp.All, elements: list[Expr]
+) -> Expr:
+    """A comparison with all elements of a constant array."""
+    if elements and (op, type(right)) in (("eq", exp.Any), ("ne", exp.All)):
+        found = scalars.checked(value.isin([scalars.as_said(element, value, node) for element in elements]), node)
+        return found if op == "eq" else ~found
+    tests = [scalars.compare(op, value, element, node) for element in elements]
+    return conjunction(tests) if isinstance(right, exp.All) else disjunction_of(tests)
 
 
 def in_list(scalars: Scalars, node: exp.Expr, op: str, value: Expr, right: exp.Any | exp.All, lists: Expr) -> Expr:

@@ -429,7 +429,8 @@ class Scalars:
         value = self.bind(node.this)
         if zones.TYPES & {self.type(value, node.this), target}:
             return self.checked(zones.cast(self, value, target, node), node)
-        if isinstance(node.this, exp.Literal) and node.this.is_string and target.kind in LITERALS:
+        is_said = isinstance(node.this, exp.Literal) and node.this.is_string
+        if (is_said or comparisons.is_list(self, node.this, value)) and target.kind in LITERALS:
             zones.check_nested(self, types.String, target, node)
             try:
                 return lit(value.params[1], target)

@@ -21,12 +21,12 @@ from tektite.engine.declarations import defaults_of
 from tektite.engine.table import Table
 from tektite.engine.view import View
 from tektite.engine.view_core import ViewCore
+from tektite.expr.literals import MAX_INT
 from tektite.sql.bind.scope import folded
 from tektite.sql.parse import parser
 from tektite.sql.parse.parser import label_of
-from tektite.values.computed_once import computed_once
 from tektite.values.schema import Schema
-from tektite.values.types import DecimalType, Type
+from tektite.values.types import DecimalType, Int, Type
 from tektite.values.words import Words
 
 if TYPE_CHECKING:
@@ -115,18 +115,16 @@ class LookupByKey:
             words = self._words(values)
             return self.shape.arrow.empty_table() if words is None else self.shape.decode(words, dictionary)
 
-    @computed_once
-    def _are_ints(self) -> bool:
-        """Whether the values of the key are whole numbers, which are their own words."""
-        return all([type.kind == "int" for type in self.key.types])
-
     def _words(self, values: Mapping[str, Any]) -> Words | None:
         """The words of the rows with these values; None if there are none. NULL equals nothing. The dictionary is being read."""
         key = tuple([values[label] for label in self.labels])
         if None in key:
             return None
         core = core_of(self.found)
-        wanted = key if self._are_ints else self.key.encode([key], core.engine.dictionary)[:, 0].tolist()
+        wanted: Sequence[int] = key
+        kinds = zip(self.key.types, key, strict=True)
+        if not all([kind == Int and type(value) is int and -MAX_INT <= value <= MAX_INT for kind, value in kinds]):
+            wanted = self.key.encode([key], core.engine.dictionary)[:, 0].tolist()
         lead = wanted[0]
         words = core.words(None, True, lead) if isinstance(core, ViewCore) else core.words(None, lead)
         for column, word in zip(core.columns[1 : len(key)], wanted[1:], strict=True):
