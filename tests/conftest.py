@@ -21,6 +21,9 @@ settings.register_profile("ci", derandomize=True, **_PATIENT)
 settings.register_profile("nightly", max_examples=2000, print_blob=True, **_PATIENT)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
+# For the session of the tests, and for those that programs and commands start.
+os.environ.setdefault("SPARK_CONF_DIR", str(Path(__file__).parent / "support" / "spark_conf"))
+
 
 def pytest_configure() -> None:
     """Let Ctrl-C interrupt what tests start: who runs them in the background may have it ignored, and children inherit that."""
