@@ -68,28 +68,36 @@ def interval_field(scalars: Scalars, node: exp.Expr, name: str, value: Interval)
     if name == "epoch" and value.months is None:
         return value.length() / 1_000_000
     if name == "epoch":  # a year has 365.25 days, and a month that is left over 30
-        months = lit(0) if value.months is None else value.months
+        months = part_of(value, "months")
         rest = Interval(None, value.days, value.microseconds).length()
         years, left = quotient(months, lit(12)), remainder(months, lit(12))
         return (years * 31_557_600_000_000 + left * 2_592_000_000_000 + rest) / 1_000_000
     if name in ("year", "quarter", "month"):
-        months = lit(0) if value.months is None else value.months
+        months = part_of(value, "months")
         if name == "year":
             return quotient(months, lit(12))
         return remainder(months, lit(12)) if name == "month" else quotient(remainder(months, lit(12)), lit(3)) + 1
     if name in ("millisecond", "microsecond"):
-        return quotient(
-            remainder(lit(0) if value.microseconds is None else value.microseconds, lit(60_000_000)),
-            lit(MICROSECONDS[name]),
-        )
+        return quotient(remainder(part_of(value, "microseconds"), lit(60_000_000)), lit(MICROSECONDS[name]))
     if name == "day":
-        return lit(0) if value.days is None else value.days
+        return part_of(value, "days")
     within = {"hour": None, "minute": 3_600_000_000, "second": 60_000_000}
     if name not in within:
         raise scalars.unsupported(f"the field {name} of an interval", node)
-    clock = lit(0) if value.microseconds is None else value.microseconds
+    clock = part_of(value, "microseconds")
     rest = clock if within[name] is None else remainder(clock, lit(within[name]))
     return quotient(rest, lit(MICROSECONDS[name]))
+
+
+def part_of(value: Interval, name: str) -> Expr:
+    """The months, days or microseconds of an interval: NULL if any of its parts is, and 0 if it certainly has none of them."""
+    parts = {"months": value.months, "days": value.days, "microseconds": value.microseconds}
+    own = parts.pop(name)
+    found = lit(0) if own is None else own
+    for other in parts.values():
+        if other is not None:
+            found = found + other * 0
+    return found
 
 
 MOMENTS = (types.Date, types.Time, types.Timestamp, types.TimestampTz)
