@@ -86,7 +86,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if left:
         config.hook.pytest_deselected(items=[item for item in items if item in left])
         items[:] = [item for item in items if item not in left]
-    on_spark = [item for item in items if executor_of(item) == "spark" or "spark" in getattr(item, "fixturenames", ())]
+    examples = Path(__file__).parents[1] / "tektite" / "spark"
+    on_spark = [
+        item
+        for item in items
+        if executor_of(item) == "spark" or "spark" in getattr(item, "fixturenames", ()) or examples in item.path.parents
+    ]
     modules = list(dict.fromkeys(item.path for item in on_spark))
     for item in on_spark:
         # By day, one Java serves all; at night there is so much for Spark that two processes share it.
