@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from tektite.dataflow.away import LONG
 from tektite.dataflow.graph import Moment, Outbox, Scope, common_guard
 from tektite.dataflow.node import Node
 from tektite.errors import IncorrectError
@@ -396,15 +397,22 @@ class ArrangeNode(Node):
         waiting = self.buffer.take(moment)
         if waiting is None:
             return
-        low = self.flow.low
+        low, memory = self.flow.low, self.flow.memory
+        rows = sum([chunk.n for chunks in waiting for chunk in chunks])
 
-        def work(shard: int, outbox: Outbox) -> None:
+        def sort(shard: int) -> None:
             if waiting[shard]:
-                batch = consolidate(waiting[shard], self.buffer.shape, low, self.flow.memory)
+                waiting[shard] = [consolidate(waiting[shard], self.buffer.shape, low, memory)]
+
+        def mint(shard: int, outbox: Outbox) -> None:
+            if waiting[shard]:
+                batch = consolidate(waiting[shard], self.buffer.shape, low, memory)
                 if batch.n:
                     self.arranged.mint(shard, batch)
 
-        self.each_shard(work, sum(chunk.n for chunks in waiting for chunk in chunks))
+        if rows >= LONG:
+            self.call_out(sort, rows)
+        self.each_shard(mint, rows)
         self.arranged.wake_readers(moment)
 
 

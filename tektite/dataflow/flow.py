@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any, Protocol
 
+from tektite.dataflow.away import Away, SweepAbandoned
 from tektite.dataflow.graph import LinearStep, Outbox, Scope, run_agenda
 from tektite.dataflow.interrupts import held_interrupts
 from tektite.dataflow.journal import Journal, Sweep
@@ -103,10 +104,10 @@ class Dataflow:
 
     # There may be ten thousand. A dict of so many attributes would be a tenth of a small view.
     __slots__ = (
-        "__weakref__", "_low", "awake", "constants", "effort", "error_holds", "failure", "first", "former_errors",
+        "__weakref__", "_low", "awake", "away", "constants", "effort", "error_holds", "failure", "first", "former_errors",
         "full_buffers", "handles", "high", "holds", "imports", "journal", "limit", "memory", "name", "on_failed", "on_swept",
         "on_wake", "outlets", "part", "purpose", "purposes", "result_errors", "results", "root", "rounds", "running", "shards",
-        "sources", "sweep", "swept", "traces", "workers",
+        "sources", "sweep", "swept", "traces", "unlocked", "workers",
     )  # fmt: skip
 
     def __init__(
@@ -151,6 +152,8 @@ class Dataflow:
         """Words of constant texts, which stay in the dictionary as long as the graph is there."""
         self.on_wake: Callable[[Dataflow], None] | None = None
         """Called when it gets something to do."""
+        self.unlocked: Callable[[Away, Callable[[], None]], None] | None = None
+        """Calls a function without the engine's lock. None where there is no engine."""
         self._at_rest()
 
     def _at_rest(self) -> None:
@@ -159,6 +162,8 @@ class Dataflow:
         self._low = 0
         self.high = 0
         self.running = False
+        self.away: Away | None = None
+        """The last absence of the present sweep."""
         self.awake = True
         """Whether it may have something to do: its first sweep, or changes of its sources."""
         self.swept = False
@@ -289,11 +294,13 @@ class Dataflow:
                 if not self._continue(deadline):
                     return False
                 self._end()
-                if not resumed:  # the sweep took everything there was
+                if not resumed and self.away is None:  # the sweep took everything there was
                     break
                 # The executor that sent the last sweep away decides on the next one too.
                 if sent or time.perf_counter() > deadline:
                     return self.failure is not None or self.available() <= self.low
+        except SweepAbandoned:
+            return True
         except BaseException as error:
             # A node may have done half of its work, so the dataflow cannot continue, not even after an interrupt.
             self.fail(error)
@@ -313,6 +320,22 @@ class Dataflow:
                 return False
             self.part = part.next_part(self)
         return run_agenda(self.root, deadline)
+
+    @property
+    def is_away(self) -> bool:
+        """Whether a thread runs a part of its sweep without the engine's lock."""
+        return self.away is not None and not self.away.is_over
+
+    def call_out(self, function: Callable[[], None]) -> None:
+        """Call a function that changes nothing of the dataflow, while others use the engine."""
+        if self.unlocked is None:
+            function()
+            return
+        away = self.away = Away()
+        with away.held:
+            self.unlocked(away, function)
+        if self.away is not away:
+            raise SweepAbandoned
 
     def run_elsewhere(self, part: SweepPart, high: int) -> None:
         """Let other processes run a sweep up to `high`, or the next part of the present one."""
@@ -340,6 +363,7 @@ class Dataflow:
             return False
         self.high = high
         self.running = True
+        self.away = None
         self._note()
         for reader in self.imports:
             reader.wake()
@@ -392,7 +416,7 @@ class Dataflow:
 
     def let_go(self) -> None:
         """Release every handle and every hold. A dataflow that was being built may have nodes that are not whole."""
-        self.part = None
+        self.part = self.away = None
         for handle in self.handles:
             handle.drop()
         self.handles.clear()
@@ -435,7 +459,7 @@ class Dataflow:
     def ship(self) -> dict[str, Any]:
         """The attributes of a copy in another process. A copy does not need the others."""
         kept = ("name", "shards", "effort", "first", "_low", "high", "running", "rounds", "root")
-        return {name: getattr(self, name) for name in kept} | {"journal": None}
+        return {name: getattr(self, name) for name in kept} | {"journal": None, "unlocked": None}
 
 
 def interrupt_of(error: BaseException | None) -> BaseException | None:

@@ -144,6 +144,17 @@ class Node:
         for reader in self.reads:
             reader.begin()
 
+    def call_out(self, work: Callable[[int], None], rows: int) -> None:
+        """Run `work` on every shard of this process, while others use the engine. It changes nothing that others see."""
+
+        def each() -> None:
+            if self.shards == 1:
+                work(0)
+            else:
+                self.flow.workers.map(lambda shard, _: work(shard), self.shards, rows)
+
+        self.flow.call_out(each)
+
     def each_shard(self, work: Callable[[int, Outbox], None], rows: int) -> None:
         """Run `work` on every shard of this process, then deliver what it emitted, in the order of shards."""
         if self.shards == 1:

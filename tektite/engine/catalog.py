@@ -171,8 +171,6 @@ class Catalog:
         """The plans of dataflows that depend on the sizes of what they read."""
         self.plan_changes = 0
         """Changes whenever these do."""
-        self._in_turns = False
-        """Whether a dataflow that nobody waits for is being rendered."""
         self.generation = 0
         """Changes whenever a collection that is known already gets or loses an arrangement."""
         self.graphs = GraphCache(self)
@@ -254,7 +252,6 @@ class Catalog:
         plan = self.plans[old]
         flow = self.begun(self.new_flow(old.name))
         flow.limit = old.limit
-        self._in_turns = True
         try:
             renderer = Renderer(flow, RecordingCatalog(self, flow), self.dictionary)
             rewritten = optimize(plan.roots, sizes)
@@ -273,8 +270,6 @@ class Catalog:
         except BaseException:
             self.abandon(flow)
             raise
-        finally:
-            self._in_turns = False
         return flow
 
     def _note_plan(
@@ -325,6 +320,11 @@ class Catalog:
         """A dataflow has been built, and others than this catalog look after it. May be repeated."""
         if flow in self._unfinished:
             self._unfinished.remove(flow)
+
+    @property
+    def is_building(self) -> bool:
+        """Whether a dataflow is being built. Nobody else may build one meanwhile."""
+        return bool(self._unfinished)
 
     def clean_up(self) -> None:
         """Drop what an interrupt has left behind: dataflows that were being built, and arrangements made for them."""
@@ -448,10 +448,9 @@ class Catalog:
                 lambda: self.add(*entries), lambda: self.coordinator.add(flow), lambda: self.finished(flow)
             )
         )  # fmt: skip
-        if not self._in_turns:
+        if reader.limit is not None:
             flow.limit = reader.limit
-            self.coordinator.finish(flow)
-            flow.limit = None
+            flow.on_swept.append(lambda: _lift_limit(flow))
         return entries[0]
 
     def abandon(self, flow: Dataflow) -> None:
@@ -475,6 +474,8 @@ class Catalog:
         """Count a dataflow among the readers of an arrangement."""
         self._used.setdefault(reader, []).append(entry)
         entry.readers[reader] = None
+        if entry.flow is not None and entry.flow.limit is not None:
+            entry.flow.limit = None if reader.limit is None else max(reader.limit, entry.flow.limit)
 
     def _drop_unread(self, entry: Entry) -> None:
         """Drop an arrangement that was made for readers, the others of its dataflow, and what that alone has read, if nobody
@@ -550,6 +551,11 @@ class HypotheticalCatalog(RecordingCatalog):
 
     def note(self, entry: Entry) -> Entry:
         return entry
+
+
+def _lift_limit(flow: Dataflow) -> None:
+    """An arrangement that was made for readers is complete: from here on it belongs to whoever comes."""
+    flow.limit = None
 
 
 def _at_a_glance(collection: tuple[Any, ...]) -> tuple[Any, ...]:

@@ -49,6 +49,8 @@ class Notices:
         """Followers that have to be told once more the next time."""
         self.at_each_epoch: dict[Waiter, None] = {}
         """Told whenever an epoch closes, whatever it changes."""
+        self._giving = threading.RLock()
+        """Held by whoever tells."""
 
     @property
     def is_due(self) -> bool:
@@ -59,7 +61,17 @@ class Notices:
         """Tell everybody. The caller holds the lock. Callbacks count as work, inside which no epoch can be closed."""
         if coordinator.working:
             return  # a callback, or a dataflow at work, has brought a view up to date: whoever called that goes on
-        with coordinator.turns:
+        mine = False
+        try:
+            mine = self._giving.acquire(blocking=False)
+            if mine:  # otherwise a callback waits, and whoever called that goes on
+                self._give(coordinator)
+        finally:
+            if mine:
+                self._giving.release()
+
+    def _give(self, coordinator: Coordinator) -> None:
+        with coordinator.turns.held:
             while self._again:  # an interrupt between the two lines tells somebody twice
                 self.woken.append(self._again[0])
                 self._again.popleft()

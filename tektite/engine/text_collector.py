@@ -293,9 +293,11 @@ def _run(of: weakref.ref[TextCollector]) -> None:
 
 
 def is_suspended(flow: Dataflow) -> bool:
-    """Whether rows of a dataflow are in no buffer: it was suspended inside a node, or another process runs it."""
+    """Whether rows of a dataflow are in no buffer: it was suspended inside a node, or is away, or another process runs it."""
     return flow.running and (
-        flow.part is not None or any([node.busy for scope in flow.root.scopes() for node in scope.nodes])
+        flow.part is not None
+        or flow.is_away
+        or any([node.busy for scope in flow.root.scopes() for node in scope.nodes])
     )
 
 
