@@ -209,7 +209,11 @@ class TextCollector:
         reads, which ends soon; suspended dataflows and a storage that lags may take long. The caller holds the lock.
         """
         core = self._core
-        if core.coordinator.working or self._rested == (core.changes, core.dictionary.mark()):
+        if (
+            core.coordinator.working
+            or core.dictionary.is_loading
+            or self._rested == (core.changes, core.dictionary.mark())
+        ):
             return False
         if (self._collection is not None and not self.finish(0)) or not self.finish(0):
             return self._collection is not None and core.dictionary.reads_before(self._collection.era)
