@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import pyarrow as pa
 
 from tektite.dataflow.away import Away
+from tektite.dataflow.flow import EpochSource
 from tektite.dataflow.graph import Outbox
 from tektite.dataflow.interrupts import decided_change
 from tektite.dataflow.journal import ClosedEpoch
@@ -409,8 +410,8 @@ class EngineCore:
         return current
 
     @guarded
-    def finish(self, view: InputCore | ViewCore, deadline: float | None = None) -> None:
-        """Bring one view up to date with the epochs that are closed, or as far as it comes until a deadline of `time.monotonic`.
+    def finish(self, view: EpochSource, deadline: float | None = None) -> None:
+        """Bring one view or index up to date with the epochs that are closed, or as far as it comes until a deadline of `time.monotonic`.
         Others may use the engine meanwhile, unless the caller is called by a sweep itself. A table always is.
         """
         if view.flow is None:
@@ -420,8 +421,8 @@ class EngineCore:
             return
         turn = math.inf if self.coordinator.working or self.lock.is_kept else self.coordinator.turn
         closed = self.epoch
-        while not (self.coordinator.finish(view.flow, turn) or view.dropped or 0 < closed <= view.flow.low):
-            if is_over(deadline):
+        while not (self.coordinator.finish(view.flow, turn) or 0 < closed <= view.flow.low):
+            if is_over(deadline) or view.flow not in self.coordinator.flows:  # it may have been dropped
                 break
             away = self.coordinator.absence(view.flow)
             if away is None:

@@ -159,6 +159,7 @@ def test_memory_comes_back_when_a_large_view_is_dropped() -> None:
         gc.collect()
         before = process.memory_info().rss
         view = engine.install("turned", source.select("b", "a").distinct().index_by("b"))
+        engine.finish(view)
         assert core_of(view).trace.rows == rows
         grown = process.memory_info().rss - before
         assert grown > 16 * rows
