@@ -169,7 +169,7 @@ class ReduceNode(Node):
         self.values = values
         self.reader = ArrangementReader(self, source)
         trace = self.mints = Trace(key + values, self.times, 1, shards, self.flow.effort, self.flow.memory)
-        self.flow.traces.append(trace)
+        self.flow.traces += (trace,)
         self.output = Arranged(trace, scope, columns, min(source.sharded_by, key), imported=False)
         self.own_history = own_history
         self.failures: Trace | None = None
@@ -181,11 +181,11 @@ class ReduceNode(Node):
 
     def _hold_output(self) -> None:
         if self.own_history:
-            self.flow.holds.append(Hold(self.output.trace, self.scope.frontier))
+            self.flow.holds += (Hold(self.output.trace, self.scope.frontier),)
 
     def mint_into(self, trace: Trace) -> None:
         if self.own_history and all([hold.trace is not trace for hold in self.flow.holds]):
-            self.flow.holds.append(Hold(trace, self.scope.frontier))
+            self.flow.holds += (Hold(trace, self.scope.frontier),)
         self.mints = self.output.trace = trace
 
     def _remember_failures(self, width: int) -> None:
@@ -194,8 +194,8 @@ class ReduceNode(Node):
         self._hold_failures(self.failures)
 
     def _hold_failures(self, failures: Trace) -> None:
-        self.flow.traces.append(failures)
-        self.flow.holds.append(Hold(failures, self.scope.frontier))
+        self.flow.traces += (failures,)
+        self.flow.holds += (Hold(failures, self.scope.frontier),)
 
     def begin(self) -> None:
         super().begin()

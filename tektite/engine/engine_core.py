@@ -411,8 +411,8 @@ class EngineCore:
 
     @guarded
     def finish(self, view: EpochSource, deadline: float | None = None) -> None:
-        """Bring one view or index up to date with the epochs that are closed, or as far as it comes until a deadline of `time.monotonic`.
-        Others may use the engine meanwhile, unless the caller is called by a sweep itself. A table always is.
+        """Bring one view or index up to date with the epochs that are closed, or as far as it comes until a deadline of
+        `time.monotonic`. Others may use the engine meanwhile, unless the caller is called by a sweep itself. A table always is.
         """
         if view.flow is None:
             return

@@ -146,7 +146,9 @@ def drop_view(core: EngineCore, view: ViewCore) -> None:
 
 def entry_for(source: InputCore | ViewCore) -> Entry:
     """The arrangement of an input or a view, for queries to find."""
-    names = tuple(source.schema.names[c] for c in source.columns)
+    names = source.schema.names
+    if source.columns != tuple(range(len(names))):
+        names = tuple([names[c] for c in source.columns])
     return Entry(
         source.name, source.operator.fingerprint, source, source.trace, source.columns, names, source.sharded_by, None
     )

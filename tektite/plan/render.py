@@ -7,6 +7,7 @@ catalog for inputs and views, from the output of a reduction, or one that this d
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
@@ -123,8 +124,8 @@ class Renderer:
         for reading in flow.root.nodes:
             reading.choose_rows()
         node = ErrorNode(flow, self.origins) if self.origins else None
-        flow.results = list(results)
-        flow.result_errors = sources_of(flow, node, results, self._imported)
+        flow.results = tuple(results)
+        flow.result_errors = tuple(sources_of(flow, node, results, self._imported))
         flow.hold_errors()
 
     def _origin(self, width: int, scope: Scope, fallible: Fallible) -> ErrorOrigin:
@@ -243,7 +244,7 @@ class Renderer:
 
     def _step(self, step: SelectStep | ProgramStep, operator: plan.Operator) -> LinearStep:
         """A step, of which is noted what it was made for."""
-        self.flow.purposes[step] = operator
+        self.flow.note_purpose(step, operator)
         return step
 
     def _through(
@@ -381,7 +382,13 @@ class Renderer:
         by = ", ".join([operator.schema.names[column] for column in lead])
         with self._made_for(operator):
             node = arrange.ArrangeNode(
-                stream.scope, self.shards, columns, sharded_by, f"arrange by ({by})", select, settled=settled
+                stream.scope,
+                self.shards,
+                columns,
+                sharded_by,
+                sys.intern(f"arrange by ({by})"),
+                select,
+                settled=settled,
             )
         stream.feed(node)
         return node.arranged

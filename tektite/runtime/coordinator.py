@@ -56,6 +56,8 @@ class Coordinator:
         self._without_lock = without_lock
         self._away: dict[Away, None] = {}
         """Absences. One that is over may be left behind by an interrupt."""
+        self._callbacks = self._wake, self._unlocked
+        """What dataflows call: the same objects for all of them, of which there may be ten thousand."""
         self._runs = 0
         """How often `run` has begun to give turns."""
         self._woken: list[Dataflow] = []
@@ -72,8 +74,7 @@ class Coordinator:
     def add(self, flow: Dataflow) -> None:
         """A new dataflow; what it reads has been added before. May be repeated."""
         flow.journal = self.journal
-        flow.on_wake = self._wake
-        flow.unlocked = self._unlocked
+        flow.on_wake, flow.unlocked = self._callbacks
         if flow not in self.flows:
             self.flows[flow] = next(self._numbers)
         self.awake[flow] = None
