@@ -110,9 +110,9 @@ class Dataflow:
     # do.
     __slots__ = (
         "__weakref__", "_low", "_purposes", "awake", "away", "constants", "effort", "error_holds", "failure", "first",
-        "former_errors", "full_buffers", "handles", "high", "holds", "imports", "journal", "limit", "memory", "name", "on_failed", "on_swept",
-        "on_wake", "outlets", "part", "purpose", "result_errors", "results", "root", "rounds", "running", "shards",
-        "sources", "sweep", "swept", "traces", "unlocked", "workers",
+        "former_errors", "full_buffers", "handles", "high", "holds", "imports", "journal", "limit", "memory", "name",
+        "on_failed", "on_swept", "on_wake", "outlets", "part", "purpose", "result_errors", "results", "root", "rounds",
+        "running", "shards", "sources", "sweep", "swept", "traces", "unlocked", "workers",
     )  # fmt: skip
 
     def __init__(
