@@ -1,8 +1,8 @@
-"""Loops: feedback into the next round, and the exit from a loop.
+"""Loops: feedback into the next round, entry in a round that a column says, and the exit from a loop.
 
-A variable of a loop is what its definition was one round earlier. Entering a scope appends round 0 to every time, feedback adds
-one to the last round, and leaving drops the last round. Feedback and leave consolidate their rows, so that a loop ends once all
-changes cancel.
+A variable of a loop is what its definition was one round earlier. Entering a scope appends round 0 to every time, or what a
+column of the row says. Feedback adds one to the last round, and leaving drops it. All of these consolidate their rows, so that
+a loop ends once all changes cancel.
 """
 
 from __future__ import annotations
@@ -40,6 +40,34 @@ class FeedbackNode(Node):
         following = (*moment[:-1], moment[-1] + 1)
         self.buffer.add(shard, Chunk(head, (chunk.memory, buf)), following)
         self.scope.schedule(self.position, following)
+
+    def run(self, moment: Moment) -> None:
+        release(self, self.buffer, moment)
+
+
+class EntryNode(Node):
+    """Rows from outside a loop, each of which enters in the round that one of its columns says."""
+
+    def __init__(self, scope: Scope, shards: int, data: int, column: int, name: str) -> None:
+        """`column` holds rounds: integers from 0 on."""
+        super().__init__(scope, shards, name)
+        self.column = column
+        self.round = data + scope.depth
+        """The time column of this scope's rounds."""
+        self.buffer = Buffer(self, data)
+
+    def exchange(self, shard: int, chunk: Chunk, moment: Moment, outbox: Outbox) -> None:
+        """Address the rows of each round to its moment. They stay in their shard."""
+        words = chunk.to_array()
+        words[self.round] = words[self.column]
+        words = words[:, np.argsort(words[self.round], kind="stable")]
+        rounds, begins = np.unique(words[self.round], return_index=True)
+        for number, part in zip(rounds.tolist(), np.split(words, begins[1:], axis=1), strict=True):
+            outbox.append((self, shard, Chunk.of_array(np.ascontiguousarray(part)), (*moment[:-1], number)))
+
+    def receive(self, shard: int, chunk: Chunk, moment: Moment) -> None:
+        self.buffer.add(shard, chunk, moment)
+        self.scope.schedule(self.position, moment)
 
     def run(self, moment: Moment) -> None:
         release(self, self.buffer, moment)

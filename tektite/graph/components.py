@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import tektite as tk
 from tektite.graph.graph import Graph
+
+ROUNDS_APART = 256
+"""Rounds between labels of k bits and of k + 1: more than most labels travel. A round in which nothing happens costs nothing."""
+MOST_ROUNDS = 64 * ROUNDS_APART + 100_000
+"""Rounds after which labels that still travel are an error: those in which labels enter, and as many as any loop has."""
 
 
 def wcc(graph: Graph) -> tk.Collection:
@@ -25,12 +32,7 @@ def wcc(graph: Graph) -> tk.Collection:
     [(2, 2), (3, 2), (4, 4), (5, 4)]
     """
     own = graph.nodes.select("node", component="node")
-
-    def step(labels: tk.Collection) -> tk.Collection:
-        moved = graph.step(labels, direction="both")
-        return moved.concat(own).min("component", by="node")
-
-    return own.iterate(step, name="wcc")
+    return _least(own, lambda labels: graph.step(labels, direction="both"), "wcc")
 
 
 def scc(graph: Graph) -> tk.Collection:
@@ -64,8 +66,23 @@ def scc(graph: Graph) -> tk.Collection:
     inner = forward.iterate(trim, name="scc")
     own = graph.nodes.select(n="node", label="node")
     # Within a component every node reaches every other, so labels that go forwards come to all of it.
-    labels = own.iterate(lambda labels: _moved(labels, inner).concat(own).min("label", by="n"), name="scc labels")
+    labels = _least(own, lambda labels: _moved(labels, inner), "scc labels")
     return labels.select(node="n", component="label")
+
+
+def _least(own: tk.Collection, step: Callable[[tk.Collection], tk.Collection], name: str) -> tk.Collection:
+    """(node, label): for each node the least label that comes to it by steps. `own` are labels to begin with.
+
+    Labels of k bits enter in round k * ROUNDS_APART, so that a label goes nowhere that a much smaller one has gone.
+    """
+    node, label = own.schema.names
+    with tk.Loop(name, max_rounds=MOST_ROUNDS) as loop:
+        moved = loop.variable("moved", schema=own.schema)
+        if own.schema.types[1] == tk.Int:
+            own = loop.enter(own, at=tk.col(label).log(2).cast(tk.Int) * ROUNDS_APART)
+        labels = moved.concat(own).min(label, by=node)
+        moved.set(step(labels))
+        return loop.leave(labels)
 
 
 def _moved(labels: tk.Collection, edges: tk.Collection) -> tk.Collection:
@@ -75,6 +92,6 @@ def _moved(labels: tk.Collection, edges: tk.Collection) -> tk.Collection:
 def _within(kept: tk.Collection, edges: tk.Collection) -> tk.Collection:
     """The edges whose ends get the same least label along those that are kept, turned around."""
     own = edges.select(n="dst", label="dst").distinct()
-    labels = own.iterate(lambda labels: _moved(labels, kept).concat(own).min("label", by="n"), name="labels")
+    labels = _least(own, lambda labels: _moved(labels, kept), "labels")
     both = edges.join(labels, left_on="src", right_on="n").join(labels, left_on="dst", right_on="n")
     return both.filter(tk.col("label") == tk.col("label_right")).select(src="dst", dst="src")

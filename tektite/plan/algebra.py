@@ -497,11 +497,15 @@ class Inspect(Operator):
 
 @dataclass(eq=False, frozen=True)
 class Variable(Operator):
-    """A collection of a loop: `initial` in round 0, and in each later round what its definition was one round earlier."""
+    """A collection of a loop: `initial` in round 0, and in each later round what its definition was one round earlier.
+
+    With `starts`, it has no definition: it is `initial`, of which each row is there from the round on that column `starts` says.
+    """
 
     name: str
     of: Loop
     initial: Operator | None
+    starts: int | None = None
 
     @computed_once
     def loop(self) -> Loop | None:

@@ -126,6 +126,8 @@ def line(operator: Operator) -> str:
             return f"{_name(operator.function)}{by}"
         case Inspect():
             return f"inspect by {_name(operator.function)}"
+        case Variable() if operator.starts is not None:
+            return f"enter in the round that {operator.schema.names[operator.starts]} says"
         case Variable():
             return f"recur on {operator.name}"
         case Leave():

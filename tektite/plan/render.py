@@ -560,6 +560,9 @@ class Renderer:
         scope = self._scope(of)
         variables = {}
         for variable in of.variables:
+            if variable.starts is not None:
+                self._streams[variable] = self._entries(variable, scope)
+                continue
             with self._made_for(variable):
                 node = loop.FeedbackNode(scope, self.shards, len(variable.schema.names), variable.name)
             # Feedback is placed by the hash of the whole row.
@@ -582,3 +585,12 @@ class Renderer:
                 out = loop.LeaveNode(scope.parent, self.shards, len(leave.schema.names), "leave")
             inner.feed(out)
             self._streams[leave] = Stream(scope.parent, [(out.port, (), 0)], inner.placed)
+
+    def _entries(self, variable: plan.Variable, scope: Scope) -> Stream:
+        """A collection from outside a loop, each row from its own round on."""
+        assert variable.initial is not None and variable.starts is not None
+        stream = self.entered(variable.initial, scope)
+        with self._made_for(variable):
+            node = loop.EntryNode(scope, self.shards, len(variable.schema.names), variable.starts, variable.name)
+        stream.feed(node)
+        return Stream(scope, [(node.port, (), 0)], stream.placed)

@@ -142,7 +142,7 @@ class _Copy:
         copy = self._loops[loop] = Loop(loop.name, loop.limit, parent, loop.shared, loop.advice)
         for variable in loop.variables:
             initial = None if variable.initial is None else self.of(variable.initial)
-            copy.variables.append(Variable(variable.schema, variable.name, copy, initial))
+            copy.variables.append(Variable(variable.schema, variable.name, copy, initial, variable.starts))
         pairs = list(zip(loop.variables, copy.variables, strict=True))
         self._made.update(pairs)
         for variable, made in pairs:

@@ -9,7 +9,9 @@ from contextvars import ContextVar
 from typing import Any
 
 from tektite.errors import ConflictError, IncorrectError
+from tektite.expr import Expr, coalesce, col, greatest
 from tektite.plan import algebra as plan
+from tektite.plan.names import free_name
 from tektite.query.collection import ROUND_LIMIT, Collection
 from tektite.query.derived import derived
 from tektite.query.former_names import former_options
@@ -84,6 +86,39 @@ class Loop:
         operator = plan.Variable(schema, name, self._plan, None if initial is None else initial.operator)
         self._plan.variables.append(operator)
         return LoopVariable(engine, operator)
+
+    def enter(self, collection: Collection, at: Expr | str) -> Collection:
+        """A collection from outside, of which each row is there from round `at` on. Rounds below 0, and NULL, count as 0.
+
+        What a loop computes does not depend on it, if its fixed point is unique; how much work that is may. Where the least label
+        wins, rounds that let small labels go first spare most others their way:
+
+        >>> import tektite as tk
+        >>> engine = tk.Engine()
+        >>> edges = engine.values({"src": [1, 2, 30], "dst": [2, 3, 31]})
+        >>> nodes = edges.select(node="src").concat(edges.select(node="dst")).distinct().with_columns(label="node")
+        >>> with tk.Loop("labels") as loop:
+        ...     moved = loop.variable("moved", node=tk.Int, label=tk.Int)
+        ...     labels = moved.concat(loop.enter(nodes, at=tk.col("label") // 10 * 100)).min("label", by="node")
+        ...     moved.set(labels.join(edges, left_on="node", right_on="src").select(node="dst", label="label"))
+        ...     found = loop.leave(labels)
+        >>> sorted(tuple(row.values()) for row in found.collect().to_pylist())
+        [(1, 1), (2, 1), (3, 1), (30, 30), (31, 30)]
+        """
+        if self._plan.encloses(collection.operator.loop):
+            raise IncorrectError(
+                f"loop {self.name!r}: a collection that changes with the loop's own rounds is in it already; enter takes one "
+                "from outside"
+            )
+        name = free_name("round", collection.schema.names)
+        round = greatest(coalesce(col(at) if isinstance(at, str) else at, 0), 0)
+        found = collection.with_columns(**{name: round})
+        if found.schema.types[-1] != types.Int:
+            raise IncorrectError(f"loop {self.name!r}: at= must be an integer, not {found.schema.types[-1]}: {at}")
+        names = found.schema.names
+        operator = plan.Variable(found.schema, "enter", self._plan, found.operator, len(names) - 1)
+        self._plan.variables.append(operator)
+        return derived(operator, found).select(*names[:-1])
 
     def leave(self, collection: Collection, title: str | None = None) -> Collection:
         """The contents of a collection of this loop once nothing changes. `title` names its arrangement.

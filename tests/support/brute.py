@@ -67,11 +67,17 @@ class Brute:
 
     def _run(self, loop: plan.Loop) -> None:
         """Iterate a loop until its variables stay as they are; keep what leaves it."""
-        state = {v: self.value(v.initial) if v.initial is not None else {} for v in loop.variables}
-        for _ in range(ROUNDS):
-            self.frames[loop] = dict(state)
-            following = {v: self.value(loop.definitions[v]) for v in loop.variables}
-            if following == state:
+        entries = {v: (self.value(v.initial), v.starts) for v in loop.variables if v.initial and v.starts is not None}
+        last = max([row[starts] for rows, starts in entries.values() for row in rows], default=0)
+        state = {v: self.value(v.initial) if v.initial is not None else {} for v in loop.variables if v not in entries}
+        for number in range(ROUNDS):
+            there = {
+                v: {row: many for row, many in rows.items() if row[starts] <= number}
+                for v, (rows, starts) in entries.items()
+            }
+            self.frames[loop] = state | there
+            following = {v: self.value(loop.definitions[v]) for v in state}
+            if following == state and number >= last:
                 break
             state = following
         else:

@@ -300,12 +300,18 @@ class Program:
         """The least node that reaches each one; an aggregate of the labels is sometimes taken inside the loop."""
         edges = self.pairs(pool)
         nodes = edges.select(n="u", label="u").concat(edges.select(n="v", label="v"))
-        inside = self.rng.random() < 0.3
+        inside, in_order = self.rng.random() < 0.3, self.rng.random() < 0.4
         with tk.Loop("labels", LIMIT) as loop:
-            labels = loop.variable("labels", initial=nodes)
-            moved = labels.join(edges, left_on="n", right_on="u").select(n="v", label="label")
-            step = moved.concat(nodes).min("label", by="n")
-            labels.set(step)
+            if in_order:
+                moved = loop.variable("moved", n=tk.Int, label=tk.Int)
+                begins = loop.enter(nodes, at=tk.col("label") // 2 * self.rng.randint(1, 5))
+                step = moved.concat(begins).min("label", by="n")
+                moved.set(step.join(edges, left_on="n", right_on="u").select(n="v", label="label"))
+            else:
+                labels = loop.variable("labels", initial=nodes)
+                moved = labels.join(edges, left_on="n", right_on="u").select(n="v", label="label")
+                step = moved.concat(nodes).min("label", by="n")
+                labels.set(step)
             found = loop.leave(step.count(by="label") if inside else step)
         return self.note(found, "labels", edges), 8
 

@@ -12,6 +12,7 @@ import tektite as tk
 from tektite.dataflow import reduce as reducing
 from tests.dataflow.test_three_coordinates import OPERATIONS, Grid, at_random
 from tests.house.mutations.fault import Fault, altered, being, misled, nothing
+from tests.query.test_loop_entries import first_rounds
 from tests.query.test_random_programs import run_at_random, world
 from tests.support.row_changes import row_changes
 
@@ -45,6 +46,12 @@ def kept_by_both(there: Any) -> Any:
         return found
 
     return divided
+
+
+def rows_enter_a_loop_in_their_rounds() -> None:
+    with tk.Engine() as engine:
+        rows, clock = engine.values({"x": [1, 2], "round": [0, 3]}), engine.values({"n": [0]})
+        assert sorted(engine.install("first", first_rounds(rows, clock)).rows()) == [(1, 0), (2, 3)]
 
 
 def both_sides_change_at_once() -> None:
@@ -343,6 +350,9 @@ FAULTS = [
     Fault("feedback is not exchanged", f"{FLOW}.loop FeedbackNode.exchange",
           being(lambda self, shard, chunk, moment, outbox: outbox.append((self, shard, chunk, moment))),
           a_loop_comes_to_rest_on_two_workers),
+    Fault("rows enter a loop in its first round", f"{FLOW}.loop EntryNode.exchange",
+          being(lambda self, shard, chunk, moment, outbox: outbox.append((self, shard, chunk, moment))),
+          rows_enter_a_loop_in_their_rounds),
     Fault("rows go to any worker", f"{FLOW}.arrange exchange_by", exchanged_anyhow, workers_exchange_by_key),
     Fault("arrangements serve whatever they are sharded by", f"{FLOW}.arrange serves",
           being(lambda arranged, lead, sharded_by, key: arranged.columns[: len(lead)] == lead),
