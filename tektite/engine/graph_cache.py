@@ -119,6 +119,7 @@ class GraphCache:
 
     def forget(self, entry: Entry) -> None:
         """Let go of what may be used and reads an arrangement that is dropped."""
+        self._ground.clear()
         for of, key in (entry.graphs or {}).values():
             operator = of()
             if operator is not None:
