@@ -1,4 +1,4 @@
-"""Away: a part of a sweep that runs without the engine's lock, so that others use the engine meanwhile.
+"""Absences: a part of a sweep that runs without the engine's lock, so that others use the engine meanwhile.
 
 A node calls out (`Node.call_out`) what may take long and changes nothing: functions of users, sorting many rows. What it calls
 has been given everything it needs. Traces, buffers and the agenda change afterwards, with the lock.
@@ -16,7 +16,7 @@ LONG = 1 << 16
 """Rows from which on kernels are called out: sorting so many takes some milliseconds."""
 
 
-class Away:
+class Absence:
     """One absence. It is over when the thread has left the block of `held`, which an interrupt cannot prevent."""
 
     __slots__ = ("held",)

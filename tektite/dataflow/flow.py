@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any, Protocol
 
-from tektite.dataflow.away import Away, SweepAbandoned
+from tektite.dataflow.away import Absence, SweepAbandoned
 from tektite.dataflow.graph import LinearStep, Outbox, Scope, run_agenda
 from tektite.dataflow.interrupts import held_interrupts
 from tektite.dataflow.journal import Journal, Sweep
@@ -157,7 +157,7 @@ class Dataflow:
         """Words of constant texts, which stay in the dictionary as long as the graph is there."""
         self.on_wake: Callable[[Dataflow], None] | None = None
         """Called when it gets something to do."""
-        self.unlocked: Callable[[Away, Callable[[], None]], None] | None = None
+        self.unlocked: Callable[[Absence, Callable[[], None]], None] | None = None
         """Calls a function without the engine's lock. None where there is no engine."""
         self._at_rest()
 
@@ -167,7 +167,7 @@ class Dataflow:
         self._low = 0
         self.high = 0
         self.running = False
-        self.away: Away | None = None
+        self.away: Absence | None = None
         """The last absence of the present sweep."""
         self.awake = True
         """Whether it may have something to do: its first sweep, or changes of its sources."""
@@ -344,7 +344,7 @@ class Dataflow:
         if self.unlocked is None:
             function()
             return
-        away = self.away = Away()
+        away = self.away = Absence()
         with away.held:
             self.unlocked(away, function)
         if self.away is not away:

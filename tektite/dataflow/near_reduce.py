@@ -17,7 +17,7 @@ import numpy as np
 
 from tektite.dataflow.arrange import consolidate
 from tektite.dataflow.graph import Moment
-from tektite.dataflow.reduce import FunctionQuestion, GroupsReduce, Part
+from tektite.dataflow.reduce import FunctionQuestion, GroupsReduce, ReductionPart
 from tektite.errors import IncorrectError
 from tektite.kernels.seek.stretch import has_word, row_bounds
 from tektite.trace.addresses import addresses
@@ -181,13 +181,13 @@ class NearReduce(GroupsReduce):
 
     function: NearFunction  # type: ignore[assignment] # and a function of groups
 
-    def _ask(self, shard: int, part: Part, moment: Moment) -> FunctionQuestion:
+    def _ask(self, shard: int, part: ReductionPart, moment: Moment) -> FunctionQuestion:
         old = part.old
         found = None if part.todo or self.scope.depth or old.rows < LARGE else self._near(shard, part.delta, old)
         if found is None:
             return super()._ask(shard, part, moment)
         near, rest = found
-        question = super()._ask(shard, Part([rest], [], old, part.new), moment)
+        question = super()._ask(shard, ReductionPart([rest], [], old, part.new), moment)
         question.near = near
         return question
 

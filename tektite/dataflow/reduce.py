@@ -121,7 +121,7 @@ NO_ROUNDS: Words = np.empty(0, np.int64)
 """The moment outside of all loops."""
 
 
-class Part:
+class ReductionPart:
     """What a shard evaluates at once: changes, and keys that were deferred, with the versions before and after."""
 
     __slots__ = ("delta", "new", "old", "todo")
@@ -222,7 +222,7 @@ class ReduceNode(Node):
 
     def _run_in_steps(self, moment: Moment, rows: int) -> None:
         """Evaluate what may take long while others use the engine."""
-        parts: dict[int, Iterator[Part]] = {}
+        parts: dict[int, Iterator[ReductionPart]] = {}
         asked: dict[int, Question] = {}
 
         def ask(shard: int, outbox: Outbox) -> None:
@@ -258,7 +258,7 @@ class ReduceNode(Node):
             question.answer()
             self._deliver(shard, question.settle(outbox), moment, outbox)
 
-    def _parts(self, shard: int, moment: Moment) -> Iterator[Part]:
+    def _parts(self, shard: int, moment: Moment) -> Iterator[ReductionPart]:
         """Take what there is to evaluate. Where memory is limited, many changes come in several parts."""
         old, delta, new = self.reader.take(shard)
         todo = self.todo.take(shard, moment)
@@ -274,11 +274,11 @@ class ReduceNode(Node):
             chunks = [Chunk(batch.head, batch.memory) for batch in delta]
             # Twice the columns: of what is read, and of what is made of it.
             for parts in key_ranges(chunks, self.key, memory.piece_rows(2 * sum(self.reader.trace.shape))):
-                yield Part(parts, [], old, new)
+                yield ReductionPart(parts, [], old, new)
             return
-        yield Part(delta, todo, old, new)
+        yield ReductionPart(delta, todo, old, new)
 
-    def work_of(self, part: Part) -> tuple[Words, Words]:
+    def work_of(self, part: ReductionPart) -> tuple[Words, Words]:
         """The changes and deferred keys of a part as kernels take them: the addresses of their rows, and how wide they are."""
         work = addresses([*part.delta, *part.todo])
         if len(work) == 1 and not part.todo:
@@ -293,7 +293,7 @@ class ReduceNode(Node):
             self.output.mint(shard, result)
             self.port.emit(shard, result, moment, self.times, outbox)
 
-    def _ask(self, shard: int, part: Part, moment: Moment) -> Question:
+    def _ask(self, shard: int, part: ReductionPart, moment: Moment) -> Question:
         """What evaluating a part takes."""
         raise NotImplementedError
 
@@ -332,11 +332,11 @@ class BuiltinReduce(ReduceNode):
             np.int64,
         )  # fmt: skip
 
-    def _ask(self, shard: int, part: Part, moment: Moment) -> KernelQuestion:
+    def _ask(self, shard: int, part: ReductionPart, moment: Moment) -> KernelQuestion:
         past = self.output.trace.version(shard) if self.own_history else part.old
         return KernelQuestion(self, shard, part, past, np.array(moment, np.int64) if moment else NO_ROUNDS)
 
-    def settled(self, shard: int, part: Part, at: Words, found: tuple[Any, ...], outbox: Outbox) -> Chunk:
+    def settled(self, shard: int, part: ReductionPart, at: Words, found: tuple[Any, ...], outbox: Outbox) -> Chunk:
         """Defer keys and send the errors of what the kernel found. Returns what changes in the output."""
         buf, head, todo_buf, todo_head, status = found
         wrong = int(status[0])
@@ -387,7 +387,7 @@ class KernelQuestion:
 
     is_long = True
 
-    def __init__(self, node: BuiltinReduce, shard: int, part: Part, past: Version, at: Words) -> None:
+    def __init__(self, node: BuiltinReduce, shard: int, part: ReductionPart, past: Version, at: Words) -> None:
         self.node = node
         self.shard = shard
         self.part = part
@@ -448,7 +448,7 @@ class FunctionReduce(ReduceNode):
         text = self.dictionary.lookup(np.ascontiguousarray(words[-1]))[0].as_py()
         return f"{text}{GroupNames(self.key_schema, self.dictionary).show(words[:-1])}"
 
-    def _ask(self, shard: int, part: Part, moment: Moment) -> FunctionQuestion:
+    def _ask(self, shard: int, part: ReductionPart, moment: Moment) -> FunctionQuestion:
         flow = self.flow
         past = self.output.trace.version(shard)
         at = np.array(moment, np.int64)

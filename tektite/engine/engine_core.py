@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 
-from tektite.dataflow.away import Away
+from tektite.dataflow.away import Absence
 from tektite.dataflow.flow import EpochSource
 from tektite.dataflow.graph import Outbox
 from tektite.dataflow.interrupts import decided_change
@@ -442,7 +442,7 @@ class EngineCore:
         else:
             self.lock.without(function)
 
-    def _wait_for(self, away: Away, deadline: float | None = None) -> None:
+    def _wait_for(self, away: Absence, deadline: float | None = None) -> None:
         """Let others use the engine until a dataflow that is away is back, at most until a deadline."""
         seconds = PATIENCE if deadline is None else min(max(deadline - time.monotonic(), 0), PATIENCE)
         self.lock.without(lambda: away.wait(seconds))

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 Lead = tuple[int, ...]
 """The leading columns that a result was asked to have."""
-Ground = tuple[tuple[Any, ...], "list[Entry]"]
+FoundArrangements = tuple[tuple[Any, ...], "list[Entry]"]
 """A collection, and the arrangements that there are of it."""
 
 
@@ -38,7 +38,7 @@ class CachedGraph:
     arranged: Arranged
     uses: tuple[Entry, ...]
     remembering: tuple[RowProgram, ...]
-    ground: tuple[Ground, ...]
+    ground: tuple[FoundArrangements, ...]
     generation: int
     plan: RunningPlan | None = None
     """Its plan, if that depends on the sizes of what it reads."""
@@ -52,7 +52,7 @@ class GraphCache:
         self._running: dict[Dataflow, CachedGraph] = {}
         self._known: weakref.WeakKeyDictionary[Operator, dict[Lead, CachedGraph]] = weakref.WeakKeyDictionary()
         """Those that may be used."""
-        self._ground: dict[tuple[Any, ...], Ground] = {}
+        self._ground: dict[tuple[Any, ...], FoundArrangements] = {}
         """What there was of some collections in the present generation. Thousands of views ask about the same ones."""
         self._ground_of = -1
 
@@ -83,7 +83,7 @@ class GraphCache:
                 self._catalog.generation, self._catalog.plans.get(renderer.flow),
             )  # fmt: skip
 
-    def _ground_now(self, collection: tuple[Any, ...]) -> Ground:
+    def _ground_now(self, collection: tuple[Any, ...]) -> FoundArrangements:
         if self._ground_of != self._catalog.generation:
             self._ground.clear()
             self._ground_of = self._catalog.generation

@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from tektite.dataflow.away import Away
+from tektite.dataflow.away import Absence
 from tektite.dataflow.flow import Dataflow
 from tektite.dataflow.interrupts import is_interrupted
 from tektite.dataflow.journal import Journal
@@ -54,7 +54,7 @@ class Coordinator:
         self.turns = Turns()
         """Who gives a turn."""
         self._without_lock = without_lock
-        self._away: dict[Away, None] = {}
+        self._away: dict[Absence, None] = {}
         """Absences. One that is over may be left behind by an interrupt."""
         self._callbacks = self._wake, self._unlocked
         """What dataflows call: the same objects for all of them, of which there may be ten thousand."""
@@ -79,7 +79,7 @@ class Coordinator:
             self.flows[flow] = next(self._numbers)
         self.awake[flow] = None
 
-    def _unlocked(self, away: Away, function: Callable[[], None]) -> None:
+    def _unlocked(self, away: Absence, function: Callable[[], None]) -> None:
         """Call a function without the engine's lock, unless the turn is given inside another one, or inside a callback: who runs
         that relies on nothing having changed.
         """
@@ -92,7 +92,7 @@ class Coordinator:
         finally:
             self._away.pop(away, None)
 
-    def absence(self, flow: Dataflow | None = None) -> Away | None:
+    def absence(self, flow: Dataflow | None = None) -> Absence | None:
         """An absence of a dataflow or of something that it reads, or else of any; None if none is away."""
         found = list(self._away) if flow is None else [other.away for other in self._upstream(flow)]
         return next((away for away in found if away is not None and not away.is_over), None)
