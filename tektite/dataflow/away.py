@@ -37,10 +37,17 @@ class Absence:
 
     def wait(self, seconds: float) -> bool:
         """Wait until the thread is back, or for some seconds. Returns whether it is. The caller is another thread."""
-        if not self.held.acquire(timeout=seconds):
-            return False
-        self.held.release()
-        return True
+        try:
+            try:
+                return bool(self.held.acquire(timeout=seconds))
+            finally:
+                self._let_go()
+        finally:  # an interrupt may have come before
+            self._let_go()
+
+    def _let_go(self) -> None:
+        if self.held._is_owned():
+            self.held.release()
 
 
 class SweepAbandoned(Exception):

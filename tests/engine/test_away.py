@@ -14,8 +14,9 @@ import pytest
 import tektite as tk
 from tektite.engine.core import core_of
 from tests.support.executors import make_engine
+from tests.support.fault_injection import Injector
 
-SECONDS = 20
+SECONDS = 120
 """After so long a test that hangs fails."""
 
 
@@ -298,3 +299,44 @@ def test_many_threads_and_functions_agree_with_what_was_written(workers: int) ->
         pairs = sum(held.count(n) ** 2 for n in set(held))
         assert both.rows() == [(pairs + len(held),)]
         assert told == sorted(set(told))
+
+
+LINES = (
+    "dataflow/away.py",
+    "dataflow/flow.py",
+    "dataflow/node.py",
+    "engine/lock.py",
+    "engine/notices.py",
+    "runtime/coordinator.py",
+)
+
+
+def small_world() -> tuple[tk.Engine, tk.Table]:
+    engine = tk.Engine(autocommit=False)
+    numbers = engine.create_table("numbers", {"n": tk.Int})
+    engine.install("mapped", numbers.map_batches(lambda batch: batch, n=tk.Int))
+    numbers.insert([(1,)])
+    engine.advance()
+    numbers.insert([(2,)])
+    return engine, numbers
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, MemoryError])
+def test_an_interrupt_leaves_nothing_locked(error: type[BaseException]) -> None:
+    engine, _ = small_world()
+    injector = Injector(LINES)
+    injector.call(engine.advance)
+    engine.close()
+    for line in range(1, injector.lines + 1, 5):
+        engine, numbers = small_world()
+        made = Injector(LINES)
+        made.call(engine.advance, line, error)
+        with ThreadPoolExecutor(1) as threads:  # another thread can go on
+            threads.submit(engine.settle).result(SECONDS)
+        if engine.next_epoch == 1:
+            engine.advance()
+        assert sorted(numbers.rows()) == [(1,), (2,)], made.where
+        mapped = engine.view("mapped")
+        if mapped.failure is None:
+            assert sorted(mapped.rows()) == [(1,), (2,)], made.where
+        engine.close()
