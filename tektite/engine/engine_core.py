@@ -540,7 +540,8 @@ class EngineCore:
         entry = next(e for e in self.catalog.all_of(source.operator.fingerprint, failed=True) if e.source is source)
         if entry.readers:
             readers = dict.fromkeys([reader.name for reader in entry.readers])
-            raise ConflictError(f"cannot {verb} {kind} {source.name!r}: {', '.join(map(repr, readers))} read it")
+            said = f"{', '.join(map(repr, readers))} read{'s' * (len(readers) == 1)} it"
+            raise ConflictError(f"cannot {verb} {kind} {source.name!r}: {said}")
         return entry
 
     @guarded

@@ -6,11 +6,13 @@ All of them run with the engine's lock held, except `on_close` and `requested`.
 from __future__ import annotations
 
 import datetime
-from collections.abc import Callable, Iterable
+import itertools
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 if TYPE_CHECKING:
+    from tektite.dataflow.flow import Dataflow
     from tektite.engine.view import View
     from tektite.engine.write_set import WriteSet
 
@@ -27,6 +29,26 @@ class ConnectedClient(NamedTuple):
     running: str | None
     """The statement or request that is carried out, if there is one."""
     running_since: datetime.datetime | None
+
+
+class ClientServer(Protocol):
+    """Something that lets clients use an engine. Its methods may be called in any thread."""
+
+    def clients(self) -> Iterable[ConnectedClient]:
+        """Who is connected."""
+
+    def cancel_client(self, number: int, why: str) -> None:
+        """End what one of its clients runs; nothing if it has no client of that number."""
+
+
+class StandingQuery(NamedTuple):
+    """A user's query that is kept up to date, beside views: one that was prepared or that is followed."""
+
+    flow: Dataflow
+    """What computes it, perhaps with those of others."""
+    user_name: str
+    uses: int
+    """How many subscriptions and bindings of prepared statements the user has of it."""
 
 
 class Installation(NamedTuple):
@@ -60,8 +82,12 @@ class Hooks:
     """Called with a name that an input or a view is to get. Says what has the name already ("a Datalog rule"), or None."""
     view_builders: list[Callable[[str], View | None]] = field(default_factory=list)
     """Called with the name of a view that there is not. Builds it, or returns None."""
-    clients: list[Callable[[], Iterable[ConnectedClient]]] = field(default_factory=list)
-    """Each says who is connected through a server."""
+    servers: list[ClientServer] = field(default_factory=list)
+    """The servers through which clients use the engine."""
+    client_numbers: Iterator[int] = field(default_factory=lambda: itertools.count(1))
+    """The numbers of clients, whichever server they are connected to."""
+    queries: list[Callable[[], Iterable[StandingQuery]]] = field(default_factory=list)
+    """Each says which queries of users are kept up to date."""
     installed: list[Callable[[Installation], None]] = field(default_factory=list)
     """Called when views have been installed."""
     requested: list[Callable[[ServedRequest], None]] = field(default_factory=list)

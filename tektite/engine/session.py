@@ -293,6 +293,8 @@ class Transaction:
         """What it has read, if a commit of writes is to be refused where that would be read otherwise by then."""
         self.read_only = False
         """Whether it refuses writes."""
+        self.has_queried = False
+        """Whether a statement of SQL has run in it, other than one that sets something."""
         self.positions: dict[str, Position | None] = {}
         """How far its writes cover sources, by name; see `Engine.advance`. They become durable with the writes."""
         with core.lock.held:

@@ -83,6 +83,12 @@ class Operator:
         return innermost(self.inputs)
 
     @computed_once
+    def is_signed(self) -> bool:
+        """Whether multiplicities may be negative: rows are subtracted that need not be there. Groups have one row each."""
+        groups = isinstance(self, AtLeast | Aggregate | First | Reduce)
+        return not groups and any(given.is_signed for given in self.inputs)
+
+    @computed_once
     def fingerprint(self) -> tuple[Any, ...]:
         """Equal for plans of the same operators with the same parameters."""
         return (type(self).__name__, self.schema, *self.parameters(), *(i.fingerprint for i in self.inputs))
@@ -218,13 +224,18 @@ class Concat(Operator):
 
 @dataclass(eq=False, frozen=True)
 class Negate(Operator):
-    """The collection with every multiplicity negated."""
+    """The collection with every multiplicity negated. What is `contained` is subtracted from a collection that has all of it."""
 
     input: Operator
+    contained: bool = True
 
     @property
     def inputs(self) -> tuple[Operator, ...]:
         return (self.input,)
+
+    @computed_once
+    def is_signed(self) -> bool:
+        return not self.contained or self.input.is_signed
 
     def parameters(self) -> tuple[Any, ...]:
         return ()
@@ -508,6 +519,10 @@ class Variable(Operator):
     starts: int | None = None
 
     @computed_once
+    def is_signed(self) -> bool:
+        return self.initial is not None and self.initial.is_signed
+
+    @computed_once
     def loop(self) -> Loop | None:
         return self.of
 
@@ -519,6 +534,10 @@ class Leave(Operator):
     inner: Operator
     of: Loop
     title: str | None = None
+
+    @computed_once
+    def is_signed(self) -> bool:
+        return self.inner.is_signed
 
     @computed_once
     def loop(self) -> Loop | None:

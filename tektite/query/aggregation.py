@@ -14,6 +14,7 @@ from tektite.query.aggregates import LINEAR, ColumnAggregate
 from tektite.query.builders import project, reduce_groups
 from tektite.query.collection import Collection
 from tektite.query.column_aggregates import column_aggregates, extreme, joined_parts
+from tektite.query.derived import subtracted
 from tektite.query.ordered_groups import Gathered
 
 GroupKeys = Sequence[tuple[str, Expr]]
@@ -45,7 +46,7 @@ def aggregate(source: Collection, keys: GroupKeys, calls: Calls, unit: Collectio
             values = given.select(names, **{name: column})
             parts.append(extreme(values, names, name, call.kind == "max") if call.kind in ("min", "max") else
                          of_different(values, names, name, call.kind))  # fmt: skip
-    result = joined_parts(parts, names).select(names, [name for name, _ in calls])
+    result = joined_parts(parts, names, not source.operator.is_signed).select(names, [name for name, _ in calls])
     return result if keys or unit is None else always(result, calls, unit)
 
 
@@ -98,5 +99,5 @@ def always(result: Collection, calls: Calls, unit: Collection) -> Collection:
     defaults = {name: lit(0 if call.kind == "count" else None, result.schema.types[at])
                 for at, (name, call) in enumerate(calls)}  # fmt: skip
     nothing = project(unit, list(defaults.items()))
-    instead = project(result, list(defaults.items())).negate()
-    return result.concat(nothing, instead)
+    instead = project(result, list(defaults.items()))
+    return subtracted(instead, result.concat(nothing))

@@ -335,14 +335,15 @@ class Collection(ReductionMethods, SqlMethods):
         return compare(self, by_name(self, other, "except_"), "except", not distinct)
 
     def negate(self) -> Collection:
-        """The same rows with negated multiplicities. Use `concat` to subtract them from another collection.
+        """The same rows with negated multiplicities. Use `concat` to subtract them from another collection. Of rows that occur a
+        negative number of times, `min` and `max` see nothing.
 
         >>> import tektite as tk
         >>> rows = tk.Engine().values({"x": [1, 2, 2, None]})
         >>> rows.concat(rows.filter(tk.col("x") == 2).negate()).sort("x").collect().to_pydict()
         {'x': [1, None]}
         """
-        return derived(plan.Negate(self.schema, self.operator), self)
+        return derived(plan.Negate(self.schema, self.operator, contained=False), self)
 
     def inspect(self, function: Callable[[Any], None]) -> Collection:
         """The same collection. The function is called with each table of its changes, which has columns `time` and `diff`.

@@ -43,12 +43,13 @@ def column_aggregates(
         result_type(aggregate, source.schema)
         if name not in linear:
             parts.append(other_aggregate(source, names, aggregate, name))
-    return joined_parts(parts, names).select(names, list(aggregates))
+    return joined_parts(parts, names, not source.operator.is_signed).select(names, list(aggregates))
 
 
 def joined_parts(parts: Sequence[Collection], keys: list[str], one_to_one: bool = True) -> Collection:
     """Collections that each have exactly one row for each group, joined by the groups' keys, of which NULL is one. The first may
-    have more rows in a group, if it is not `one_to_one`.
+    have more rows in a group, or one may have none, if they are not `one_to_one`: of a collection with negative multiplicities, a
+    group may have a sum and no maximum.
     """
     result, *others = parts
     for part in others:

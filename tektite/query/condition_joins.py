@@ -21,6 +21,7 @@ from tektite.plan import algebra as plan
 from tektite.plan.equal_columns import common_type, key_of
 from tektite.query.builders import derived, filtered, project
 from tektite.query.collection import Collection
+from tektite.query.derived import subtracted
 from tektite.values.schema import Schema
 from tektite.values.types import Type
 
@@ -155,7 +156,7 @@ def half(left: Collection, right: Collection, kind: str, parts: list[Expr], stra
             for at, (one, _, same) in enumerate(found.pairs)
         ]
     matched = inner(candidates, witnesses, pairs, strategy).select(*left.schema.names)
-    return matched if kind == "semi" else left.concat(matched.negate())
+    return matched if kind == "semi" else subtracted(matched, left)
 
 
 def normal(expression: Expr, kind: Type) -> Expr:

@@ -21,6 +21,11 @@ def derived(operator: plan.Operator, *sources: Collection) -> Collection:
     return Collection(engines[0] if engines else None, operator)
 
 
+def subtracted(part: Collection, whole: Collection) -> Collection:
+    """The rows of a collection without some that it has."""
+    return whole.concat(derived(plan.Negate(part.schema, part.operator), part))
+
+
 def check_function(found: object, verb: str) -> None:
     if not callable(found):
         raise IncorrectError(f"{verb} takes a function, not {found!r}")

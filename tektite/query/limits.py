@@ -15,7 +15,7 @@ from tektite.query import reductions
 from tektite.query.builders import filtered
 from tektite.query.collection import Collection
 from tektite.query.columns import ColumnNames, column_numbers
-from tektite.query.derived import derived
+from tektite.query.derived import derived, subtracted
 from tektite.query.outputs import has_aggregate, outputs_of
 from tektite.query.own_columns import named_columns
 from tektite.query.reduction_methods import OrderBy
@@ -206,7 +206,7 @@ def limited(
 
     found = source if limit is None else top(offset + limit)
     if offset:
-        found = found.concat(top(offset).negate())
+        found = subtracted(top(offset), found)
     return found.select(list(names)) if helpers else found
 
 

@@ -16,7 +16,7 @@ from tektite.query.aggregates import ColumnAggregate
 from tektite.query.builders import inner_join, project
 from tektite.query.collection import Collection
 from tektite.query.column_aggregates import column_aggregates
-from tektite.query.derived import check_collection
+from tektite.query.derived import check_collection, subtracted
 from tektite.values.schema import Schema
 
 
@@ -29,7 +29,7 @@ def compare(left: Collection, right: Collection, kind: str, every: bool) -> Coll
     if not every:
         mine, theirs = left.distinct(), right.distinct()
         common = inner_join(mine, theirs, keys, keys, nulls_match=True)
-        return common if kind == "intersect" else mine.concat(common.negate())
+        return common if kind == "intersect" else subtracted(common, mine)
     one = left.with_columns(**{"#left": lit(1), "#right": lit(0)})
     other = right.with_columns(**{"#left": lit(0), "#right": lit(1)})
     sums = {name: ColumnAggregate("sum", name) for name in ("#left", "#right")}

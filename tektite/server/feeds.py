@@ -300,7 +300,7 @@ class SharedFeed:
             subscription.close()
         if found.error is not None:
             return found
-        kept = found.table.filter(pc.less_equal(found.table.column("time"), pa.scalar(upto)))
+        kept = found.table.filter(pc.less_equal(found.table.column(-2), pa.scalar(upto)))
         found = FeedChanges(start, upto, kept)
         return coalesced(found) if slow or self._granularity.is_some else found
 

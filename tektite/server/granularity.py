@@ -66,7 +66,7 @@ class Granularity:
         if found.end is not None:
             return coalesced(found)
         last = (found.told + 1) // self.epochs * self.epochs - 1
-        rows = found.table.column("time").to_numpy() <= last if found.table.num_rows else np.empty(0, bool)
+        rows = found.table.column(-2).to_numpy() <= last if found.table.num_rows else np.empty(0, bool)
         later = found.table.filter(pa.array(~rows))
         if later.num_rows:
             waiting.append(later)
@@ -76,18 +76,22 @@ class Granularity:
 
 
 def coalesced(found: FeedChanges) -> FeedChanges:
-    """FeedChanges taken together, as of their last time."""
+    """FeedChanges taken together, as of their last time. A relation may have columns that are called time or diff, too."""
     table = found.table
-    times = table.column("time").to_numpy()
+    times = table.column(-2).to_numpy()
     if not len(times) or (times == found.told).all():
         return found  # what is of one time is together
-    names = table.column_names[:-2]
+    names = [f"c{at}" for at in range(table.num_columns - 2)]
     if names:
-        grouped = table.group_by(names, use_threads=False).aggregate([("diff", "sum")])
+        grouped = (
+            table.rename_columns([*names, "time", "diff"])
+            .group_by(names, use_threads=False)
+            .aggregate([("diff", "sum")])
+        )
         diffs = grouped.column("diff_sum")
         grouped = grouped.filter(pc.not_equal(diffs, pa.scalar(0)))
     else:
-        grouped = pa.table({"diff_sum": [pc.sum(table.column("diff")).as_py()]})
+        grouped = pa.table({"diff_sum": [pc.sum(table.column(-1)).as_py()]})
     last = pa.array(np.full(grouped.num_rows, found.told, np.int64))
     columns = [grouped.column(name) for name in names]
     return replace(

@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from tektite.engine.core import core_of
 from tektite.engine.table import Table
 from tektite.engine.view import View
 from tektite.sql import runner
 from tektite.sql.access.access_control import table_object
+from tektite.sql.access.system_policies import SYSTEM_POLICIES
 from tektite.sql.catalog.schemas import name_parts, sql_name
 from tektite.sql.statements.table_writes import check_new_rows, check_write
 
@@ -44,6 +46,23 @@ class SessionRights:
             return True
         self._sql.access.check_read(self.who, found)
         return self._sql.access.bypasses(self.who, found.name)
+
+    def may_read(self, name: str) -> bool:
+        """Whether the user has the privilege to read a relation."""
+        return self._sql.access.may(self.who, "SELECT", table_object(name))
+
+    def seen_in_part(self) -> list[str]:
+        """The system relations of which the user sees what is about what it may read, and not all."""
+        return [name for name in SYSTEM_POLICIES if not self._sql.access.bypasses(self.who, name)]
+
+    def check_definition(self, found: View) -> None:
+        """Refuse to tell how a view is computed, unless the user may read it and all that it reads."""
+        access, who = self._sql.access, self.who
+        if who is None:
+            return
+        access.check_read(who, found)
+        for object in core_of(self._session.server.engine).system.objects_of(core_of(found).flow):
+            access.check_sees_all(who, object)
 
     def rows(self, found: Table | View, condition: str = "", values: tuple[object, ...] = ()) -> pa.Table:
         """The rows of a relation that the user sees, and that a condition leaves."""

@@ -8,7 +8,6 @@ what was committed durable, and closes the engine.
 from __future__ import annotations
 
 import asyncio
-import itertools
 import ssl
 import time
 from collections.abc import Callable, Sequence
@@ -61,10 +60,9 @@ class Server:
                 limits.rows or None, limits.memory_bytes or None, limits.queries or None
             )
         self.connections = Connections(plan.limits.connections)
-        self.session_numbers = itertools.count(1)
         self.sessions: set[ClientSession] = set()
         """The sessions of all clients. Changed in the event loop alone."""
-        core_of(engine).hooks.clients.append(self.clients)
+        core_of(engine).hooks.servers.append(self)
         if plan.spans:
             engine.export_spans()
         self.workers = WorkerThreads(plan.limits.threads)
@@ -141,6 +139,12 @@ class Server:
             )
         return found
 
+    def cancel_client(self, number: int, why: str) -> None:
+        """End what a client runs, if it is one of this server's. May be called in any thread."""
+        found = next((session for session in list(self.sessions) if session.number == number), None)
+        if found is not None:
+            self.loop.call_soon_threadsafe(found.cancel, why)
+
     def _describe_users(self) -> None:
         core = core_of(self.engine)
         with core.lock.held:
@@ -209,7 +213,7 @@ class Server:
 
     def _close(self) -> None:
         self.workers.close()
-        core_of(self.engine).hooks.clients.remove(self.clients)
+        core_of(self.engine).hooks.servers.remove(self)
         try:
             if self.is_guest:
                 self._leave()

@@ -96,7 +96,7 @@ class ClientSession:
 
     def __init__(self, server: Server, user: str, protocol: str, address: str) -> None:
         self.server = server
-        self.number = next(server.session_numbers)
+        self.number = next(core_of(server.engine).hooks.client_numbers)
         self.user = user
         self.protocol = protocol
         self.address = address

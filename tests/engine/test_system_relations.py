@@ -456,9 +456,9 @@ def test_rights_hold_for_them_and_catalogs_go_on() -> None:
     engine.sql("CREATE ROLE bob LOGIN; CREATE SCHEMA other; CREATE TABLE other.t (x int)")
     bob = engine.session()
     bob.sql("SET ROLE bob")
-    for statement in ("SELECT * FROM system.views", "SUBSCRIBE system.views", "EXPLAIN ANALYZE SELECT * FROM sales"):
-        with pytest.raises(tk.TektiteError, match="permission denied"):
-            bob.sql(statement)
+    with pytest.raises(tk.TektiteError, match="permission denied"):
+        bob.sql("EXPLAIN ANALYZE SELECT * FROM sales")
+    assert bob.sql("SELECT name FROM system.views").rows() == []
     engine.sql("GRANT SELECT ON system.views TO bob")
     assert bob.sql("SELECT name FROM system.views").rows() == [("totals",)]
     followed = bob.sql("SUBSCRIBE system.views").subscription

@@ -483,3 +483,22 @@ def test_a_query_that_is_followed_stays_when_others_come_and_go(served: RunningS
             followers[message["subscription"]].take(message)
         assert followers[1].rows == Counter({(2,): 2})
         assert followers[2].rows == Counter({(1, 2, 5): 1})
+
+
+@pytest.mark.parametrize("granularity", [None, "50 ms", 2])
+def test_a_relation_may_have_columns_that_are_called_time_and_diff(served: RunningServer, granularity: Any) -> None:
+    asked = {} if granularity is None else {"granularity": granularity}
+    with json_client(served) as client:
+        client.ask("sql", text='CREATE TABLE t ("time" int, diff int); INSERT INTO t VALUES (70, 80)')
+        assert "error" not in client.ask("interest", subscription=1, sql="SELECT * FROM t", **asked)
+        client.ask("sql", text="INSERT INTO t VALUES (71, 81)")
+        client.ask("sql", text="DELETE FROM t WHERE diff = 80")
+        client.ask("sql", text="INSERT INTO t VALUES (72, 82)")
+        client.ask("sql", text="CREATE TABLE other (x int); INSERT INTO other VALUES (1)")
+        client.ask("sql", text="INSERT INTO other VALUES (1)")
+        held: Counter[tuple[int, int]] = Counter()
+        while +held != Counter([(71, 81), (72, 82)]):
+            for time, diff, _, many in client.push().get("table", {}).get("rows", []):
+                held[time, diff] += many
+    with tk.connect(served.web_url) as session:
+        assert sorted(change.row for change in session.subscribe("SELECT * FROM t").changes()) == [(71, 81), (72, 82)]

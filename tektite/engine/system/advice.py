@@ -13,31 +13,44 @@ failing   a view cannot be read
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
+from tektite.dataflow.flow import EpochSource
 from tektite.engine.system.observation import Observation
+from tektite.engine.view_core import ViewCore
 from tektite.plan import algebra as plan
 from tektite.plan.algebra import describe
 from tektite.plan.walk import walk
 from tektite.trace.batch_memory import in_units
 
-Advice = tuple[str, str, str, int]
-"""A kind, what it is about, what to do, and the bytes that are at stake."""
+
+class Advice(NamedTuple):
+    """A piece of advice."""
+
+    kind: str
+    about: str
+    message: str
+    bytes: int
+    """The bytes that are at stake."""
+    sources: Sequence[EpochSource]
+    """What it tells of."""
+
 
 EXPENSIVE = (plan.Join, plan.Match, plan.Aggregate, plan.Reduce, plan.First, plan.AtLeast, plan.Leave)
 """Operators that keep an index for what they read or compute."""
 
 
-def advice(seen: Observation) -> Iterable[Advice]:
+def findings(seen: Observation) -> Iterable[Advice]:
     """All advice, for one look at an engine."""
     yield from _unread(seen)
     yield from _repeated(seen)
     yield from _skewed(seen)
     for view in seen.views:
         if (error := view.error) is not None:
-            yield "failing", view.name, f"it cannot be read: {error}", 0
+            yield Advice("failing", view.name, f"it cannot be read: {error}", 0, [view])
         elif not seen.core.is_current(view):
-            yield "behind", view.name, "it lags: give the engine more workers, or smaller epochs", 0
+            yield Advice("behind", view.name, "it lags: give the engine more workers, or smaller epochs", 0, [view])
 
 
 def _unread(seen: Observation) -> Iterable[Advice]:
@@ -48,29 +61,29 @@ def _unread(seen: Observation) -> Iterable[Advice]:
             continue
         if checking.isdisjoint([entry.flow, *entry.readers]):
             size = entry.trace.bytes
-            yield "unread", entry.name, f"no query reads this index: drop it, which frees {in_units(size)}", size
+            message = f"no query reads this index: drop it, which frees {in_units(size)}"
+            yield Advice("unread", entry.name, message, size, [entry.source])
 
 
 def _repeated(seen: Observation) -> Iterable[Advice]:
     """Expensive parts that stand in the plans of several views. What the views read of each other is computed once."""
-    found: dict[plan.Operator, list[str]] = {}
-    sizes: dict[str, int] = {}
+    found: dict[plan.Operator, list[ViewCore]] = {}
     for view in seen.views:
-        sizes[view.name] = view.flow.bytes
         parts = [part for part in walk([seen.plans.plan(view)]) if isinstance(part, EXPENSIVE)]
         different: dict[object, plan.Operator] = {part.fingerprint: part for part in parts if part.loop is None}
         for part in different.values():
             known = next((other for other in found if other.fingerprint == part.fingerprint), part)
-            found.setdefault(known, []).append(view.name)
+            found.setdefault(known, []).append(view)
     said: set[tuple[str, ...]] = set()
-    for part, names in found.items():
-        together = tuple(sorted(names))
+    for part, views in found.items():
+        together = tuple(sorted([view.name for view in views]))
         if len(together) < 2 or together in said or seen.core.catalog.all_of(part.fingerprint):
             continue
         said.add(together)  # the first part found is the largest that they have in common
-        saved = sum(sorted(sizes[name] for name in together)[:-1])
+        saved = sum(sorted([view.flow.bytes for view in views])[:-1])
         message = f"{', '.join(together)} each compute this: make it a view of its own that they read"
-        yield "repeated", describe(part), message, saved
+        read = [source for view in views for source in view.flow.sources]
+        yield Advice("repeated", describe(part), message, saved, [*views, *read])
 
 
 def _skewed(seen: Observation) -> Iterable[Advice]:
@@ -84,4 +97,4 @@ def _skewed(seen: Observation) -> Iterable[Advice]:
             message = (
                 f"one of {shards} shards has {found[0]:,} of {found[1]:,} rows: a value of ({key}) is too frequent"
             )
-            yield "skewed", entry.name, message, entry.trace.bytes
+            yield Advice("skewed", entry.name, message, entry.trace.bytes, [entry.source])

@@ -33,8 +33,20 @@ QUERIES = {f"{HIDDEN_PREFIX}prepared_": "prepared", f"{HIDDEN_PREFIX}shared_": "
 """How the names of dataflows begin that compute what clients ask for, beside views, and what people call them."""
 
 
+def shown_name(name: str) -> str:
+    """The name of a dataflow as people know it, given the one that it has.
+
+    >>> shown_name("totals"), shown_name("__shared_3")
+    ('totals', 'shared query 3')
+    """
+    for start, called in QUERIES.items():
+        if name.startswith(start):
+            return f"{called} {name.removeprefix(start)}"
+    return name
+
+
 class StableNumbers:
-    """StableNumbers for dataflows and operators, which last as long as these do."""
+    """Numbers for dataflows and operators, which last as long as these do."""
 
     def __init__(self) -> None:
         self._numbers: WeakKeyDictionary[Dataflow | Node, int] = WeakKeyDictionary()
@@ -163,10 +175,7 @@ class Observation:
 
     def name_of(self, flow: Dataflow) -> str:
         """The name of a dataflow, as people know it."""
-        for start, called in QUERIES.items():
-            if flow.name.startswith(start):
-                return f"{called} {flow.name.removeprefix(start)}"
-        return flow.name
+        return shown_name(flow.name)
 
     @cached_property
     def makers(self) -> dict[int, Node]:

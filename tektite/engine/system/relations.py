@@ -20,8 +20,9 @@ from tektite.engine.catalog import Entry
 from tektite.engine.core import HIDDEN_PREFIX
 from tektite.engine.input_core import InputCore
 from tektite.engine.running_plan import sizes_text
-from tektite.engine.system.advice import advice
-from tektite.engine.system.observation import Observation
+from tektite.engine.system.advice import findings
+from tektite.engine.system.disclosure import requirements
+from tektite.engine.system.observation import Observation, shown_name
 from tektite.engine.view_core import ViewCore
 from tektite.values.types import Bool, Float, Int, String, TimestampTz, Type
 
@@ -170,7 +171,16 @@ def sweeps(seen: Observation) -> Iterable[SystemRow]:
     names = {flow.name for flow in seen.flows}
     for number, sweep in enumerate(journal.sweeps, first):
         if sweep.name in names:
-            yield number, sweep.name, sweep.low, sweep.high, sweep.rows, sweep.seconds, sweep.where, sweep.why
+            yield (
+                number,
+                shown_name(sweep.name),
+                sweep.low,
+                sweep.high,
+                sweep.rows,
+                sweep.seconds,
+                sweep.where,
+                sweep.why,
+            )
 
 
 def plans(seen: Observation) -> Iterable[SystemRow]:
@@ -193,8 +203,8 @@ def epochs(seen: Observation) -> Iterable[SystemRow]:
 
 
 def clients(seen: Observation) -> Iterable[SystemRow]:
-    for connected in seen.core.hooks.clients:
-        yield from map(tuple, connected())
+    for server in seen.core.hooks.servers:
+        yield from map(tuple, server.clients())
 
 
 def subscriptions(seen: Observation) -> Iterable[SystemRow]:
@@ -214,9 +224,9 @@ def memory(seen: Observation) -> Iterable[SystemRow]:
         own = sum([trace.bytes for trace in flow.traces if id(trace) not in shared])
         waiting = flow.bytes - sum([trace.bytes for trace in flow.traces])
         if own:
-            found.append(("operators", flow.name, own))
+            found.append(("operators", seen.name_of(flow), own))
         if waiting:
-            found.append(("waiting", flow.name, waiting))
+            found.append(("waiting", seen.name_of(flow), waiting))
     found.append(("texts", "", seen.core.dictionary.nbytes))
     yield from found
     is_mapped = seen.core.storage is not None or (seen.core.memory is not None and seen.core.memory.mapped > 0)
@@ -244,6 +254,17 @@ def errors(seen: Observation) -> Iterable[SystemRow]:
             yield view.name, "failed", str(view.failure)
         elif (error := view.error) is not None:
             yield view.name, "rows", str(error)
+
+
+def advice(seen: Observation) -> Iterable[SystemRow]:
+    for found in findings(seen):
+        yield found.kind, found.about, found.message, found.bytes
+
+
+def queries(seen: Observation) -> Iterable[SystemRow]:
+    for standing in [query for known in seen.core.hooks.queries for query in known()]:
+        if standing.flow in seen.flow_set:
+            yield seen.numbers.of(standing.flow), standing.user_name, standing.uses
 
 
 RELATIONS: dict[str, SystemRelation] = {
@@ -329,11 +350,15 @@ RELATIONS: dict[str, SystemRelation] = {
     ),
     "clients": SystemRelation(
         "who is connected to the server, or waits for the answer to a request: its user, protocol and address, since when, how "
-        "many subscriptions it has, and the statement or request that runs. Everybody may read this, and sees only rows of its "
-        "own user; superusers see all",
+        "many subscriptions it has, and the statement or request that runs",
         {"number": Int, "user_name": String, "protocol": String, "address": String, "since": TimestampTz,
          "subscriptions": Int, "running": String, "running_since": TimestampTz},
         clients,
+    ),
+    "queries": SystemRelation(
+        "whose queries, beside views, a dataflow computes: of users who follow them or have prepared them, and how often",
+        {"dataflow": Int, "user_name": String, "uses": Int},
+        queries,
     ),
     "plans": SystemRelation(
         "every plan that depends on the sizes of what it reads: the view or index, the plan, the sizes it was made for, how many "
@@ -366,6 +391,13 @@ RELATIONS: dict[str, SystemRelation] = {
         "what could be better: its kind (unread, repeated, skewed, behind, failing), what it is about, what to do, the bytes",
         {"kind": String, "about": String, "message": String, "bytes": Int},
         advice,
+    ),
+    "requirements": SystemRelation(
+        "what a user has to be allowed to read in order to see what system relations say of a dataflow, or of what a name "
+        "stands for: the tables and views that it is about (table t); query, if it has to be the user's own; engine, if only "
+        "superusers see it",
+        {"dataflow": Int, "name": String, "object": String},
+        requirements,
     ),
 }  # fmt: skip
 

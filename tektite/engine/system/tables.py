@@ -24,6 +24,7 @@ from tektite.dataflow.flow import Dataflow
 from tektite.dataflow.work_log import WorkLog
 from tektite.engine.catalog import Entry
 from tektite.engine.input_core import REFRESH, InputCore
+from tektite.engine.system.disclosure import objects_of
 from tektite.engine.system.observation import Observation, PlanLines, StableNumbers, ViewPlans
 from tektite.engine.system.process_memory import ProcessMemory
 from tektite.engine.system.relations import SYSTEM, SystemRelation, SystemRow
@@ -214,6 +215,10 @@ class SystemTables:
     def reads_system(self, flow: Dataflow) -> bool:
         """Whether a dataflow depends on system relations."""
         return bool(self._held) and flow not in self.look().flow_set
+
+    def objects_of(self, flow: Dataflow) -> set[str]:
+        """What somebody has to be allowed to read in order to be told of a dataflow. The caller holds the lock."""
+        return objects_of(self.look(), flow)
 
     def look(self) -> Observation:
         """The engine as it is. The caller holds the lock."""

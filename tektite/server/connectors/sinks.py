@@ -29,14 +29,13 @@ from tektite.expr.file_columns import for_csv
 from tektite.server.connectors.connector import Connector
 from tektite.sql import runner
 from tektite.sql.parse import parser
-from tektite.sql.parse.places import StatementText
 from tektite.wire.rows import table_as_data
 
 if TYPE_CHECKING:
     from tektite.server.server import Server
     from tektite.sql.parse.connector_statements import CreateConnector
 
-DIFFERENCE = "SELECT * FROM {} EXCEPT ALL SELECT * FROM {}"
+DIFFERENCE = "SELECT * FROM one EXCEPT ALL SELECT * FROM other"
 SEND_SECONDS = 10.0
 
 
@@ -95,11 +94,10 @@ class ChangeSink(Connector):
         """Make what was told before agree with the position. Called with the lock held."""
 
     def _difference(self, one: Table | View, other: Table | View, time: int, diff: int) -> pa.Table:
-        text = DIFFERENCE.format('"#one"', '"#other"')
-        (statement,) = parser.parse(text)
+        (statement,) = parser.parse(DIFFERENCE)
         assert isinstance(statement, parser.Plain)
         sql = runner(self.server.engine)
-        rows = sql.select(StatementText(text), statement.tree, {}, None, {"#one": one, "#other": other})
+        rows = sql.select(statement.source, statement.tree, {}, None, {"one": one, "other": other})
         many = rows.num_rows
         rows = rows.append_column("time", pa.array([time], pa.int64()).take(pa.array([0] * many, pa.int64())))
         return rows.append_column("diff", pa.array([diff], pa.int64()).take(pa.array([0] * many, pa.int64())))
@@ -108,7 +106,7 @@ class ChangeSink(Connector):
         """Keep what was told, in an epoch with the position."""
         assert self._told is not None
         source, writes = core_of(self._told), WriteSet()
-        rows, diffs = changes.drop_columns(["time", "diff"]), changes.column("diff").to_numpy()
+        rows, diffs = changes.select(range(changes.num_columns - 2)), changes.column(-1).to_numpy()
         for verb, by in (("insert", diffs), ("remove", -diffs)):
             chosen = rows.take(np.repeat(np.arange(len(by)), np.maximum(by, 0)))
             if chosen.num_rows:

@@ -36,6 +36,9 @@ LABELLED: tuple[tuple[str, str, str, tuple[str, ...], str], ...] = (
 Rows with the same labels are added up.
 """
 
+SHOWN_RELATIONS = tuple(dict.fromkeys(f"system.{each[2]}" for each in LABELLED))
+"""The system relations that the metrics are taken of."""
+
 
 class EngineCollector(Collector):
     """The figures of one server."""

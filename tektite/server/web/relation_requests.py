@@ -11,7 +11,7 @@ from tektite.engine.core import core_of
 from tektite.engine.declarations import create_table, filled_table, table_description
 from tektite.engine.table import Table
 from tektite.engine.view import View
-from tektite.errors import IncorrectError, NotFoundError, UnsupportedError
+from tektite.errors import IncorrectError, NotFoundError, TektiteError, UnsupportedError
 from tektite.plan.explanation import Explanation
 from tektite.server.web.answers import Answer, described
 from tektite.server.web.body import RequestBody
@@ -324,8 +324,13 @@ class RelationRequests(StatementRequests):
 
         name = body.text("view")
         body.finish()
-        view = self._engine.view(name)
-        time, error = await self.session.call(lambda: (view.time, view.error))
+
+        def work() -> tuple[int | None, TektiteError | None]:
+            view = self._engine.view(name)
+            self.session.rights.reads_all(view)  # an error shows values of rows
+            return view.time, view.error
+
+        time, error = await self.session.call(work)
         return Answer({"time": time, "view_error": None if error is None else as_data(error)})
 
     async def do_wait(self, body: RequestBody) -> Answer:
@@ -351,7 +356,7 @@ class RelationRequests(StatementRequests):
 
         def work() -> Explanation:
             found = self._engine.view(name)
-            self.session.rights.reads_all(found)
+            self.session.rights.check_definition(found)
             return found.explain()
 
         explained = await self.session.call(work)

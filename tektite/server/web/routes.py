@@ -27,6 +27,8 @@ from tektite.server.sessions import ClientSession
 from tektite.server.web.access import check_page, user_of
 from tektite.server.web.console_files import HEADERS, PREFIX, console_file
 from tektite.server.web.requests import ClientRequests
+from tektite.sql import runner
+from tektite.sql.access.access_control import PermissionDenied
 from tektite.wire.failures import as_data
 from tektite.wire.messages import arrow_bytes, head_of, table_of, text_of
 
@@ -149,12 +151,20 @@ def _only(request: HttpRequest, *methods: str) -> None:
 
 
 async def _metrics(server: Server, request: HttpRequest) -> HttpResponse:
-    """GET /metrics."""
+    """GET /metrics. It tells of everything that the relations which it shows have: who sees these whole may ask for it."""
     _only(request, "GET", "HEAD")
     try:
-        from tektite.server.web.metrics import KIND, metrics_text
+        from tektite.server.web.metrics import KIND, SHOWN_RELATIONS, metrics_text
     except ImportError:
         raise UnsupportedError("/metrics needs the package prometheus-client: pip install 'tektite[server]'") from None
+    if server.users.are_configured:
+        access = runner(server.engine).access
+        hidden = [name for name in SHOWN_RELATIONS if not access.bypasses(request.user, name)]
+        if hidden:
+            raise PermissionDenied(
+                f"permission denied for /metrics: {request.user!r} does not see all rows of {', '.join(hidden)}. A superuser "
+                f"grants that: GRANT SELECT ON {', '.join(hidden)} TO {request.user}"
+            )
     return HttpResponse(200, await server.compute(lambda: metrics_text(server)), KIND)
 
 

@@ -16,23 +16,26 @@ class ServerRequests(SessionRequests):
         """How the server is, and how far time has come."""
         body.finish()
         server = self.session.server
-        failures = await self.session.call(lambda: server.engine.failures)
-        found = {
-            **status_of(server),
-            "user": self.session.user,
-            "failures": {name: str(e) for name, e in failures.items()},
-        }
+        rights = self.session.rights
+        failures, in_part = await self.session.call(
+            lambda: (
+                {name: str(error) for name, error in server.engine.failures.items() if rights.may_read(name)},
+                rights.seen_in_part(),
+            )
+        )
+        found = {**status_of(server), "user": self.session.user, "failures": failures, "seen_in_part": in_part}
         return Answer({**found, "next_epoch": core_of(server.engine).epoch})
 
     async def do_cancel_client(self, body: RequestBody) -> Answer:
         """End what a client runs, by its number in `system.clients`: one of the same user, or any if a superuser asks."""
         number = body.number("client")
         body.finish()
-        found = next((each for each in self.session.server.sessions if each.number == number), None)
-        if found is None or found.user != self.session.user:
+        servers = core_of(self.session.server.engine).hooks.servers
+        found = [(server, client) for server in list(servers) for client in server.clients() if client.number == number]
+        if not found or found[0][1].user_name != self.session.user:
             self.session.rights.check_super("to end what other users run")
-        if found is None:
+        if not found:
             raise NotFoundError(f"there is no client {number}: system.clients lists those that are connected")
-        was_running = found.activity is not None
-        found.cancel(f"{self.session.user!r} asked for that")
-        return Answer({"was_running": was_running})
+        ((server, client),) = found
+        server.cancel_client(number, f"{self.session.user!r} asked for that")
+        return Answer({"was_running": client.running is not None})

@@ -146,6 +146,7 @@ class SubscriptionRequests(StatementRequests):
         values = json.dumps(given, default=str, sort_keys=True)
         path, user = session.settings.search_path, session.settings.user
         if datalog is not None:
+            session.rights.check_rules()  # here, because a feed that others have made already makes nothing
             return lambda: self._of_query(datalog, given), ("datalog", datalog, values)
         if sql is not None:
             return lambda: self._of_sql(sql, given), ("sql", sql, values, path, user)
@@ -192,7 +193,6 @@ class SubscriptionRequests(StatementRequests):
         return FeedSource(relation if answer is None else answer, shared.sweep)
 
     def _of_query(self, text: str, given: dict[str, Any]) -> FeedSource:
-        self.session.rights.check_rules()
         query = self.session.server.engine.query(text, given)
         return FeedSource(query.view, query.drop)
 

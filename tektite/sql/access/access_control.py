@@ -24,6 +24,7 @@ from tektite.sql.access.access_tables import (
     RowPolicy,
 )
 from tektite.sql.access.rights_views import RightsViews
+from tektite.sql.access.system_policies import SYSTEM_POLICIES
 from tektite.sql.catalog.schemas import DATABASE, DEFAULT, name_parts
 from tektite.sql.catalog.settings import SessionSettings
 from tektite.sql.parse.places import nearest
@@ -62,13 +63,6 @@ def schema_object(name: str) -> str:
 
 DATABASE_OBJECT = f"database {DATABASE}"
 
-BUILT_IN = {
-    table_object("system.clients"): RowPolicy(
-        table_object("system.clients"), "own_clients", "SELECT", using="user_name = current_user"
-    )
-}
-"""Policies that nobody has to make. Everybody may read these tables, and sees what the policy shows."""
-
 
 class AccessControl:
     """Roles and rights of one engine."""
@@ -91,7 +85,7 @@ class AccessControl:
         if not self.is_configured:
             self.tables.open()
             everybody = [Grant(schema_object(DEFAULT), "USAGE", PUBLIC), Grant(DATABASE_OBJECT, "CONNECT", PUBLIC)]
-            self.change([*everybody, *[Grant(object, "SELECT", PUBLIC) for object in BUILT_IN]])
+            self.change([*everybody, *[Grant(table_object(name), "SELECT", PUBLIC) for name in SYSTEM_POLICIES]])
 
     def change(self, new: Iterable[Record] = (), gone: Iterable[Record] = ()) -> None:
         """Add or replace records, and remove others."""
@@ -228,6 +222,23 @@ class AccessControl:
         for reader, object in self.needs(who, found):
             self.check(reader, "USAGE" if object.startswith("schema ") else "SELECT", object)
 
+    def sees_all(self, who: str | None, name: str) -> bool:
+        """Whether somebody may read a table or view, and policies hide nothing of it."""
+        schema = schema_object(name_parts(name)[0])
+        may = self.may(who, "SELECT", table_object(name)) and self.may(who, "USAGE", schema)
+        return may and self.bypasses(who, name)
+
+    def check_sees_all(self, who: str | None, object: str) -> None:
+        """Refuse what tells of all rows of a table or view to somebody who may not read them."""
+        kind, _, name = object.partition(" ")
+        if kind != "table":
+            self.check_super(who, "to be told of it")
+            return
+        self.check(who, "SELECT", object)
+        self.check(who, "USAGE", schema_object(name_parts(name)[0]))
+        if not self.bypasses(who, name):
+            raise PermissionDenied(f"permission denied for table {name!r}: its policies hide rows from {who!r}")
+
     def check_create(self, who: str | None, schema: str) -> None:
         """Refuse to let somebody make something in a schema who may not."""
         if self.is_configured:
@@ -235,9 +246,13 @@ class AccessControl:
 
     # ------------------------------------------------------------------ policies
 
+    def is_system(self, name: str) -> bool:
+        """Whether what users see of a relation is what the policies of `system_policies` show."""
+        return name in SYSTEM_POLICIES
+
     def is_secured(self, name: str) -> bool:
         """Whether a table's rows are seen by policies alone."""
-        if table_object(name) in BUILT_IN:
+        if self.is_system(name):
             return True
         found = self.tables.secured.get(table_object(name))
         return found is not None and found.is_enabled
@@ -247,6 +262,8 @@ class AccessControl:
         if self.is_super(who) or not self.is_secured(name):
             return True
         assert who is not None
+        if self.is_system(name):
+            return any((table_object(name), "SELECT", role) in self.tables.grants for role in self.held(who) - {PUBLIC})
         role = self.tables.roles.get(who)
         if role is not None and role.bypasses_policies:
             return True
@@ -255,9 +272,7 @@ class AccessControl:
 
     def policies(self, name: str) -> list[RowPolicy]:
         """The policies of a table, in the order of their names."""
-        object = table_object(name)
-        given = [BUILT_IN[object]] if object in BUILT_IN else []
-        return given + [policy for key, policy in sorted(self.tables.policies.items()) if key[0] == object]
+        return [policy for key, policy in sorted(self.tables.policies.items()) if key[0] == table_object(name)]
 
     def allows_directly(self, who: str | None, privilege: str, found: Table | View) -> bool:
         """Whether somebody may read or write a relation without a plan, which would have the conditions of its policies."""

@@ -11,22 +11,22 @@ as one that rules of Datalog define, has a row with these values.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
 from tektite.errors import TektiteError
 from tektite.sql.access.access_tables import PUBLIC, RowPolicy
+from tektite.sql.access.rights_trees import exists_in, mine, named_column, rights_table
 from tektite.sql.access.rights_views import EVERYTHING
-from tektite.sql.bind.query import HOLDER
+from tektite.sql.access.system_policies import CONDITIONS, SYSTEM_POLICIES, SystemPolicy
 from tektite.sql.catalog.schemas import name_parts
 from tektite.sql.parse import parser
 
 if TYPE_CHECKING:
     from tektite.sql.access.access_control import AccessControl
 
-RIGHTS = "#rights "
-"""What a name in FROM begins with that means one of the views of rights."""
 RelationColumns = Callable[[str], "tuple[str, ...] | None"]
 """The columns of a relation by its name; None if there is no such relation."""
 
@@ -37,6 +37,18 @@ def parsed_condition(text: str) -> exp.Expr:
     assert isinstance(statement, parser.Plain)
     found: exp.Expr = statement.tree.expressions[0].this
     return found
+
+
+@dataclass(frozen=True)
+class SeenRows:
+    """Some of the rows that a reader sees."""
+
+    readers: exp.Select | None
+    """One row for a reader who sees them; None if that is known already."""
+    conditions: list[exp.Expr]
+    """Conditions on the rows."""
+    hides: tuple[str, ...] = ()
+    """Columns that are NULL to the reader."""
 
 
 class PolicyConditions:
@@ -58,19 +70,25 @@ class PolicyConditions:
         found = self._combined("SELECT", is_new=False)
         return found if command == "SELECT" else both(found, self._combined(command, is_new=False))
 
-    def branches(self) -> list[tuple[exp.Select, list[exp.Expr]]]:
-        """Queries of readers, each with conditions on rows: each row that a standing query sees belongs to exactly one of them.
+    def branches(self) -> list[SeenRows]:
+        """The rows that a standing query sees, in parts: each row belongs to exactly one of them.
 
         The first is of readers for whom policies do not count; then there is one for each permissive policy. Apart, an equality
         of a policy is a key to join by. Together they would be compared with every reader.
         """
-        bypass = exists("bypass", "who", "object", (EVERYTHING, f"table {self._table}"))
+        system = SYSTEM_POLICIES.get(self._table)
+        view = "bypass" if system is None else "overseers"
+        bypass = exists(view, "who", "object", (EVERYTHING, f"table {self._table}"))
+        found = [SeenRows(readers_where(bypass), [])]
+        if system is not None:
+            bound = exp.Not(this=bypass)
+            shown = [(self.condition(policy, policy.using), policy.hides) for policy in system]
+            return found + [SeenRows(readers_where(bound.copy()), [where], hides) for where, hides in shown]
         allowed, limits = self._parts("SELECT", is_new=False)
-        found: list[tuple[exp.Select, list[exp.Expr]]] = [(readers_where(bypass), [])]
         before: list[exp.Expr] = []
         for condition in allowed:
             parts = [exp.Paren(this=part.copy()) for part in [*before, condition, *limits]]
-            found.append((readers_where(exp.Not(this=bypass.copy())), [*parts]))
+            found.append(SeenRows(readers_where(exp.Not(this=bypass.copy())), [*parts]))
             known = exp.Coalesce(this=exp.Paren(this=condition.copy()), expressions=[exp.false()])
             before.append(exp.Not(this=known))
         return found
@@ -116,7 +134,7 @@ class PolicyConditions:
             return bool(self._access.held(self._who) & set(policy.role_names))
         return exists("holds", "member", "role", policy.role_names)
 
-    def condition(self, policy: RowPolicy, text: str) -> exp.Expr:
+    def condition(self, policy: RowPolicy | SystemPolicy, text: str) -> exp.Expr:
         """What one policy says."""
         try:
             tree = exp.Paren(this=parsed_condition(text))
@@ -126,6 +144,9 @@ class PolicyConditions:
             name, given = call.name.lower(), list(call.expressions)
             if name == "pg_has_role" and len(given) >= 2:
                 call.replace(role_held(list(map(self._qualified, given))))
+                continue
+            if isinstance(policy, SystemPolicy) and name in CONDITIONS:
+                call.replace(CONDITIONS[name](self._qualified(given[0])))
                 continue
             columns = self._columns(name)
             if columns is not None and len(columns) == len(given):
@@ -147,40 +168,28 @@ def both(one: exp.Expr, other: exp.Expr) -> exp.Expr:
     return exp.And(this=exp.Paren(this=one), expression=exp.Paren(this=other))
 
 
-def column(name: str, table: str = "#r") -> exp.Column:
-    return exp.column(name, table=exp.to_identifier(table, quoted=True), quoted=True)
-
-
-def of_rights(view: str) -> exp.From:
-    alias = exp.TableAlias(this=exp.to_identifier("#r", quoted=True))
-    return exp.From(this=exp.Table(this=exp.to_identifier(RIGHTS + view, quoted=True), alias=alias))
-
-
 def exists(view: str, who: str, what: str, values: tuple[str, ...]) -> exp.Expr:
     """Whether a view of rights has a row of the reader with one of the values."""
-    mine = exp.EQ(this=column(who), expression=exp.Placeholder(this=HOLDER))
-    right = exp.In(this=column(what), expressions=[exp.Literal.string(value) for value in values])
-    where = exp.Where(this=exp.And(this=mine, expression=right))
-    return exp.Exists(this=exp.Select(expressions=[exp.Literal.number(1)], from_=of_rights(view), where=where))
+    right = exp.In(this=named_column(what), expressions=[exp.Literal.string(value) for value in values])
+    return exists_in(rights_table(view), mine(who), right)
 
 
 def role_held(given: list[exp.Expr]) -> exp.Expr:
     """pg_has_role(user, role, privilege) as a look at the roles."""
     who, role = given[:2]
-    mine = exp.And(
-        this=exp.EQ(this=column("member"), expression=who), expression=exp.EQ(this=column("role"), expression=role)
+    return exists_in(
+        rights_table("holds"),
+        exp.EQ(this=named_column("member"), expression=who),
+        exp.EQ(this=named_column("role"), expression=role),
     )
-    where = exp.Where(this=mine)
-    return exp.Exists(this=exp.Select(expressions=[exp.Literal.number(1)], from_=of_rights("holds"), where=where))
 
 
 def row_of(name: str, columns: tuple[str, ...], given: list[exp.Expr]) -> exp.Expr:
     """Whether a relation has a row with some values."""
     alias = exp.TableAlias(this=exp.to_identifier("#r", quoted=True))
     relation = exp.Table(this=exp.to_identifier(name), alias=alias)
-    parts = [exp.EQ(this=column(title), expression=value) for title, value in zip(columns, given, strict=True)]
-    where = exp.Where(this=exp.and_(*parts, copy=False))
-    return exp.Exists(this=exp.Select(expressions=[exp.Literal.number(1)], from_=exp.From(this=relation), where=where))
+    parts = [exp.EQ(this=named_column(title), expression=value) for title, value in zip(columns, given, strict=True)]
+    return exists_in(relation, *parts)
 
 
 def readers_where(condition: exp.Expr) -> exp.Select:

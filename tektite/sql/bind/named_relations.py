@@ -19,12 +19,14 @@ from tektite.expr import Expr, col, lit
 from tektite.plan.algebra import Rows
 from tektite.query.collection import Collection
 from tektite.sql.access.access_control import table_object
-from tektite.sql.access.policy_conditions import RIGHTS, PolicyConditions
+from tektite.sql.access.policy_conditions import PolicyConditions, SeenRows
+from tektite.sql.access.rights_trees import PROTECTED, RIGHTS, protected_table
 from tektite.sql.bind.query import Binder
 from tektite.sql.catalog.contents import CatalogContents
 from tektite.sql.catalog.schemas import name_parts
 from tektite.sql.catalog.system_reads import system_name, system_scan
 from tektite.sql.logical import Node, Project, Scan
+from tektite.sql.parse.internal_tables import INTERNAL, is_internal
 from tektite.sql.parse.places import POINTED, StatementText, nearest
 from tektite.values import types
 from tektite.values.schema import Schema
@@ -35,8 +37,6 @@ if TYPE_CHECKING:
 
 Given: TypeAlias = Mapping[str, "pa.Table | Collection | TargetTable"]
 """Collections, and rows that are there for one statement alone, by the names under which it reads them."""
-PROTECTED = "#protected "
-"""What a name in FROM begins with that means a table with all its rows, inside the condition of its policies."""
 HIDDEN = HIDDEN_PREFIX
 """The prefix of internal inputs and views."""
 
@@ -170,9 +170,11 @@ class Reads:
     # ------------------------------------------------------------------ relations
 
     def relation(self, name: str, binder: Binder, node: exp.Table) -> tuple[Node, list[str]]:
-        if name.startswith((PROTECTED, RIGHTS)) and name.lower() not in self.given:
+        if is_internal(node) and name.startswith((PROTECTED, RIGHTS)):
             return self._hidden(name, binder)
         given = self.given.get(name.lower())
+        if name.startswith(INTERNAL) and not is_internal(node):
+            given = None
         if isinstance(given, pa.Table):
             return self._rows(name, given, binder)
         if isinstance(given, TargetTable):
@@ -188,7 +190,7 @@ class Reads:
         if system is not None:
             return system_scan(self.contents(), binder, system)
         if found is None or name.startswith(HIDDEN):
-            own = [name for name in self.given if not name.startswith("#")]
+            own = [name for name in self.given if not name.startswith(INTERNAL)]
             known = list(SYSTEM) if name.startswith("system.") else [*own, *self.runner.known()]
             message = f"there is no table or view {name!r}: {nearest(name, known)}"
             raise binder.source.error(message, node, NotFoundError)
@@ -218,13 +220,13 @@ class Reads:
         if not command or not access.is_secured(table.name):
             return scanned(table.name, table, binder)
         conditions = PolicyConditions(access, table.name, reader.name, reader.is_standing, self.columns_of)
-        if reader.is_standing:
-            parts = [rows_where(table.name, where, by) for by, where in conditions.branches()]
+        if reader.is_standing or (access.is_system(table.name) and not access.bypasses(reader.name, table.name)):
+            parts = [rows_of(table, seen) for seen in conditions.branches()]
         else:
             condition = conditions.seen(command)
             if condition is None:
                 return scanned(table.name, table, binder)
-            parts = [rows_where(table.name, [condition])]
+            parts = [rows_of(table, SeenRows(None, [condition]))]
         mark = f"policies of {table.name}"
         if mark in binder.expanding:
             raise binder.source.error(
@@ -293,23 +295,28 @@ def scanned(name: str, found: Collection, binder: Binder) -> tuple[Node, list[st
     return Scan(name, found, names), titles
 
 
-def protected_reference(name: str) -> exp.Table:
-    """A table with all its rows as a member of FROM, under its own name."""
-    alias = exp.TableAlias(this=exp.to_identifier(name_parts(name)[1], quoted=True))
-    return exp.Table(this=exp.to_identifier(PROTECTED + name, quoted=True), alias=alias)
-
-
-def rows_where(name: str, conditions: list[exp.Expr], readers: exp.Select | None = None) -> exp.Select:
-    """The rows of a table that meet some conditions of its policies, for some readers."""
-    table = protected_reference(name)
-    own = exp.Column(this=exp.Star(), table=table.args["alias"].this.copy())
-    found = exp.Select(expressions=[own], from_=exp.From(this=table))
-    if readers is not None:
+def rows_of(table: Table, seen: SeenRows) -> exp.Select:
+    """Some of the rows that a reader sees of a table."""
+    relation = protected_table(table.name)
+    own = relation.args["alias"].this
+    columns: list[exp.Expr] = [exp.Column(this=exp.Star(), table=own.copy())]
+    if seen.hides:
+        columns = [shown_column(own, name, name in seen.hides) for name in table.schema.names]
+    found = exp.Select(expressions=columns, from_=exp.From(this=relation))
+    if seen.readers is not None:
         alias = exp.TableAlias(this=exp.to_identifier("#readers", quoted=True))
-        found.set("joins", [exp.Join(this=exp.Subquery(this=readers, alias=alias), kind="CROSS")])
-    if conditions:
-        found.set("where", exp.Where(this=exp.and_(*conditions, copy=False)))
+        found.set("joins", [exp.Join(this=exp.Subquery(this=seen.readers, alias=alias), kind="CROSS")])
+    if seen.conditions:
+        found.set("where", exp.Where(this=exp.and_(*seen.conditions, copy=False)))
     return found
+
+
+def shown_column(table: exp.Identifier, name: str, is_hidden: bool) -> exp.Expr:
+    """A column of a table, or NULL of its type in its place."""
+    column = exp.Column(this=exp.to_identifier(name, quoted=True), table=table.copy())
+    if is_hidden:
+        return exp.alias_(exp.Case(ifs=[exp.If(this=exp.false(), true=column)]), name, quoted=True)
+    return column
 
 
 def unpointed(error: TektiteError) -> str:

@@ -38,14 +38,13 @@ from tektite.sql.logical import (
     Window,
     columns_of,
 )
+from tektite.sql.parse.internal_tables import HOLDER
 from tektite.sql.parse.parser import label_of
 from tektite.sql.parse.places import StatementText
 from tektite.sql.walking import free_columns
 from tektite.values import types
 from tektite.values.types import Type
 
-HOLDER = "#holder"
-"""The label of the parameter that is whose rights count, in the conditions of policies."""
 ENDLESS = 1 << 62
 """More rows than there can be: LIMIT and OFFSET beyond it count as this, so that their sum fits a word."""
 

@@ -18,6 +18,7 @@ from tektite.sql.bind.table_functions import function, named
 from tektite.sql.catalog.schemas import schema_said
 from tektite.sql.catalog.set_functions import element_rows
 from tektite.sql.logical import Node, Project, Union, Values
+from tektite.sql.parse.internal_tables import is_internal
 from tektite.values import types
 
 if TYPE_CHECKING:
@@ -103,7 +104,7 @@ def table(binder: Binder, node: exp.Table, left: NameScope) -> tuple[Node, NameS
     if isinstance(node.this, exp.Func):
         return function(binder, node, left)
     schema, name = schema_said(binder.source, node), folded(node.this)
-    found = None if schema else binder.ctes.get(name)
+    found = None if schema or is_internal(node) else binder.ctes.get(name)
     if isinstance(found, recursion.Reference):
         plan, titles = found.read(binder, node)
     elif found is not None:

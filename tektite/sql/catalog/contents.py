@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +23,9 @@ from tektite.values.types import Type
 if TYPE_CHECKING:
     from tektite.sql.access.access_control import AccessControl
     from tektite.sql.statements.runner import StatementRunner
+
+UNKNOWN = -1
+"""The number of rows of a relation whose size is not known, as PostgreSQL has it in reltuples."""
 
 OWNER = 10
 """The oid of whoever may do everything without being a role."""
@@ -62,7 +66,7 @@ class RelationEntry:
     columns: tuple[ColumnEntry, ...]
     definition: str = ""
     constraints: tuple[ConstraintEntry, ...] = ()
-    rows: int = -1
+    rows: int = UNKNOWN
     bytes: int = 0
     of: int = 0
     """The relation that an index is of."""
@@ -144,13 +148,13 @@ class CatalogContents:
                 found.extend(self._table(table))
         for view in sorted(core.views.values(), key=lambda view: view.name):
             if not view.name.startswith("__"):
-                text = self.runner.view_texts.get(view, "")
-                found.append(
-                    self._relation(view.name, "m", view.schema.names, view.schema.types, text, view.trace.rows)
-                )
+                text = self._text(view.name, self.runner.view_texts.get(view, ""), self.runner.reads.get(view.name, ()))
+                rows = view.trace.rows if self._sees_all(view.name) else UNKNOWN
+                found.append(self._relation(view.name, "m", view.schema.names, view.schema.types, text, rows))
         for definition in sorted(self.runner.definitions.values(), key=lambda definition: definition.name):
             names = tuple(self.runner.titles(definition.aliases))
-            found.append(self._relation(definition.name, "v", names, definition.types, written(definition.tree)))
+            text = self._text(definition.name, written(definition.tree), definition.reads)
+            found.append(self._relation(definition.name, "v", names, definition.types, text))
         known = {f"{r.schema}.{r.name}": r for r in found}
         for index in self.runner.indexes.values():
             of = known.get(".".join(name_parts(index.table)))
@@ -159,8 +163,17 @@ class CatalogContents:
                 found.append(self._index(of, index.name, numbers))
         return found
 
+    def _sees_all(self, name: str) -> bool:
+        """Whether the user may know how many rows a relation has: it may read all of them."""
+        return self.access.sees_all(self.access.who_is(self.settings), name)
+
+    def _text(self, name: str, text: str, reads: Iterable[str]) -> str:
+        """The text of a view for those who may know it: its owner, and whoever may read the view and all that it reads."""
+        owns = self.access.owns(self.access.who_is(self.settings), f"table {name}")
+        return text if owns or all(self._sees_all(each) for each in (name, *reads)) else ""
+
     def _relation(
-        self, stored: str, kind: str, names: tuple[str, ...], types: tuple[Type, ...], text: str, rows: int = -1
+        self, stored: str, kind: str, names: tuple[str, ...], types: tuple[Type, ...], text: str, rows: int = UNKNOWN
     ) -> RelationEntry:
         schema, name = name_parts(stored)
         columns = tuple(ColumnEntry(n, t, at) for at, (n, t) in enumerate(zip(names, types, strict=True), 1))
@@ -204,7 +217,7 @@ class CatalogContents:
             "r",
             columns,
             constraints=tuple(constraints),
-            rows=0 if table.is_stream else table.trace.rows,
+            rows=0 if table.is_stream else table.trace.rows if self._sees_all(table.name) else UNKNOWN,
         )
         return [entry, *indexes]
 

@@ -13,10 +13,11 @@ from tektite.engine.core import core_of
 from tektite.errors import NotFoundError, UnsupportedError
 from tektite.sql.bind.functions import sql_name
 from tektite.sql.bind.scope import folded
+from tektite.sql.parse.internal_tables import internal_table
 from tektite.sql.parse.places import StatementText, nearest
 from tektite.sql.parse.read_arguments import copied
 from tektite.sql.statements.result import Result
-from tektite.sql.statements.table_writes import Writing, table_reference
+from tektite.sql.statements.table_writes import Writing
 from tektite.sql.statements.update import assignments, changed
 from tektite.values.types import Type
 
@@ -107,13 +108,13 @@ def put(
     )
     query = exp.Select(
         expressions=[writing.column(f"#{name}", EXCLUDED) for name in writing.names],
-        from_=exp.From(this=table_reference(EXCLUDED, EXCLUDED)),
+        from_=exp.From(this=internal_table(EXCLUDED, EXCLUDED)),
         where=exp.Where(this=exp.Not(this=exp.Exists(this=taken))),
     )
     new = writing.arranged(writing.select(query, given=excluded), writing.names)
     old = None
     if changes:
-        join = exp.Join(this=table_reference(EXCLUDED, EXCLUDED), on=same.copy(), kind="INNER")
+        join = exp.Join(this=internal_table(EXCLUDED, EXCLUDED), on=same.copy(), kind="INNER")
         old, updated = changed(writing, changes, exp.From(this=writing.own()), [join], where, excluded)
         new = pa.concat_tables([new, updated])
     return writing.write("INSERT 0", new.num_rows, new, old)

@@ -11,7 +11,8 @@ from tektite.errors import ConflictError, NotFoundError, TektiteError
 from tektite.sql.access.access_control import table_object
 from tektite.sql.access.access_tables import PUBLIC, Record, RowPolicy, SecuredTable
 from tektite.sql.access.policy_conditions import PolicyConditions
-from tektite.sql.bind.named_relations import ReaderIdentity, protected_reference, unpointed
+from tektite.sql.access.rights_trees import protected_table
+from tektite.sql.bind.named_relations import ReaderIdentity, unpointed
 from tektite.sql.parse.access_statements import ChangePolicy, SecureTable
 from tektite.sql.parse.places import StatementText, nearest
 from tektite.sql.statements.grants import grantee
@@ -81,7 +82,7 @@ def check_policy(runner: StatementRunner, statement: ChangePolicy, table: Table,
         tree = conditions(runner, table, policy, text)
         query = exp.Select(
             expressions=[exp.Literal.number(1)],
-            from_=exp.From(this=protected_reference(table.name)),
+            from_=exp.From(this=protected_table(table.name)),
             where=exp.Where(this=tree),
         )
         try:

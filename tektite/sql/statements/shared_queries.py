@@ -24,6 +24,7 @@ from sqlglot import exp
 
 from tektite.engine.argument_tables import ArgumentTables
 from tektite.engine.core import core_of
+from tektite.engine.hooks import StandingQuery
 from tektite.engine.routing import Router
 from tektite.engine.subscription import Subscription, release_with
 from tektite.engine.table import Table
@@ -37,12 +38,13 @@ from tektite.query.builders import project
 from tektite.query.collection import Collection
 from tektite.query.window_calls import Ordering
 from tektite.sql.access.access_control import PermissionDenied
-from tektite.sql.access.policy_conditions import RIGHTS
+from tektite.sql.access.rights_trees import RIGHTS
 from tektite.sql.access.rights_views import EVERYTHING
 from tektite.sql.bind.bound import Bound
 from tektite.sql.bind.named_relations import HIDDEN, ReaderIdentity, Reads
 from tektite.sql.bind.query import Binder
 from tektite.sql.logical import Node, Once, Project, outer_columns
+from tektite.sql.parse.internal_tables import internal_table
 from tektite.sql.parse.read_arguments import refuse_unread
 from tektite.sql.rules.decorrelate import decorrelate
 from tektite.sql.rules.domains import Domain, pushed_down
@@ -196,11 +198,24 @@ class SharedQueries:
         self.alone: dict[tuple[str, tuple[Type, ...]], str] = {}
         """Why queries share with nobody, by their texts and types."""
         self._numbers = 0
-        core_of(runner.engine).hooks.before_commit.append(self._forget)
+        hooks = core_of(runner.engine).hooks
+        hooks.before_commit.append(self._forget)
+        hooks.queries.append(self._standing)
 
     def all(self) -> list[SharedQuery]:
         """Every shared dataflow."""
         return list(self._by_shape.values())
+
+    def _standing(self) -> list[StandingQuery]:
+        """Whose queries are kept up to date, for `system.queries`."""
+        self._count()
+        found = []
+        for shared in self.all():
+            many: Counter[str] = Counter()
+            for row, number in shared.bindings.items():
+                many[row[0]] += shared.followers.get(number, 0)
+            found += [StandingQuery(core_of(shared.view).flow, user, followed) for user, followed in many.items()]
+        return found
 
     # ------------------------------------------------------------------ asking
 
@@ -373,7 +388,7 @@ class SharedQueries:
         """A query for every row of its arguments that counts, and the column that has the number."""
         query = exp.Select(
             expressions=[exp.column(n, quoted=True) for n in columns],
-            from_=exp.From(this=exp.Table(this=exp.to_identifier(ARGUMENTS, quoted=True))),
+            from_=exp.From(this=internal_table(ARGUMENTS)),
         )
         parts = [counts(needed, object) for needed, object in sorted(reads.needs, key=str)]
         if parts and reads.is_gated:
@@ -522,8 +537,7 @@ def refuse_failing(plan: Node, binder: Binder) -> None:
 
 def counts(needed: str | None, object: str) -> exp.Expr:
     """The condition that whoever needs an object may read it: the user of an argument row, or the owner of a view."""
-    alias = exp.TableAlias(this=exp.to_identifier("#r", quoted=True))
-    rights = exp.Table(this=exp.to_identifier(RIGHTS + "readers", quoted=True), alias=alias)
+    rights = internal_table(RIGHTS + "readers", "#r")
     who = exp.column("user", table=exp.to_identifier(ARGUMENTS, quoted=True), quoted=True)
     mine = exp.EQ(this=exp.column("who", table=exp.to_identifier("#r", quoted=True), quoted=True),
                   expression=who if needed is None else exp.Literal.string(needed))  # fmt: skip

@@ -23,6 +23,7 @@ from tektite.sql.access.policy_conditions import PolicyConditions
 from tektite.sql.bind.named_relations import Given, TargetTable, unpointed
 from tektite.sql.bind.scope import folded
 from tektite.sql.catalog.schemas import name_parts, written_name
+from tektite.sql.parse.internal_tables import internal_table
 from tektite.sql.parse.places import StatementText, nearest
 from tektite.sql.parse.read_arguments import copied, refuse_unread
 from tektite.sql.statements.result import Result
@@ -94,11 +95,11 @@ class Writing:
 
     def own(self) -> exp.Table:
         """The table as a member of FROM: the rows that the statement may change."""
-        return table_reference(OWN, self.alias)
+        return internal_table(OWN, self.alias)
 
     def every(self) -> exp.Table:
         """The table as a member of FROM, with rows that nobody shows to the user: their keys are taken."""
-        return table_reference(EVERY, self.alias)
+        return internal_table(EVERY, self.alias)
 
     def select(
         self,
@@ -138,7 +139,7 @@ class Writing:
             raise self.source.error("RETURNING ... INTO is not supported", returning, UnsupportedError)
         for part in returning.expressions:
             refuse_totals(self.source, part)
-        source = exp.From(this=table_reference(CHANGED, self.alias))
+        source = exp.From(this=internal_table(CHANGED, self.alias))
         query = exp.Select(expressions=[copied(part) for part in returning.expressions], from_=source)
         return self.select(query, given={CHANGED: rows})
 
@@ -181,7 +182,7 @@ def check_new_rows(runner: StatementRunner, table: Table, rows: pa.Table, comman
     name = name_parts(table.name)[1]
     if condition is not None:
         allowed = exp.Coalesce(this=exp.Paren(this=condition), expressions=[exp.false()])
-        wrong = counted(table_reference(NEW, name), exp.Not(this=allowed))
+        wrong = counted(internal_table(NEW, name), exp.Not(this=allowed))
         if number_of(runner, table, wrong, {NEW: rows}):
             raise PermissionDenied(f"new row violates row-level security policy for table {table.name!r}")
     unique, seen = core_of(table).unique, conditions.seen("UPDATE")
@@ -196,12 +197,12 @@ def check_new_rows(runner: StatementRunner, table: Table, rows: pa.Table, comman
     same = exp.Exists(
         this=exp.Select(
             expressions=[exp.Literal.number(1)],
-            from_=exp.From(this=table_reference(NEW, NEW)),
+            from_=exp.From(this=internal_table(NEW, NEW)),
             where=exp.Where(this=exp.and_(*pairs, copy=False)),
         )
     )
     hidden = exp.Not(this=exp.Coalesce(this=exp.Paren(this=seen), expressions=[exp.false()]))
-    taken = counted(table_reference(EVERY, name), exp.And(this=same, expression=hidden))
+    taken = counted(internal_table(EVERY, name), exp.And(this=same, expression=hidden))
     if number_of(runner, table, taken, {NEW: rows, EVERY: TargetTable(table, "")}):
         raise PermissionDenied(
             f"new row violates row-level security policy for table {table.name!r}: it would replace a row that the policies hide"
@@ -231,13 +232,6 @@ def refuse_totals(source: StatementText, tree: exp.Expr) -> None:
         if isinstance(node, exp.AggFunc | exp.Window):
             what = "an aggregate" if isinstance(node, exp.AggFunc) else "a window function"
             raise source.error(f"{what} cannot be used in RETURNING", node)
-
-
-def table_reference(name: str, alias: str) -> exp.Table:
-    """A member of FROM by its name as it is, under an alias."""
-    return exp.Table(
-        this=exp.to_identifier(name, quoted=True), alias=exp.TableAlias(this=exp.to_identifier(alias, quoted=True))
-    )
 
 
 def arranged(runner: StatementRunner, found: Table, rows: pa.Table, given: list[str]) -> pa.Table:

@@ -161,6 +161,25 @@ def test_a_slow_query_is_cancelled_and_blocks_no_other_page(lively: RunningServe
     wait_for(page, lambda: cells(page), [["1"]])
 
 
+def test_a_request_is_cancelled_that_waits_for_its_connection(lively: RunningServer, opened: Opened) -> None:
+    page = opened(lively)
+    told = page.evaluate(
+        """async (url) => {
+            const { Session } = await import("/console/session.js");
+            const session = new Session({ url });
+            const open = new Promise((resolve) => session.onState((state) => state === "open" && resolve()));
+            const asked = session.ask("sql", { text: "SELECT 1" }).then(() => "answered", (failure) => failure.code);
+            session.cancel();
+            const found = await asked;
+            await open;
+            session.close();
+            return found;
+        }""",
+        f"ws://127.0.0.1:{lively.http_port}/v1/socket",
+    )
+    assert told == "cancelled"
+
+
 def test_the_page_goes_on_after_a_lost_connection(lively: RunningServer, opened: Opened) -> None:
     page = opened(lively)
     typed(page, "SELECT shop, total FROM per_shop")
@@ -232,7 +251,10 @@ def test_users_log_in_and_see_only_what_they_may(guarded: RunningServer, opened:
 def test_a_drop_without_the_right_to_it_is_refused(guarded: RunningServer, opened: Opened) -> None:
     page = opened(guarded, "operations", new=True)
     logged_in(page, "ann")
-    page.locator("[data-part=memory]").get_by_text("This is not for you to see").wait_for()
+    page.locator("[data-part=storage]").get_by_text("This is about the engine as a whole").wait_for()
+    page.locator("[data-part=memory]").get_by_text("counted").first.wait_for()
+    page.get_by_text("You see what is about tables and views that you may read").wait_for()
+    assert "hidden" not in page.locator(".page-operations").inner_text()
     page.locator("[data-part=clients] tbody tr").first.wait_for()
     users = page.locator("[data-part=clients] tbody tr td:first-child").all_inner_texts()
     assert set(users) == {"ann"}, "nobody else's"

@@ -103,9 +103,11 @@ export class Session {
     return this.ask("sql", params === undefined ? { text } : { text, params });
   }
 
-
-  /** End what runs and what waits on this connection, if it was sent. */
+  /** End what runs and what waits on this connection. What waits for the connection to open is never sent. */
   cancel() {
+    const unsent = this._unsent;
+    this._unsent = [];
+    for (const { id } of unsent) this._reject(id, new Failure({ code: "cancelled", message: "the request was cancelled before it was sent" }));
     if (this.state === "open") this._socket.send(JSON.stringify({ id: 0, request: "cancel" }));
   }
 

@@ -3,8 +3,7 @@
 import { dataflowGraph, dataflowsOf, edgeId, heats } from "../dataflow-graph.js";
 import { GraphPicture } from "../graph-drawing.js";
 import { Rates } from "../rates.js";
-import { bytes, compact, empty, fill, h, keys, number, seconds, throttled } from "../ui.js";
-import { refused } from "./views.js";
+import { bytes, compact, empty, fill, h, keys, number, problem, seconds, throttled } from "../ui.js";
 
 export function mount(element, context) {
   const { session, parts, go } = context;
@@ -18,7 +17,7 @@ export function mount(element, context) {
   let picture = null;
   const views = session.live({ sql: "SELECT name, bytes, dataflow FROM system.views", by: "name" }, throttled(300, () => {
     if (views.failure) {
-      fill(body, refused(views.failure));
+      fill(body, problem(views.failure));
       return;
     }
     if (!views.isReady) return;
@@ -79,9 +78,14 @@ class DataflowPicture {
 
   close() {
     this._isClosed = true;
+    this._stop();
+    this._picture.close();
+  }
+
+  _stop() {
     clearInterval(this._clock);
     for (const live of this._lives) live.close();
-    this._picture.close();
+    this._lives = [];
   }
 
   async _begin() {
@@ -96,7 +100,7 @@ class DataflowPicture {
       const flows = dataflowsOf(this.dataflow, { indexes, readers });
       this._follow(flows.map(Number).join(", "));
     } catch (failure) {
-      if (!this._isClosed) fill(this._body, refused(failure));
+      if (!this._isClosed) fill(this._body, problem(failure));
     }
   }
 
@@ -122,11 +126,23 @@ class DataflowPicture {
   _draw() {
     const failed = this._lives.find((live) => live.failure);
     if (failed) {
-      fill(this._body, refused(failed.failure));
+      fill(this._body, problem(failed.failure));
       return;
     }
     const needed = [this._operators, this._channels, this._indexes, this._readers];
     if (this._isClosed || !needed.every((live) => live.isReady)) return;
+    if (this._isHidden && this._operators.rows.size > 0) {
+      this._isHidden = false;
+      this._stop();
+      this._begin(); // the indexes that it reads can be seen as well
+      return;
+    }
+    if (this._operators.rows.size === 0) {
+      this._isHidden = true;
+      this._said = null;
+      fill(this._body, empty("This is not for you to see", `You may read ${this._name}. How it is computed is shown to those who may read everything that it reads.`));
+      return;
+    }
     const reads = [...this._readers.rows.values()].map((reader) => ({ name: reader.index, operator: reader.operator }));
     const graph = dataflowGraph({ name: this._name, own: this.dataflow, reads, operators: [...this._operators.rows.values()], channels: [...this._channels.rows.values()], indexes: [...this._indexes.rows.values()] });
     const said = JSON.stringify([graph.nodes.map((node) => [node.id, node.kinds, node.title, node.text]), graph.boxes.map((box) => [box.id, box.title]), graph.edges.map((edge) => edge.id)]);

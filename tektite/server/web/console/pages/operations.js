@@ -1,6 +1,5 @@
 // Operations: how the engine is, what it does, who is connected, what fails; and what can be ended or dropped.
 
-import { readCatalog } from "../catalog.js";
 import { EpochChart } from "../epochs.js";
 import { List } from "../list.js";
 import { bytes, compact, confirmed, empty, fill, h, number, problem, seconds, throttled, toast } from "../ui.js";
@@ -9,39 +8,53 @@ const moment = (text) => (text === null ? NaN : Date.parse(/[zZ]|[+-]\d\d(:?\d\d
 const ago = (text) => seconds(Math.max(0, (Date.now() - moment(text)) / 1000));
 const state = (row) => h(`span.badge.${{ current: "good", behind: "warn" }[row.state] ?? "bad"}`, row.state);
 
+/** Parts whose rows are about no table or view: who sees only what it may read sees nothing of them. */
+const WHOLE = new Set(["epochs", "storage", "positions"]);
+
 export function mount(element, { session }) {
   const figures = h("dl.figures");
+  const note = h("p.muted", { hidden: true }, "You see what is about tables and views that you may read, and your own connections.");
   const bodies = new Map();
+  let status = null;
   const followed = [];
+  const redraws = [];
   const known = {};
   const card = (name, title, kind = "") => {
     const body = h("div", {}, h("p.muted.busy", "loading"));
     bodies.set(name, body);
     return h(`section.card${kind}`, { "aria-label": title, data: { part: name } }, h("h2", title), body);
   };
-  fill(element, h("div.title", {}, h("h1", "Operations")), figures,
+  fill(element, h("div.title", {}, h("h1", "Operations")), figures, note,
     h("div.cards", {}, card("epochs", "Epochs", ".wide"), card("clients", "Clients", ".wide"), card("views", "Views"), card("errors", "Errors"),
       card("sweeps", "Sweeps and Spark jobs"), card("indexes", "Indexes and their batches"), card("memory", "Memory"), card("storage", "Storage"),
       card("subscriptions", "Subscriptions"), card("positions", "Sources"), card("advice", "Advice")));
 
   /** Shows rows of a relation in a card; `show(rows)` gives them to what `content` is. */
-  const follow = (name, query, content, show, denied = null) => {
-    let isThere = false;
-    followed.push(session.live(query, throttled(250, (live) => {
+  const follow = (name, query, content, show) => {
+    let shown = null;
+    const place = (said, ...children) => {
+      if (shown !== said) fill(bodies.get(name), ...children);
+      shown = said;
+    };
+    const draw = throttled(250, (live) => {
       if (live.failure) {
-        isThere = false;
-        if (live.failure.code !== "permission-denied") fill(bodies.get(name), problem(live.failure));
-        else if (denied) denied(live.failure);
-        else fill(bodies.get(name), empty("This is not for you to see", live.failure.message.split("\n")[0]));
+        const isRight = live.failure.code === "permission-denied";
+        place(live.failure, isRight ? empty("This is not for you to see", live.failure.message.split("\n")[0]) : problem(live.failure));
         return;
       }
-      if (!live.isReady) return;
-      if (!isThere) fill(bodies.get(name), content);
-      isThere = true;
+      if (!live.isReady || status === null) return;
       known[name] = [...live.rows.values()];
-      show(known[name]);
+      if (known[name].length === 0 && WHOLE.has(name) && status.seen_in_part.includes(`system.${name}`)) {
+        place("whole", empty("This is about the engine as a whole", `A superuser lets you see it: GRANT SELECT ON system.${name} TO ${session.user}`));
+      } else {
+        place("rows", content);
+        show(known[name]);
+      }
       drawFigures();
-    })));
+    });
+    const live = session.live(query, draw);
+    followed.push(live);
+    redraws.push(() => draw(live));
   };
   const listed = (name, query, options, order = null) => {
     const list = new List({ label: name, ...options });
@@ -60,7 +73,7 @@ export function mount(element, { session }) {
     }
   };
   const drop = async (row) => {
-    if (await confirmed(`Drop ${row.name}?`, `The view ${row.name}${row.rows === undefined ? "" : ` and its ${number(row.rows)} rows`} will be gone for everybody. Those who follow it are told.`, "Drop the view")) {
+    if (await confirmed(`Drop ${row.name}?`, `The view ${row.name} and its ${number(row.rows)} rows will be gone for everybody. Those who follow it are told.`, "Drop the view")) {
       await attempt(() => session.ask("drop", { relation: row.name, kind: "view" }), `${row.name} was dropped`);
     }
   };
@@ -95,18 +108,13 @@ export function mount(element, { session }) {
     nothing: "No views",
     filter: (row) => row.name,
     columns: [
-      ["view", (row) => h("a", { href: `#/dataflow/${encodeURIComponent(row.name)}` }, row.name), "grow"], ["state", (row) => (row.state ? state(row) : "")],
+      ["view", (row) => h("a", { href: `#/dataflow/${encodeURIComponent(row.name)}` }, row.name), "grow"], ["state", state],
       ["lag", (row) => number(row.lag), "right"], ["rows", (row) => compact(row.rows), "right"], ["memory", (row) => bytes(row.bytes), "right"],
       action("drop", (row) => `Drop ${row.name}`, drop),
     ],
   });
   follow("views", { sql: "SELECT name, state, lag, rows, bytes FROM system.views", by: "name" }, views.element,
-    (rows) => views.show(rows.sort((a, b) => b.lag - a.lag || b.bytes - a.bytes || (a.name < b.name ? -1 : 1))),
-    async () => {
-      const catalog = await readCatalog(session);
-      fill(bodies.get("views"), views.element);
-      views.show(Object.keys(catalog).filter((name) => catalog[name].kind === "view").map((name) => ({ name })));
-    });
+    (rows) => views.show(rows.sort((a, b) => b.lag - a.lag || b.bytes - a.bytes || (a.name < b.name ? -1 : 1))));
 
   listed("errors", { sql: "SELECT * FROM system.errors" }, {
     key: (row) => JSON.stringify(row), nothing: "No errors", filter: (row) => `${row.view} ${row.message}`,
@@ -142,7 +150,6 @@ export function mount(element, { session }) {
 
   // ---------------------------------------------------------------- figures
 
-  let status = null;
   const drawFigures = throttled(250, () => {
     const epochs = known.epochs ?? [];
     const span = epochs.length > 1 ? (moment(epochs.at(-1).at) - moment(epochs[0].at)) / 1000 : 0;
@@ -151,7 +158,7 @@ export function mount(element, { session }) {
       ["changes a second", span > 0 ? compact(Math.round(epochs.reduce((sum, row) => sum + row.rows, 0) / span)) : "–"],
       ["views behind", known.views ? `${number(known.views.filter((row) => row.state !== "current").length)} of ${number(known.views.length)}` : "–"],
       ["clients", known.clients ? number(known.clients.length) : "–"],
-      ["memory", known.memory ? bytes(known.memory.reduce((sum, row) => sum + row.bytes, 0)) : "–"],
+      ["memory", known.memory?.length ? bytes(known.memory.reduce((sum, row) => sum + row.bytes, 0)) : "–"],
       ["up", status ? seconds(status.seconds) : "–"],
     ];
     fill(figures, shown.map(([name, value]) => h("div.figure", {}, h("dt", name), h("dd", value))));
@@ -160,7 +167,10 @@ export function mount(element, { session }) {
   let timer = null;
   const look = async () => {
     try {
+      const isFirst = status === null;
       status = await session.ask("status");
+      note.hidden = status.seen_in_part.length === 0;
+      if (isFirst) for (const redraw of redraws) redraw();
     } catch (failure) {
       if (failure.code !== "connection-lost" && failure.code !== "closed" && !isOver) toast(failure.message, "error");
     }

@@ -35,7 +35,7 @@ export function mount(element, context) {
   const draw = throttled(350, () => {
     const failed = lives.find((live) => live.failure);
     if (failed) {
-      fill(element, refused(failed.failure));
+      fill(element, problem(failed.failure));
       return;
     }
     if (!lives.every((live) => live.isReady)) return;
@@ -87,12 +87,6 @@ export function mount(element, context) {
     picture.close();
     detail.close();
   };
-}
-
-/** What stands where the user may not look. */
-export function refused(failure) {
-  const isRight = /permission denied/.test(failure.message ?? "");
-  return h("div", {}, problem(failure), isRight ? h("p.muted", "This page is made of system relations. A superuser grants them: ", h("code", "GRANT SELECT ON system.views, system.indexes, system.index_readers, system.dataflows TO …")) : null);
 }
 
 /** The list of views; only the lines that can be seen exist. */
@@ -262,7 +256,7 @@ class Detail {
       if (found) into.textContent = found;
       else into.textContent = (await this._session.ask("explain", { view: name })).text;
     } catch (failure) {
-      into.textContent = failure.message;
+      into.textContent = failure.code === "permission-denied" ? "It reads something that you may not read." : failure.message;
     }
   }
 

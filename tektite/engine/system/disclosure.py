@@ -1,0 +1,73 @@
+"""Disclosure: what somebody has to be allowed to read in order to be told of a dataflow, or of what a name stands for.
+
+Whoever may read all objects of a subject could compute what system relations say of it. So these say it to nobody else: a plan
+names what it reads, and a count or a size tells of rows.
+
+=========  =====================================================================================
+object     is met by
+=========  =====================================================================================
+`table t`  whoever may read all rows of the table or view
+`query`    whoever has prepared or follows the query of the dataflow
+`engine`   superusers alone: the subject is of nobody, such as what a language keeps for itself
+=========  =====================================================================================
+
+Each subject has an object at least. One that is not listed is disclosed to superusers alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from tektite.dataflow.flow import Dataflow, EpochSource
+from tektite.engine.core import HIDDEN_PREFIX
+from tektite.engine.input_core import InputCore
+from tektite.engine.system.advice import findings
+from tektite.engine.system.observation import Observation
+from tektite.engine.view_core import ViewCore
+
+QUERY = "query"
+ENGINE = "engine"
+Requirement = tuple[int | None, str | None, str]
+"""A dataflow and its name, or a name alone, and an object that is needed to be told of it."""
+
+
+def requirements(seen: Observation) -> Iterable[Requirement]:
+    """What all dataflows and names need. A name that stands for several things needs what each of them does."""
+    found: set[Requirement] = set()
+    for flow in seen.flows:
+        found.update((seen.numbers.of(flow), seen.name_of(flow), object) for object in objects_of(seen, flow))
+    for entry in seen.entries:
+        found.update((None, entry.name, object) for object in _objects_of_source(seen, entry.source) or {ENGINE})
+    for finding in findings(seen):
+        objects = {object for source in finding.sources for object in _objects_of_source(seen, source)}
+        found.update((None, finding.about, object) for object in objects or {ENGINE})
+    return found
+
+
+def objects_of(seen: Observation, flow: Dataflow) -> set[str]:
+    """What somebody needs to be told of a dataflow, its texts included."""
+    found = _objects_read(seen, flow)
+    match seen.kind_of(flow):
+        case "view":
+            found.add(_table(flow.name))
+        case "query":
+            found.add(QUERY)
+        case "internal":
+            found.add(ENGINE)
+    return found or {ENGINE}
+
+
+def _objects_read(seen: Observation, flow: Dataflow) -> set[str]:
+    """The tables and views that a dataflow reads, also through shared indexes."""
+    return {object for source in flow.sources for object in _objects_of_source(seen, source)}
+
+
+def _objects_of_source(seen: Observation, source: EpochSource) -> set[str]:
+    """The tables and views whose rows a source has. What languages keep for themselves, such as arguments, is left out."""
+    if isinstance(source, InputCore | ViewCore) and not source.name.startswith(HIDDEN_PREFIX):
+        return {_table(source.name)}
+    return set() if source.flow is None else _objects_read(seen, source.flow)
+
+
+def _table(name: str) -> str:
+    return f"table {name}"
