@@ -273,7 +273,7 @@ class Dataflow:
         """Choose the first epoch to answer: the last one that the most advanced source has closed, or an `earliest` one that all
         of them still distinguish; but none before the first answer of a source.
         """
-        latest = max((source.low - 1 for source in self.sources), default=0)
+        latest = max((_reach(source) - 1 for source in self.sources), default=0)
         start = latest if earliest is None else min(latest, earliest)
         self.first = max([start, 0, *(source.first for source in self.sources)])
         self.low = self.high = self.first
@@ -467,6 +467,14 @@ class Dataflow:
         """The attributes of a copy in another process. A copy does not need the others."""
         kept = ("name", "shards", "effort", "first", "_low", "high", "running", "rounds", "root")
         return {name: getattr(self, name) for name in kept} | {"journal": None, "unlocked": None}
+
+
+def _reach(source: EpochSource) -> int:
+    """The first epoch that a source will not have answered after its first sweep, if that is to come."""
+    flow = source.flow
+    if flow is None or flow.swept:
+        return source.low
+    return max(source.low, min([_reach(other) for other in flow.sources if not other.closed], default=source.low))
 
 
 def interrupt_of(error: BaseException | None) -> BaseException | None:
