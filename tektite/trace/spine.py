@@ -54,6 +54,7 @@ _PAYABLE = 256
 _IDLE_RATIO = 8
 _EFFORTS = {"lazy": 1, "default": 8, "eager": 0}
 _ALL = 2**62
+_NONE_OPEN: Words = np.empty(0, np.int64)
 
 
 class Version:
@@ -87,6 +88,11 @@ class Spine:
     `effort` is "default", "lazy" (less work at each insertion, more batches for readers) or "eager" (all merges at once).
     """
 
+    __slots__ = (
+        "_allowed", "_at_once", "_effort", "_fresh", "_frontier", "_memory", "_open", "_open_table", "_owed", "_stale", "_units",
+        "_version", "shape", "upper",
+    )  # fmt: skip
+
     def __init__(
         self,
         shape: BatchShape,
@@ -105,8 +111,8 @@ class Spine:
         self._frontier = frontier or (lambda: np.empty((0, shape[1]), np.int64))
         self._units: list[Batch | Merge] = []  # oldest first
         # The merges among the units; not valid while `_stale`.
-        self._open: list[Merge] = []
-        self._open_table: Words = np.empty(0, np.int64)
+        self._open: tuple[Merge, ...] = ()
+        self._open_table = _NONE_OPEN
         self._stale = False
         self._owed = 0
         self._fresh = 0
@@ -272,8 +278,8 @@ class Spine:
         """Work out what follows from the units, after they have changed."""
         self._version = None
         self._allowed = 0
-        self._open = [unit for unit in self._units if isinstance(unit, Merge)]
-        self._open_table = addresses(self._open)
+        self._open = tuple([unit for unit in self._units if isinstance(unit, Merge)])
+        self._open_table = addresses(self._open) if self._open else _NONE_OPEN
         self._stale = False
 
     def _open_at(self, place: int, frontier: Words, other: Batch | None = None) -> None:
@@ -391,6 +397,8 @@ class Spine:
 
 class Unmerged(Spine):
     """A spine whose batches somebody else merges: it keeps them as they are."""
+
+    __slots__ = ()
 
     def __init__(self, shape: BatchShape, batches: Iterable[Batch]) -> None:
         super().__init__(shape)

@@ -166,6 +166,7 @@ with tk.Engine(autocommit=False) as engine:
     engine.advance()
     before = memory()
     view = engine.install("turned", source.select("b", "a").distinct().index_by("b"))
+    engine.finish(view)
     grown = memory() - before
     view.drop()
     del view
