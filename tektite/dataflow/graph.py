@@ -87,6 +87,10 @@ def run_step(step: LinearStep, shard: int, chunk: Chunk, times: int, outbox: Out
     return made
 
 
+_NOTHING: dict[Moment, list[int]] = {}
+"""The agenda of scopes that have nothing to do. Nobody adds to it."""
+
+
 class Scope:
     """A loop's body, or the outermost level of a dataflow."""
 
@@ -103,7 +107,7 @@ class Scope:
         self.position = -1
         self.moment: Moment = (0,) * self.depth
         self._moments: list[Moment] = []
-        self._agenda: dict[Moment, list[int]] = {}
+        self._agenda = _NOTHING
         self._passed: tuple[object, Frontier] = (None, ())
         self._running: tuple[object, Frontier] = (None, ())
         self.rounds = 0
@@ -131,6 +135,8 @@ class Scope:
         """Add the node at `position` to the agenda of `moment`."""
         waiting = self._agenda.get(moment)
         if waiting is None:
+            if self._agenda is _NOTHING:
+                self._agenda = {}
             self._agenda[moment] = [position]
             heappush(self._moments, moment)
             if self.parent is not None:
@@ -152,6 +158,7 @@ class Scope:
                 return self.body[heappop(waiting)], moment
             heappop(moments)
             del self._agenda[moment]
+        self._agenda = _NOTHING  # an emptied dict keeps its table
         return None
 
     def upcoming(self, outer: Moment) -> tuple[Node, Moment] | None:
@@ -237,7 +244,7 @@ class Scope:
     def clear(self) -> None:
         """Empty the agenda and all buffers."""
         self._moments.clear()
-        self._agenda.clear()
+        self._agenda = _NOTHING
         self.rest()
         for member in self.body:
             member.clear()
@@ -253,7 +260,7 @@ class Port:
     __slots__ = ("edges",)
 
     def __init__(self) -> None:
-        self.edges: list[Edge] = []
+        self.edges: tuple[Edge, ...] = ()
 
     def emit(self, shard: int, chunk: Chunk, moment: Moment, times: int, outbox: Outbox) -> None:
         """Send a chunk of one moment through the edges, and put the results into the outbox. Steps that several edges begin with

@@ -95,13 +95,13 @@ class Node:
         self.shards = shards
         self.name = name
         self.port = Port()
-        self.reads: list[ArrangementReader] = []
+        self.reads: tuple[ArrangementReader, ...] = ()
         """Its handles on arrangements. An `ArrangementReader` adds itself."""
-        self.buffers: list[Waiting] = []
+        self.buffers: tuple[Waiting, ...] = ()
         """Its buffers. A `Buffer` adds itself. Copies of the node have the same buffers in the same order."""
         self.position = -1
         if self.flow.purpose is not None:
-            self.flow.purposes[self] = self.flow.purpose
+            self.flow.note_purpose(self, self.flow.purpose)
         scope.add(self)
 
     def choose_rows(self) -> None:
@@ -137,9 +137,20 @@ class Node:
         """Start again with the full history of what it reads, as a node that was just made. Requires that nothing waits."""
         if self.mints is not None:
             self.mints.begin()
-            self.flow.traces.append(self.mints)
+            self.flow.traces += (self.mints,)
         for reader in self.reads:
             reader.begin()
+
+    def call_out(self, work: Callable[[int], None], rows: int) -> None:
+        """Run `work` on every shard of this process, while others use the engine. It changes nothing that others see."""
+
+        def each() -> None:
+            if self.shards == 1:
+                work(0)
+            else:
+                self.flow.workers.map(lambda shard, _: work(shard), self.shards, rows)
+
+        self.flow.call_out(each)
 
     def each_shard(self, work: Callable[[int, Outbox], None], rows: int) -> None:
         """Run `work` on every shard of this process, then deliver what it emitted, in the order of shards. `rows` estimates the
@@ -158,9 +169,10 @@ class Node:
         for outbox in outboxes:
             for target, shard, chunk, moment in outbox:
                 target.receive(shard, chunk, moment)
-        full = flow.full_buffers
-        while full:
-            full.pop().consolidate()
+        while full := self.flow.full_buffers:
+            self.flow.full_buffers = ()
+            for buffer in full:
+                buffer.consolidate()
 
     def mint_into(self, trace: Trace) -> None:
         """Append to another trace from here on: one that holds what the node's own trace would hold. No sweep runs. May be

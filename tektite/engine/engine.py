@@ -426,9 +426,11 @@ class Engine(EpochMethods, IndexMethods, LanguageMethods, ServingMethods):
         >>> texts = engine.create_table("texts", {"text": tk.String})
         >>> _ = engine.install("numbers", texts.select(number=tk.col("text").cast(tk.Int)))
         >>> _ = texts.insert([("one",)])
+        >>> engine.settle()
         >>> list(engine.failures)
         ['numbers']
         >>> _ = texts.remove([("one",)])
+        >>> engine.settle()
         >>> engine.failures
         {}
         """

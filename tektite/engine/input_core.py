@@ -15,7 +15,7 @@ import numpy as np
 
 from tektite.dataflow.arrange import consolidate
 from tektite.dataflow.errors import ErrorSource
-from tektite.dataflow.flow import last_closed
+from tektite.dataflow.flow import LastClosed
 from tektite.dataflow.graph import Outbox
 from tektite.engine.change_feed import ChangeFeed
 from tektite.engine.constraints import RowChecks, Rules, check_time
@@ -116,7 +116,7 @@ class InputCore:
         # Queries need few columns of a stream and exchange those; its rows stay where they come in.
         self.sharded_by = 0 if self.is_stream else declared.sharded_by
         self.trace = Trace(width, 1, 1, engine.workers, engine.merging, engine.memory)
-        self.hold = None if self.is_stream else Hold(self.trace, last_closed(self, engine.snapshots.earliest))
+        self.hold = None if self.is_stream else Hold(self.trace, LastClosed(self, engine.catalog.earliest))
         self.update_shape = (width + (0 if self.semantics == "bag" else 3), 1, 1)
         """The shape of its updates in a write set: operations on sets and upserts have columns of their own."""
         self.unique_indexes: dict[tuple[str, ...], ViewCore] = {}

@@ -194,7 +194,7 @@ def profiled(core: EngineCore) -> Iterator[Profile]:
 
 def _operator(node: Node, now: OperatorWork, before: OperatorWork, shared: bool) -> OperatorProfile:
     loops = "/".join(scope.name for scope in reversed(list(node.scope.enclosing())) if scope.name)
-    purpose = node.flow.purposes.get(node)
+    purpose = node.flow.purpose_of(node)
     return OperatorProfile(
         node.flow.name, loops, node.name, now.runs - before.runs, now.seconds - before.seconds,
         now.received - before.received, now.sent - before.sent, 0 if node.mints is None else node.mints.bytes, shared,

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from tektite.dataflow.arrange import Arranged
 from tektite.dataflow.errors import ErrorSource, standing_errors
-from tektite.dataflow.flow import Dataflow, last_closed
+from tektite.dataflow.flow import Dataflow, LastClosed
 from tektite.engine.change_feed import ChangeFeed
 from tektite.engine.constraints import check_time
 from tektite.engine.lock import EngineLock, guarded
@@ -67,16 +67,14 @@ class ViewCore:
         self.columns = arranged.columns
         self.sharded_by = arranged.sharded_by
         self.is_stream = not keep
-        self.hold = Hold(self.trace, last_closed(self, engine.snapshots.earliest)) if keep else None
+        self.hold = Hold(self.trace, LastClosed(self, engine.catalog.earliest)) if keep else None
         self.dropped = False
         self.row_order: Callable[[pa.Table], pa.Table] | None = None
         """Puts the rows of a snapshot in order, where the definition says one."""
         self.publication: Publication | None = None
-        self.feeds: dict[ChangeFeed, None] = {}
-        """Who follows its changes."""
-        self.waiters: dict[Waiter, None] = {}
-        """Who waits for it to answer for a time."""
-        flow.on_failed.append(self._let_go)
+        self._feeds: dict[ChangeFeed, None] | None = None
+        self._waiters_here: dict[Waiter, None] | None = None
+        flow.on_failed += (self._let_go,)
 
     @property
     def lock(self) -> EngineLock:
@@ -87,6 +85,20 @@ class ViewCore:
     def errors(self) -> Sequence[ErrorSource]:
         """The errors that its rows depend on."""
         return self.flow.result_errors[self._place]
+
+    @property
+    def feeds(self) -> dict[ChangeFeed, None]:
+        """Who follows its changes. Most views have nobody."""
+        if self._feeds is None:
+            self._feeds = {}
+        return self._feeds
+
+    @property
+    def waiters(self) -> dict[Waiter, None]:
+        """Who waits for it to answer for a time."""
+        if self._waiters_here is None:
+            self._waiters_here = {}
+        return self._waiters_here
 
     @property
     def low(self) -> int:

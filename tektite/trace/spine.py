@@ -60,6 +60,7 @@ _IDLE_RATIO = 8
 _EFFORTS = {"lazy": 1, "default": 8, "eager": 0}
 _ALL = 2**62
 _build = returning_chunks(build)
+_NONE_OPEN: Words = np.empty(0, np.int64)
 
 
 class Version:
@@ -97,6 +98,11 @@ class Spine:
     `effort` is "default", "lazy" (less work at each insertion, more batches for readers) or "eager" (all merges at once).
     """
 
+    __slots__ = (
+        "_allowed", "_at_once", "_effort", "_fresh", "_frontier", "_joined", "_may_wait", "_memory", "_open", "_open_table",
+        "_owed", "_stale", "_units", "_version", "shape", "upper",
+    )  # fmt: skip
+
     def __init__(
         self,
         shape: BatchShape,
@@ -116,8 +122,8 @@ class Spine:
         self._frontier = frontier or (lambda: np.empty((0, shape[1]), np.int64))
         self._units: list[Batch | Merge] = []  # oldest first
         # The merges among the units; not valid while `_stale`.
-        self._open: list[Merge] = []
-        self._open_table: Words = np.empty(0, np.int64)
+        self._open: tuple[Merge, ...] = ()
+        self._open_table = _NONE_OPEN
         self._stale = False
         self._joined = 0  # the number of units when the newest ones were last in order
         self._owed = 0
@@ -295,8 +301,8 @@ class Spine:
         self._version = None
         self._allowed = 0
         self._joined = 0
-        self._open = [unit for unit in self._units if isinstance(unit, Merge)]
-        self._open_table = addresses(self._open)
+        self._open = tuple([unit for unit in self._units if isinstance(unit, Merge)])
+        self._open_table = addresses(self._open) if self._open else _NONE_OPEN
         self._stale = False
 
     def _open_at(self, place: int, frontier: Words, other: Batch | None = None) -> None:
@@ -431,6 +437,8 @@ class Spine:
 
 class Unmerged(Spine):
     """A spine whose batches somebody else merges: it keeps them as they are."""
+
+    __slots__ = ()
 
     def __init__(self, shape: BatchShape, batches: Iterable[Batch]) -> None:
         super().__init__(shape)

@@ -46,8 +46,17 @@ SKEWED_ROWS = 10_000
 """An arrangement with fewer rows is small on whatever shard they are."""
 
 
+_NOBODY: dict[Handle, None] = {}
+"""The handles of a trace that nobody reads. Nobody adds to it: there may be ten thousand such traces."""
+
+
 class Trace:
     """The multiversioned index of one collection, sharded, shared by any number of handles."""
+
+    __slots__ = (
+        "__weakref__", "_asked", "_uppers", "data", "diffs", "effort", "handles", "holds", "memory", "minted", "on_mint",
+        "routes", "shards", "spines", "times", "unguarded",
+    )  # fmt: skip
 
     def __init__(
         self, data: int, times: int, diffs: int, shards: int, effort: str, memory: BatchMemory | None = None
@@ -65,8 +74,7 @@ class Trace:
 
     def begin(self) -> None:
         """Start without history and without readers."""
-        self.handles: dict[Handle, None] = {}
-        self.unguarded: dict[Handle, None] = {}
+        self.handles = self.unguarded = _NOBODY
         """The handles that get every batch."""
         self.routes: Routes | None = None
         """The others, by what they want of a batch, once there are some."""
@@ -387,6 +395,8 @@ class Handle:
         self.pins: list[Version] = [EMPTY] * trace.shards
         self.reads_versions = frontier is not None
         self.hold = None if frontier is None else Hold(trace, frontier)
+        if trace.handles is _NOBODY:
+            trace.handles, trace.unguarded = {}, {}
         trace.handles[self] = None
         trace.unguarded[self] = None
 

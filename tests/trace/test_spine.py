@@ -166,16 +166,15 @@ KINDS = "constant 1,constant 100,growing,doubling,shrinking,halving,big small bi
 def test_batches_stay_logarithmically_many(kind: str, effort: str, cancelling: bool) -> None:
     generator = np.random.default_rng(3)
     held = [np.zeros((1, 1), np.int64)]
-    spine = Spine((1, 1, 1), effort, lambda: held[0])
     forced: list[int] = []
-    enforce = spine._enforce_bound
 
-    def count_forced() -> None:
-        open_before = spine.open_merges
-        enforce()
-        forced.append(open_before - spine.open_merges)
+    class CountingSpine(Spine):
+        def _enforce_bound(self) -> None:
+            open_before = self.open_merges
+            super()._enforce_bound()
+            forced.append(open_before - self.open_merges)
 
-    spine._enforce_bound = count_forced  # type: ignore[method-assign]
+    spine = CountingSpine((1, 1, 1), effort, lambda: held[0])
     inserted = 0
     for epoch, size in enumerate(sizes(kind)):
         keys = generator.integers(0, 5000 if cancelling else 2**60, size)

@@ -203,6 +203,7 @@ class StatementRunner:
                 return self._run(statement, parameters)
             except transactions.Overtaken:
                 continue
+        core.wait_for_all()
         kept, core.lock.is_kept = core.lock.is_kept, True
         try:
             user.statement_began = core.epoch
