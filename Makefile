@@ -12,9 +12,14 @@ VERSION := $(shell $(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2
 # The stamp names the interpreter's version, so that another PYTHON makes the environment anew.
 STAMP := .venv/installed-$(VERSION)
 RUN := .venv/bin/python
-LINT := $(RUN) -m ruff check . && $(RUN) -m ruff format --check . && $(RUN) -m mypy
+STYLE := $(RUN) -m ruff check . && $(RUN) -m ruff format --check .
+TYPES := $(RUN) -m mypy
+PIP := $(RUN) -m pip install --disable-pip-version-check --no-deps
 # Two processes; all tests of the Spark session go to one of them, so that one Java serves them.
 PYTEST := $(RUN) -m pytest -n 2 --dist loadgroup --durations=25
+
+# Where the environment forbids bytecode, each of the hundreds of processes that tests start would compile the package anew.
+export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test nightly soak bench wheel console-vendor lint format clean distclean
@@ -33,16 +38,19 @@ help:  ## show this list
 demo: $(STAMP)  ## 110 standing TPC-H queries: shared, not shared, and by Spark SQL; DEMO holds options, such as --help
 	$(RUN) -m examples.demo --scale $(SF) $(DEMO)
 
-# Kernels compile in the background while style and types are checked: both take about a minute on one core each.
-test: $(STAMP)  ## lint, then run the tests and the examples in the documentation
-	@begun=$$(date +%s); $(RUN) -m tektite.kernels.warm & warm=$$!; \
-	$(LINT); linted=$$?; wait $$warm && test $$linted = 0 && $(PYTEST) $(PYTEST_ARGS); \
-	ended=$$?; echo "make test: $$(($$(date +%s) - begun)) seconds"; exit $$ended
+# Kernels compile on all cores first. Types are checked while tests wait for something; what is wrong with them is said at the end.
+test: $(STAMP)  ## check style and types, run the tests and the examples in the documentation
+	@begun=$$(date +%s); mkdir -p out; \
+	$(STYLE) && $(RUN) -m tektite.kernels.warm || exit 1; \
+	nice -n 19 $(TYPES) > out/types.txt 2>&1 & types=$$!; \
+	$(PYTEST) $(PYTEST_ARGS); tested=$$?; \
+	wait $$types; typed=$$?; echo "mypy: $$(tail -n 1 out/types.txt)"; test $$typed = 0 || cat out/types.txt; \
+	echo "make test: $$(($$(date +%s) - begun)) seconds"; test $$tested = 0 && test $$typed = 0
 
 nightly: $(STAMP)  ## many random examples without Spark (5,000 SQL queries, 100,000 SQL texts, 20,000 goals, TPC-H at a larger scale), then every test on every executor
 	$(RUN) -m tektite.kernels.warm
 	TEKTITE_NIGHTLY=1 TEKTITE_SQL_QUERIES=5000 TEKTITE_GOALS=20000 TEKTITE_DATALOG_RULES=5000 TEKTITE_FUZZ=100000 \
-	  TEKTITE_TPCH_SCALE=0.05 TEKTITE_KILL_CASES=100 HYPOTHESIS_PROFILE=nightly $(PYTEST) -m 'not spark' $(PYTEST_ARGS); examples=$$?; \
+	  TEKTITE_TPCH_SCALE=0.05 TEKTITE_KILL_CASES=100 TEKTITE_SCHEDULES=20 HYPOTHESIS_PROFILE=nightly $(PYTEST) -m 'not spark' $(PYTEST_ARGS); examples=$$?; \
 	TEKTITE_NIGHTLY=1 TEKTITE_ALL_EXECUTORS=1 $(PYTEST) -m 'executors or spark' $(PYTEST_ARGS) && exit $$examples
 
 soak: $(STAMP)  ## interrupt calls at INTERRUPTS lines each; kill processes: writers of CASES storages at random steps, a Spark driver KILLS times, executors, workers
@@ -62,12 +70,13 @@ console-vendor:  ## bundle the libraries of the console anew, which are checked 
 	cd tools/console && npm ci --ignore-scripts --no-audit --no-fund && node build.mjs
 
 lint: $(STAMP)  ## check style and types
-	$(LINT)
+	$(STYLE) && $(TYPES)
 
 format: $(STAMP)  ## rewrite the sources in the project's style
 	$(RUN) -m ruff check --fix .
 	$(RUN) -m ruff format .
 
+# Kernels need a few of the packages alone: they compile while the others come. Whoever needs them sees what went wrong there.
 $(STAMP): $(wildcard requirements/*.txt) pyproject.toml setup.py
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Tektite needs Python 3.11 or later; $(PYTHON) is " \
 	  + sys.version.split()[0] + ". Choose another one: make PYTHON=python3.12 ...")'
@@ -75,9 +84,12 @@ $(STAMP): $(wildcard requirements/*.txt) pyproject.toml setup.py
 	@rm -f .venv/installed-*
 	@if [ -x $(RUN) ] && [ "$$($(RUN) -c 'import sys; print("%d.%d" % sys.version_info[:2])')" != "$(VERSION)" ]; \
 	  then $(PYTHON) -m venv --clear .venv; else $(PYTHON) -m venv .venv; fi
-	$(RUN) -m pip install --disable-pip-version-check --no-deps -r requirements/dev.txt
-	@command -v $${CC:-cc} > /dev/null || $(RUN) -m pip install --disable-pip-version-check --no-deps -r requirements/compiler.txt
-	$(RUN) -m pip install --disable-pip-version-check --no-deps --no-build-isolation -e .
+	$(PIP) -r requirements/runtime.txt -r requirements/build.txt
+	@command -v $${CC:-cc} > /dev/null || $(PIP) -r requirements/compiler.txt
+	$(PIP) --no-build-isolation -e .
+	@$(RUN) -m tektite.kernels.warm > .venv/kernels.txt 2>&1 & kernels=$$!; \
+	echo "$(PIP) -r requirements/dev.txt  # while kernels compile"; $(PIP) -r requirements/dev.txt; installed=$$?; \
+	wait $$kernels; exit $$installed
 	$(RUN) -m pip check
 	@touch $@
 

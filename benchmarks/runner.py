@@ -82,8 +82,9 @@ def run(module: ModuleType, parameters: dict[str, Any], json_path: Path | None) 
         if json_path:
             with json_path.open("a") as file:
                 file.write(json.dumps(record) + "\n")
-        # Distributions are for the file and the plot.
-        table.show({key: value for key, value in record.items() if key not in ("benchmark", "ccdf", "timeline")})
+        # Distributions and lists are for the file and the plot.
+        hidden = ("benchmark", "ccdf", "timeline")
+        table.show({key: v for key, v in record.items() if key not in hidden and not isinstance(v, list)})
         for comparison in comparisons(record):
             print(f"    {comparison}", flush=True)
     if hasattr(module, "plot"):

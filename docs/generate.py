@@ -17,6 +17,12 @@ from typing import Any
 
 import tektite as tk
 from tektite import errors
+from tektite.client.async_session import AsyncSession, AsyncStatement, RemoteTransaction
+from tektite.client.relations import AsyncRelation, AsyncTable, AsyncView
+from tektite.client.results import RemoteResult
+from tektite.client.session import RemoteSession, RemoteStatement
+from tektite.client.subscriptions import AsyncSubscription
+from tektite.client.tables import RemoteRelation, RemoteSubscription, RemoteTable, RemoteView
 from tektite.engine.readable_collection import ReadableCollection
 from tektite.engine.system.relations import SYSTEM
 from tektite.query.former_names import without_former
@@ -29,7 +35,14 @@ PAGES: dict[str, tuple[str, tuple[str, ...]]] = {
     ),
     "tables-and-views": ("Tables and views", ("Table", "View", "ReadableCollection")),
     "subscriptions": ("Subscriptions", ("Subscription", "Delta", "Change", "Listener")),
-    "clients": ("Clients of a server", ("connect", "connect_async")),
+    "clients": (
+        "Clients of a server",
+        (
+            "connect", "RemoteSession", "RemoteTable", "RemoteView", "RemoteRelation", "RemoteSubscription", "RemoteStatement",
+            "RemoteResult", "RemoteTransaction", "connect_async", "AsyncSession", "AsyncTable", "AsyncView", "AsyncRelation",
+            "AsyncSubscription", "AsyncStatement",
+        ),
+    ),
     "queries": ("Queries", ("Collection", "Grouped", "Loop", "LoopVariable", "match", "ArgumentQuery", "Explanation")),
     "expressions": (
         "Expressions",
@@ -54,6 +67,14 @@ PAGES: dict[str, tuple[str, tuple[str, ...]]] = {
     ),
 }  # fmt: skip
 """Pages by file name: a title, and the names on it. Every name of `tektite.__all__` is on one."""
+UNNAMED: dict[str, type] = {
+    kind.__name__: kind
+    for kind in (
+        ReadableCollection, RemoteSession, RemoteTable, RemoteView, RemoteRelation, RemoteSubscription, RemoteStatement,
+        RemoteResult, RemoteTransaction, AsyncSession, AsyncTable, AsyncView, AsyncRelation, AsyncSubscription, AsyncStatement,
+    )
+}  # fmt: skip
+"""Classes that programs get and do not make, so that `tektite` has no names for them."""
 
 
 INTERNAL = frozenset({
@@ -75,7 +96,7 @@ Every public name with its parameters, defaults, errors and examples, from the c
 
 def public(name: str) -> Any:
     """The object that a page documents under a name."""
-    return ReadableCollection if name == "ReadableCollection" else getattr(tk, name)
+    return UNNAMED[name] if name in UNNAMED else getattr(tk, name)
 
 
 def pages() -> dict[Path, str]:
@@ -120,14 +141,14 @@ def page(title: str, names: tuple[str, ...]) -> str:
 
 def class_section(name: str, kind: type) -> Iterator[str]:
     """A class, then its methods and properties: its own, and those of bases that have no page."""
-    documented = {*tk.__all__, "ReadableCollection"}
+    documented = {*tk.__all__, *UNNAMED}
     bases = [base.__name__ for base in kind.__mro__[1:] if base.__name__ in documented]
     elsewhere = {part for base in kind.__mro__[1:] if base.__name__ in documented for part in base.__mro__}
     parts = [kind, *(base for base in kind.__mro__[1:] if _is_part(base, documented) and base not in elsewhere)]
-    own = dict.fromkeys(each for part in parts for each in vars(part) if is_public(name, each))
-    yield entry(
-        f"## `tk.{name}", kind, f"Also has what {' and '.join(f'`{base}`' for base in bases)} has." if bases else ""
-    )
+    hidden = getattr(kind, "_internal", ())
+    own = dict.fromkeys(each for part in parts for each in vars(part) if is_public(name, each) and each not in hidden)
+    heading = f"## `{name}" if name in UNNAMED else f"## `tk.{name}"
+    yield entry(heading, kind, f"Also has what {' and '.join(f'`{base}`' for base in bases)} has." if bases else "")
     for member in without_former(kind, list(own)):
         found = inspect.getattr_static(kind, member)
         if isinstance(found, property):
@@ -159,7 +180,9 @@ def entry(heading: str, found: Any, note: str = "") -> str:
 
 def signature(found: Any) -> str:
     """Parameters with types and defaults, without `self`."""
-    if inspect.isclass(found) and found.__init__ in (object.__init__, Exception.__init__):
+    if inspect.isclass(found) and (
+        found.__init__ in (object.__init__, Exception.__init__) or found in UNNAMED.values()
+    ):
         return ""
     try:
         given = inspect.signature(found.__init__ if inspect.isclass(found) else found)

@@ -17,6 +17,15 @@ import pyarrow as pa
 
 from tektite.values.schema import Schema
 
+Mode = Literal["bag", "set", "upsert", "append", "stream"]
+"""What writing the same row again, or removing one, means."""
+
+IfExists = Literal["error", "keep", "replace"]
+"""What to do about something that has the name already."""
+
+Cardinality = Literal["one", "many"]
+"""Whether an attribute of an entity has one value or several."""
+
 
 @runtime_checkable
 class DeltaProtocol(Protocol):
@@ -122,11 +131,11 @@ class SessionProtocol(Protocol):
         name: str,
         schema: Any,
         *,
-        mode: Literal["bag", "set", "upsert", "append", "stream"] = "bag",
+        mode: Mode = "bag",
         primary_key: str | Sequence[str] = (),
         order_by: str | Sequence[str] = (),
         required: str | Sequence[str] = (),
-        if_exists: Literal["error", "keep", "replace"] = "error",
+        if_exists: IfExists = "error",
     ) -> TableProtocol: ...
 
     def create_view(
@@ -136,7 +145,7 @@ class SessionProtocol(Protocol):
         params: Sequence[Any] | Mapping[str, Any] = (),
         *,
         order_by: str | Sequence[str] = (),
-        if_exists: Literal["error", "keep", "replace"] = "error",
+        if_exists: IfExists = "error",
     ) -> ViewProtocol: ...
 
     def table(self, name: str) -> TableProtocol: ...

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 from collections.abc import Iterator
@@ -20,6 +21,9 @@ _PATIENT = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
 settings.register_profile("ci", derandomize=True, **_PATIENT)
 settings.register_profile("nightly", max_examples=2000, print_blob=True, **_PATIENT)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+
+# For the session of the tests, and for those that programs and commands start.
+os.environ.setdefault("SPARK_CONF_DIR", str(Path(__file__).parent / "support" / "spark_conf"))
 
 
 def pytest_configure() -> None:
@@ -82,7 +86,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if left:
         config.hook.pytest_deselected(items=[item for item in items if item in left])
         items[:] = [item for item in items if item not in left]
-    on_spark = [item for item in items if executor_of(item) == "spark" or "spark" in getattr(item, "fixturenames", ())]
+    examples = Path(__file__).parents[1] / "tektite" / "spark"
+    on_spark = [
+        item
+        for item in items
+        if executor_of(item) == "spark" or "spark" in getattr(item, "fixturenames", ()) or examples in item.path.parents
+    ]
     modules = list(dict.fromkeys(item.path for item in on_spark))
     for item in on_spark:
         # By day, one Java serves all; at night there is so much for Spark that two processes share it.
@@ -92,6 +101,16 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(pytest.mark.xdist_group("browser"))
     items.sort(key=lambda item: item.get_closest_marker("slow") is None)
     write_groups(config, items)
+
+
+def pytest_collection_finish() -> None:
+    """What is there now stays: half a million objects that no later collection of garbage need look at."""
+    gc.collect()
+    gc.freeze()
+
+
+def pytest_unconfigure() -> None:
+    gc.unfreeze()  # libraries complain at the end of the process of objects that are still there
 
 
 @pytest.hookimpl(optionalhook=True)

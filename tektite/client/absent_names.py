@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NoReturn
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, ClassVar, NoReturn
 
 
-class SaysWhatDoesNotTravel:
+class ShowsWhatIsDocumented:
+    """Leaves out of `dir()` what the client's own modules use of a class, and programs do not."""
+
+    _internal: ClassVar[frozenset[str]] = frozenset()
+
+    def __dir__(self) -> Iterable[str]:
+        return [name for name in super().__dir__() if name not in self._internal]
+
+
+class SaysWhatDoesNotTravel(ShowsWhatIsDocumented):
     """Answers an unknown name with what to use instead."""
 
     if not TYPE_CHECKING:  # type checkers are to see names that are not there

@@ -11,13 +11,14 @@ from typing import Any, Literal, Self
 
 import pyarrow as pa
 
-from tektite.client.absent_names import SaysWhatDoesNotTravel
+from tektite.client.absent_names import SaysWhatDoesNotTravel, ShowsWhatIsDocumented
 from tektite.client.address import ServerAddress
 from tektite.client.conversion import as_params, as_table
 from tektite.client.link import Link
 from tektite.client.relations import AsyncTable, AsyncView
 from tektite.client.results import RemoteResult
 from tektite.client.subscriptions import AsyncSubscription
+from tektite.client_protocol import Cardinality, IfExists, Mode
 from tektite.errors import ConflictError, IncorrectError, TektiteError, UnsupportedError
 from tektite.values.frames import rows_given
 from tektite.values.schema import Schema
@@ -32,8 +33,21 @@ SETS = re.compile(r"\s*(RE)?SET\s+(?!LOCAL\b|TRANSACTION\b)", re.IGNORECASE)
 """The beginning of a statement that sets something for the rest of a session."""
 
 
-class RemoteTransaction:
-    """A transaction on a server."""
+class RemoteTransaction(ShowsWhatIsDocumented):
+    """A transaction on a server. Made by `transaction` of a session.
+
+    >>> import tektite as tk
+    >>> engine = tk.Engine()
+    >>> with engine.console() as console, tk.connect(console.url) as session:
+    ...     stock = session.create_table("stock", {"item": str, "pieces": int})
+    ...     with session.transaction() as begun:
+    ...         _ = stock.insert([("tea", 3)])
+    ...     stock.rows(at=begun.time)
+    the console is at ...
+    [('tea', 3)]
+    """
+
+    _internal = frozenset({"generation", "over"})
 
     def __init__(self, generation: int) -> None:
         self.generation = generation
@@ -43,7 +57,21 @@ class RemoteTransaction:
 
 
 class AsyncStatement:
-    """A statement that a server has parsed, to be run with several values."""
+    """A statement that a server has parsed, to be run with several values. Made by `AsyncSession.prepare`.
+
+    >>> import asyncio
+    >>> import tektite as tk
+    >>> async def main(url):
+    ...     async with await tk.connect_async(url) as session:
+    ...         doubled = await session.prepare("SELECT 2 * CAST($1 AS INT) AS n")
+    ...         found = [(await doubled.run([number])).rows() for number in (1, 2)]
+    ...         await doubled.close()
+    ...         return found
+    >>> with tk.Engine().console() as console:
+    ...     asyncio.run(main(console.url))
+    the console is at ...
+    [[(2,)], [(4,)]]
+    """
 
     def __init__(self, session: AsyncSession, name: str, text: str) -> None:
         self._session = session
@@ -67,7 +95,43 @@ class AsyncStatement:
 
 
 class AsyncSession(SaysWhatDoesNotTravel):
-    """One user's way to a server. Its methods are those of `RemoteSession`, as coroutines."""
+    """One user's way to a server. Its methods are those of `RemoteSession`, as coroutines.
+
+    >>> import asyncio
+    >>> import tektite as tk
+    >>> async def main(url):
+    ...     async with await tk.connect_async(url) as session:
+    ...         sales = await session.create_table("sales", {"shop": str, "amount": int})
+    ...         totals = await session.create_view("totals", "SELECT shop, sum(amount) AS total FROM sales GROUP BY shop")
+    ...         changes = await session.subscribe("SELECT max(total) AS most FROM totals")
+    ...         async with session.transaction():
+    ...             await sales.insert([("north", 3), ("north", 4)])
+    ...         print((await session.sql("SELECT * FROM totals")).rows(), await session.tables(), await session.views())
+    ...         print((await changes.poll()).table.num_rows > 0)
+    ...         await changes.close()
+    ...         print(await (await session.table("sales")).count(), await (await session.view("totals")).rows())
+    ...         print(await (await session.prepare("SELECT 1")).run())
+    ...         await session.attribute("name", str)
+    ...         await session.transact([(1, "name", "ann")])
+    ...         print(await session.datalog("big(s) :- totals(s, t), t > 5."), (await session.query("big(?)")).rows())
+    ...         print(await session.advance() > 0, "epoch" in await session.status())
+    ...         await session.drop_view("nothing", if_exists=True)
+    ...         await session.drop_table("nothing", if_exists=True)
+    ...         await session.close()
+    >>> with tk.Engine().console() as console:
+    ...     asyncio.run(main(console.url))
+    the console is at ...
+    [('north', 7)] ('sales',) ('totals',)
+    True
+    2 [('north', 7)]
+    <RemoteResult 'SELECT', 1 rows>
+    ('big',) [('north',)]
+    True True
+    """
+
+    _internal = frozenset({
+        "link", "open", "ask", "result", "begin_transaction", "end_transaction", "interest", "forget", "in_background",
+    })  # fmt: skip
 
     def __init__(self, link: Link) -> None:
         self.link = link
@@ -190,11 +254,11 @@ class AsyncSession(SaysWhatDoesNotTravel):
         name: str,
         schema: Any,
         *,
-        mode: Literal["bag", "set", "upsert", "append", "stream"] = "bag",
+        mode: Mode = "bag",
         primary_key: str | Sequence[str] = (),
         order_by: str | Sequence[str] = (),
         required: str | Sequence[str] = (),
-        if_exists: Literal["error", "keep", "replace"] = "error",
+        if_exists: IfExists = "error",
     ) -> AsyncTable:
         """A new table; see `Engine.create_table`."""
         rows = rows_given(schema)
@@ -214,7 +278,7 @@ class AsyncSession(SaysWhatDoesNotTravel):
         params: Sequence[Any] | Mapping[str, Any] = (),
         *,
         order_by: str | Sequence[str] = (),
-        if_exists: Literal["error", "keep", "replace"] = "error",
+        if_exists: IfExists = "error",
     ) -> AsyncView:
         """Keep the answer of a query of SQL up to date under a name; see `Engine.create_view`."""
         if not isinstance(query, str):
@@ -258,8 +322,8 @@ class AsyncSession(SaysWhatDoesNotTravel):
         name: str,
         value: Any = None,
         *,
-        cardinality: str | None = None,
-        mode: str | None = None,
+        cardinality: Cardinality | None = None,
+        mode: Mode | None = None,
         entity: Any = int,
     ) -> None:
         """Declare an attribute of entities; see `Engine.attribute`."""

@@ -20,8 +20,29 @@ if TYPE_CHECKING:
 
 
 class AsyncRelation(SaysWhatDoesNotTravel):
-    """What tables and views on a server have in common."""
+    """What tables and views on a server have in common: as `RemoteRelation`, in coroutines.
 
+    >>> import asyncio
+    >>> import tektite as tk
+    >>> async def main(url):
+    ...     async with await tk.connect_async(url) as session:
+    ...         sales = await session.create_table("sales", {"shop": str, "amount": int}, order_by="shop")
+    ...         time = await sales.insert([("north", 3), ("south", 5)])
+    ...         print(sales.name, sales.schema, await sales.time() == time, await sales.count())
+    ...         print(sorted(await sales.rows(at=time)), await sales.lookup("south"), (await sales.head(1)).num_rows)
+    ...         print(await sales.to_arrow() == await sales.snapshot())
+    ...         async with await sales.subscribe() as changes:
+    ...             print((await changes.poll()).table.num_rows)
+    >>> with tk.Engine().console() as console:
+    ...     asyncio.run(main(console.url))
+    the console is at ...
+    sales Schema(shop=string, amount=int) True 2
+    [('north', 3), ('south', 5)] [('south', 5)] 1
+    True
+    2
+    """
+
+    _internal = frozenset({"kind", "key"})
     kind = ""
 
     def __init__(self, session: AsyncSession, described: dict[str, Any]) -> None:
@@ -83,7 +104,22 @@ class AsyncRelation(SaysWhatDoesNotTravel):
 
 
 class AsyncTable(AsyncRelation):
-    """A table on a server."""
+    """A table on a server.
+
+    >>> import asyncio
+    >>> import tektite as tk
+    >>> async def main(url):
+    ...     async with await tk.connect_async(url) as session:
+    ...         sales = await session.create_table("sales", {"shop": str, "amount": int})
+    ...         await sales.insert([("north", 3), ("south", 5)])
+    ...         time = await sales.remove([("south", 5)])
+    ...         await sales.finish()
+    ...         return await sales.rows(at=time)
+    >>> with tk.Engine().console() as console:
+    ...     asyncio.run(main(console.url))
+    the console is at ...
+    [('north', 3)]
+    """
 
     kind = "table"
 
@@ -106,7 +142,22 @@ class AsyncTable(AsyncRelation):
 
 
 class AsyncView(AsyncRelation):
-    """A view on a server."""
+    """A view on a server.
+
+    >>> import asyncio
+    >>> import tektite as tk
+    >>> async def main(url):
+    ...     async with await tk.connect_async(url) as session:
+    ...         sales = await session.create_table("sales", {"shop": str, "amount": int})
+    ...         view = await session.create_view("large", "SELECT shop FROM sales WHERE amount > 4")
+    ...         time = await sales.insert([("north", 3), ("south", 5)])
+    ...         there = await view.wait(time, timeout=20)
+    ...         return there, await view.error(), await view.rows(), "read sales" in await view.explain()
+    >>> with tk.Engine().console() as console:
+    ...     asyncio.run(main(console.url))
+    the console is at ...
+    (True, None, [('south',)], True)
+    """
 
     kind = "view"
 

@@ -15,6 +15,19 @@ class RemoteResult(ArrowReadable):
     """What a statement gave: rows as a `table`, or none; a `message` always; and the `time` of a commit, where one is known.
 
     Iterating yields rows as tuples.
+
+    >>> import tektite as tk
+    >>> console = tk.Engine().console()
+    the console is at ...
+    >>> session = tk.connect(console.url)
+    >>> made = session.sql("CREATE MATERIALIZED VIEW one AS SELECT 1 AS a")
+    >>> made.message, made.table, made.time, made.view_name
+    ('CREATE MATERIALIZED VIEW', None, None, 'one')
+    >>> found = session.sql("SELECT a, a + 1 AS b FROM one")
+    >>> found.rows(), found.to_arrow().to_pylist(), found.to_pandas().shape
+    ([(1, 2)], [{'a': 1, 'b': 2}], (1, 2))
+    >>> session.close()
+    >>> console.close()
     """
 
     def __init__(self, message: str, table: pa.Table | None, view: str | None = None, time: int | None = None) -> None:

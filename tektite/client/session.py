@@ -4,17 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 from tektite.client.absent_names import SaysWhatDoesNotTravel
 from tektite.client.async_session import _WITHIN, AsyncSession, AsyncStatement, RemoteTransaction
 from tektite.client.event_loop import BackgroundLoop
 from tektite.client.results import RemoteResult
 from tektite.client.tables import RemoteSubscription, RemoteTable, RemoteView
+from tektite.client_protocol import Cardinality, IfExists, Mode
 
 
 class RemoteStatement:
-    """A statement that a server has parsed, to be run with several values. Made by `RemoteSession.prepare`."""
+    """A statement that a server has parsed, to be run with several values, by a call. Made by `RemoteSession.prepare`.
+
+    >>> import tektite as tk
+    >>> with tk.Engine().console() as console, tk.connect(console.url) as session:
+    ...     doubled = session.prepare("SELECT 2 * CAST($1 AS INT) AS n")
+    ...     print(doubled([1]).rows(), doubled([2]).rows())
+    ...     doubled.close()
+    the console is at ...
+    [(2,)] [(4,)]
+    """
 
     def __init__(self, loop: BackgroundLoop, made: AsyncStatement) -> None:
         self._loop = loop
@@ -33,6 +43,33 @@ class RemoteSession(SaysWhatDoesNotTravel):
     wait.
 
     Closing it ends this user's part; tables and views stay for the others.
+
+    >>> import tektite as tk
+    >>> console = tk.Engine().console()
+    the console is at ...
+    >>> session = tk.connect(console.url)
+    >>> sales = session.create_table("sales", {"shop": str, "amount": int})
+    >>> totals = session.create_view("totals", "SELECT shop, sum(amount) AS total FROM sales GROUP BY shop")
+    >>> with session.transaction():
+    ...     _ = sales.insert([("north", 3)])
+    ...     _ = session.sql("INSERT INTO sales VALUES ('north', $1)", [4])
+    >>> session.tables, session.views, session.table("sales").rows(), session.view("totals").rows()
+    (('sales',), ('totals',), [('north', 3), ('north', 4)], [('north', 7)])
+    >>> session.prepare("SELECT amount FROM sales WHERE amount > $1")([3]).rows()
+    [(4,)]
+    >>> with session.subscribe("SELECT max(total) AS most FROM totals") as changes:
+    ...     changes.poll().table.to_pylist()
+    [{'most': 7, 'diff': 1}]
+    >>> session.datalog("big(s) :- totals(s, t), t > 5."), session.query("big(?)").rows()
+    (('big',), [('north',)])
+    >>> session.attribute("name", str)
+    >>> time = session.transact([(1, "name", "ann")])
+    >>> session.advance() > time, "epoch" in session.status()
+    (True, True)
+    >>> session.drop_view("nothing", if_exists=True)
+    >>> session.drop_table("nothing", if_exists=True)
+    >>> session.close()
+    >>> console.close()
     """
 
     def __init__(self, loop: BackgroundLoop, made: AsyncSession) -> None:
@@ -56,11 +93,11 @@ class RemoteSession(SaysWhatDoesNotTravel):
         name: str,
         schema: Any,
         *,
-        mode: Literal["bag", "set", "upsert", "append", "stream"] = "bag",
+        mode: Mode = "bag",
         primary_key: str | Sequence[str] = (),
         order_by: str | Sequence[str] = (),
         required: str | Sequence[str] = (),
-        if_exists: Literal["error", "keep", "replace"] = "error",
+        if_exists: IfExists = "error",
     ) -> RemoteTable:
         """A new table; see `Engine.create_table`."""
         work = self._made.create_table(
@@ -75,7 +112,7 @@ class RemoteSession(SaysWhatDoesNotTravel):
         params: Sequence[Any] | Mapping[str, Any] = (),
         *,
         order_by: str | Sequence[str] = (),
-        if_exists: Literal["error", "keep", "replace"] = "error",
+        if_exists: IfExists = "error",
     ) -> RemoteView:
         """Keep the answer of a query of SQL up to date under a name; see `Engine.create_view`. A query that is built in Python
         does not travel.
@@ -159,8 +196,8 @@ class RemoteSession(SaysWhatDoesNotTravel):
         name: str,
         value: Any = None,
         *,
-        cardinality: str | None = None,
-        mode: str | None = None,
+        cardinality: Cardinality | None = None,
+        mode: Mode | None = None,
         entity: Any = int,
     ) -> None:
         """Declare an attribute of entities; see `Engine.attribute`."""

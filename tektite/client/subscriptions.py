@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 import pyarrow as pa
 
+from tektite.client.absent_names import ShowsWhatIsDocumented
 from tektite.engine.subscription import Change, Delta, check_timeout
 from tektite.errors import ConflictError, TektiteError
 from tektite.values.python_values import python_list
@@ -29,8 +30,32 @@ WAITING_ROWS = 1_000_000
 """Rows that may wait for the reader before the server is asked to stop."""
 
 
-class AsyncSubscription:
-    """Changes as they happen. Made by `subscribe` of a session, a table or a view."""
+class AsyncSubscription(ShowsWhatIsDocumented):
+    """Changes as they happen. Made by `subscribe` of a session, a table or a view.
+
+    >>> import asyncio
+    >>> import tektite as tk
+    >>> async def main(url):
+    ...     async with await tk.connect_async(url) as session:
+    ...         sales = await session.create_table("sales", {"shop": str, "amount": int})
+    ...         changes = await sales.subscribe()
+    ...         await sales.insert([("north", 3)])
+    ...         print((await changes.poll(timeout=20)).table.to_pylist())
+    ...         time = await sales.insert([("south", 5)])
+    ...         print(await changes.changes() == [tk.Change(("south", 5), time, 1)], changes.time == time)
+    ...         print((await changes.table()).num_rows)
+    ...         await changes.close()
+    ...         return changes.closed
+    >>> with tk.Engine().console() as console:
+    ...     asyncio.run(main(console.url))
+    the console is at ...
+    [{'shop': 'north', 'amount': 3, 'diff': 1}]
+    True True
+    0
+    True
+    """
+
+    _internal = frozenset({"begin", "has_begun", "resume", "arrived", "fail"})
 
     def __init__(self, session: AsyncSession, number: int, asked: dict[str, Any], progress: bool) -> None:
         self._session = session

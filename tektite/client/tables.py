@@ -25,6 +25,26 @@ class RemoteSubscription:
     Iterating waits for the next `Delta`; so does `async for`, in a task of any event loop. A connection that breaks is opened
     again, and nothing is lost or told twice, as long as the server holds the history (30 seconds, unless it is told otherwise);
     then reading raises a `HistoryGone`.
+
+    >>> import tektite as tk
+    >>> console = tk.Engine().console()
+    the console is at ...
+    >>> session = tk.connect(console.url)
+    >>> sales = session.create_table("sales", {"shop": str, "amount": int})
+    >>> changes = sales.subscribe()
+    >>> _ = sales.insert([("north", 3)])
+    >>> changes.poll(timeout=20).table.to_pylist()
+    [{'shop': 'north', 'amount': 3, 'diff': 1}]
+    >>> time = sales.insert([("south", 5)])
+    >>> changes.changes() == [tk.Change(("south", 5), time, 1)], changes.time == time
+    (True, True)
+    >>> changes.table().num_rows
+    0
+    >>> changes.close()
+    >>> changes.closed
+    True
+    >>> session.close()
+    >>> console.close()
     """
 
     def __init__(self, loop: BackgroundLoop, made: AsyncSubscription) -> None:
@@ -86,7 +106,26 @@ class RemoteSubscription:
 
 
 class RemoteRelation(ArrowReadable, SaysWhatDoesNotTravel, Generic[R]):
-    """What tables and views on a server have in common."""
+    """What tables and views on a server have in common.
+
+    >>> import tektite as tk
+    >>> console = tk.Engine().console()
+    the console is at ...
+    >>> session = tk.connect(console.url)
+    >>> sales = session.create_table("sales", {"shop": str, "amount": int}, order_by="shop")
+    >>> time = sales.insert([("north", 3), ("south", 5)])
+    >>> sales.name, sales.schema, sales.time == time, len(sales)
+    ('sales', Schema(shop=string, amount=int), True, 2)
+    >>> sorted(sales.rows(at=time)), sales.lookup("south"), sales.head(1).num_rows
+    ([('north', 3), ('south', 5)], [('south', 5)], 1)
+    >>> sales.to_arrow() == sales.snapshot(), sales.to_pandas().shape
+    (True, (2, 2))
+    >>> with sales.subscribe() as changes:
+    ...     changes.poll().table.num_rows
+    2
+    >>> session.close()
+    >>> console.close()
+    """
 
     def __init__(self, loop: BackgroundLoop, made: R) -> None:
         self._loop = loop
@@ -166,7 +205,18 @@ class RemoteRelation(ArrowReadable, SaysWhatDoesNotTravel, Generic[R]):
 
 
 class RemoteTable(RemoteRelation[AsyncTable]):
-    """A table on a server."""
+    """A table on a server.
+
+    >>> import tektite as tk
+    >>> with tk.Engine().console() as console, tk.connect(console.url) as session:
+    ...     sales = session.create_table("sales", {"shop": str, "amount": int})
+    ...     _ = sales.insert([("north", 3), ("south", 5)])
+    ...     time = sales.remove([("south", 5)])
+    ...     sales.finish()
+    ...     sales.rows(at=time)
+    the console is at ...
+    [('north', 3)]
+    """
 
     def insert(self, data: Any) -> int | None:
         """Add rows: whatever `Table.insert` takes. The time at which they can be read, or None inside a transaction."""
@@ -182,7 +232,17 @@ class RemoteTable(RemoteRelation[AsyncTable]):
 
 
 class RemoteView(RemoteRelation[AsyncView]):
-    """A view on a server."""
+    """A view on a server.
+
+    >>> import tektite as tk
+    >>> with tk.Engine().console() as console, tk.connect(console.url) as session:
+    ...     sales = session.create_table("sales", {"shop": str, "amount": int})
+    ...     view = session.create_view("large", "SELECT shop FROM sales WHERE amount > 4")
+    ...     time = sales.insert([("north", 3), ("south", 5)])
+    ...     print(view.wait(time, timeout=20), view.error, view.rows(), "read sales" in view.explain())
+    the console is at ...
+    True None [('south',)] True
+    """
 
     @property
     def error(self) -> TektiteError | None:

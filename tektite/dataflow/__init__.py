@@ -1,15 +1,17 @@
 """The physical dataflow: operators, the scopes that they run in, and the agenda that schedules them.
 
 arrange           arrange sorts updates into a trace; readers give other operators its versions and changes
+away              a part of a sweep that runs without the engine's lock
 deferred_keys     keys that a reduction has to evaluate at later moments
 errors            errors of rows: a second collection of a dataflow, beside its results
 flow              `Dataflow`: one installed graph of operators, and its sweeps
+function_node     calls users' functions with rows, while others use the engine
 graph             scopes, ports and edges; the agenda decides which node runs next
 interrupts        interrupts by other threads wait while a dataflow works that has answered
 join              join of two arrangements
 joined_rows       a join that has come some way, and can be divided between workers
 journal           records of the last sweeps, for listeners and `Engine.progress`
-linear            steps on edges: projection, filter, negation, Python functions, accumulators of aggregates
+linear            steps on edges: projection, filter, negation, accumulators of aggregates
 loop              feedback into the next round, and the exit from a loop
 near_reduce       reductions of ordered groups: what lies around a change is evaluated, not the group
 node              `Node`: the contract between operators and executors

@@ -8,25 +8,31 @@ updates, not to the number received.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import cache, partial
 from typing import Any, Protocol
 
 import numpy as np
 
+from tektite.dataflow.away import LONG
 from tektite.dataflow.graph import Moment, Outbox, Scope, common_guard
 from tektite.dataflow.node import Node
 from tektite.errors import IncorrectError
+from tektite.kernels.seek.moments import partition_moments
 from tektite.kernels.seek.route import route
 from tektite.kernels.sort.build import build
 from tektite.trace.addresses import addresses
 from tektite.trace.batch import Batch
 from tektite.trace.batch_memory import FEW_ROWS, BatchMemory
-from tektite.trace.chunk import Chunk, Consolidated
+from tektite.trace.chunk import Chunk, Consolidated, returning_chunks
 from tektite.trace.merge import DiffOverflow, merge_all
 from tektite.trace.routes import Intervals
 from tektite.trace.spine import Version
 from tektite.trace.trace import Handle, Trace
 from tektite.values.words import Words
+
+_build = returning_chunks(build, rows=Consolidated)
+partition_chunk = returning_chunks(partition_moments, "rvm")
+"""The rows of a chunk by moment: a chunk, where each part begins, and the moments. Columns may stay where they are."""
 
 TOO_LARGE = "a multiplicity or a sum does not fit into 64 bits"
 
@@ -40,6 +46,11 @@ TRY_ONE_OF = 64
 """Of so many chunks one is tried while few of their rows are equal: about one percent of the work of sorting them."""
 
 
+_NOTHING: dict[Moment, list[list[Chunk]]] = {}
+_NOTHING_RAW: dict[tuple[Moment, int], tuple[int, int]] = {}
+"""What empty buffers have in common. Nobody adds to it."""
+
+
 class Buffer:
     """Updates of one shape that wait at a node, by moment and shard."""
 
@@ -50,39 +61,47 @@ class Buffer:
         self.flow = node.flow
         self.shards = node.shards if shards is None else shards
         self.shape = (data, node.times, diffs)
-        self._waiting: dict[Moment, list[list[Chunk]]] = {}
-        self._raw: dict[tuple[Moment, int], tuple[int, int]] = {}
-        self._full: list[tuple[Moment, int]] = []
+        self._waiting = _NOTHING
+        self._raw = _NOTHING_RAW
+        self._full: tuple[tuple[Moment, int], ...] = ()
         memory = self.flow.memory
         self._most = 1 << 62 if memory is None else memory.piece_rows(sum(self.shape))
         """Rows that may wait unsorted, however many are sorted."""
-        node.buffers.append(self)
+        node.buffers += (self,)
 
     def __getstate__(self) -> tuple[None, dict[str, Any]]:
         kept = {name: getattr(self, name) for name in ("_most", "flow", "shape", "shards")}
-        return None, kept | {"_waiting": {}, "_raw": {}, "_full": []}
+        return None, kept | {"_waiting": {}, "_raw": {}, "_full": ()}
 
     def add(self, shard: int, chunk: Chunk, moment: Moment) -> None:
         """Add a chunk. Once the rows added since the last consolidation outnumber those left by it, mark the buffer as full."""
         waiting = self._waiting.get(moment)
         if waiting is None:
-            waiting = self._waiting[moment] = [[] for _ in range(self.shards)]
+            waiting = self._new(moment)
         chunks = waiting[shard]
         chunks.append(chunk)
         if chunk.n > 4096 or len(chunks) > 64:
             kept, raw = self._raw.get((moment, shard), (0, 0))
             raw += chunk.n
+            if self._raw is _NOTHING_RAW:
+                self._raw = {}
             self._raw[moment, shard] = (kept, raw)
             if len(chunks) > 1 and raw > max(min(kept, self._most), CONSOLIDATE_AT):
                 if not self._full:
-                    self.flow.full_buffers.append(self)
+                    self.flow.full_buffers += (self,)
                 if (moment, shard) not in self._full:
-                    self._full.append((moment, shard))
+                    self._full += ((moment, shard),)
+
+    def _new(self, moment: Moment) -> list[list[Chunk]]:
+        """The places of a moment for which there is nothing yet."""
+        if self._waiting is _NOTHING:
+            self._waiting = {}
+        made = self._waiting[moment] = [[] for _ in range(self.shards)]
+        return made
 
     def consolidate(self) -> None:
         """Consolidate all full places in parallel."""
-        full = sorted(self._full)
-        self._full.clear()
+        full, self._full = sorted(self._full), ()
         self.flow.workers.spread([partial(self.consolidate_at, *place) for place in full])
 
     def consolidate_at(self, moment: Moment, shard: int) -> None:
@@ -98,7 +117,7 @@ class Buffer:
 
     def put(self, shard: int, chunk: Chunk, moment: Moment) -> None:
         """Add a chunk that needs no consolidation here."""
-        self._waiting.setdefault(moment, [[] for _ in range(self.shards)])[shard].append(chunk)
+        (self._waiting.get(moment) or self._new(moment))[shard].append(chunk)
 
     def waiting(self, moment: Moment) -> list[list[Chunk]]:
         """The chunks of a moment, by shard. They stay in the buffer."""
@@ -124,7 +143,10 @@ class Buffer:
         if self._raw:
             for shard in range(self.shards):
                 self._raw.pop((moment, shard), None)
-        return self._waiting.pop(moment, None)
+        taken = self._waiting.pop(moment, None)
+        if not self._waiting:
+            self._waiting = _NOTHING  # an emptied dict keeps its table
+        return taken
 
     def take_shard(self, shard: int, moment: Moment) -> list[Chunk]:
         """Remove and return the chunks of a moment for one shard."""
@@ -141,9 +163,7 @@ class Buffer:
 
     def clear(self) -> None:
         """Drop all rows."""
-        self._waiting.clear()
-        self._raw.clear()
-        self._full.clear()
+        self._waiting, self._raw, self._full = _NOTHING, _NOTHING_RAW, ()
 
 
 def consolidate(chunks: list[Chunk], shape: tuple[int, int, int], low: int, memory: BatchMemory | None = None) -> Chunk:
@@ -158,11 +178,16 @@ def consolidate(chunks: list[Chunk], shape: tuple[int, int, int], low: int, memo
         and is_large(chunks, shape, memory)
     ):
         return merged_runs(sorted_runs(chunks, shape, low, memory), shape, low, memory)
-    table = addresses(chunks)
-    buf, head = build(table, *shape, low)
-    if head[0] < 0:
+    built: Consolidated = _build(addresses(chunks), *shape, low)
+    if built.n < 0:
         raise IncorrectError(TOO_LARGE)
-    return Consolidated(head, buf, low)
+    built.low = low
+    return built
+
+
+def rows_of(waiting: Sequence[Sequence[Chunk]]) -> int:
+    """The number of rows of some chunks, by shard."""
+    return sum([chunk.n for chunks in waiting for chunk in chunks])
 
 
 def is_large(chunks: Sequence[Chunk | Batch], shape: tuple[int, int, int], memory: BatchMemory) -> bool:
@@ -219,6 +244,8 @@ def merged_runs(runs: list[Consolidated], shape: tuple[int, int, int], low: int,
 class ArrangementReader:
     """A node's access to an arrangement, which may belong to an outer scope or to another dataflow."""
 
+    __slots__ = ("_guard", "_scope", "handle", "imported", "lift", "node", "trace")
+
     def __init__(self, node: Node, arranged: Arranged, reads_versions: bool = True) -> None:
         self.node = node
         self.trace = arranged.trace
@@ -227,9 +254,9 @@ class ArrangementReader:
         self._scope = arranged.scope if reads_versions else None
         self._guard: tuple[int, Intervals] | None = None
         self.begin()
-        node.reads.append(self)
+        node.reads += (self,)
         if self.imported:
-            node.flow.imports.append(self)
+            node.flow.imports += (self,)
         else:
             arranged.readers.append(self)
 
@@ -238,7 +265,7 @@ class ArrangementReader:
         flow = self.node.flow
         frontier = None if self._scope is None else self._scope.frontier
         self.handle = Handle(self.trace, frontier, flow.wake if self.imported else None)
-        flow.handles.append(self.handle)
+        flow.handles += (self.handle,)
         if self._guard is not None:
             self.handle.guard(*self._guard)
 
@@ -253,7 +280,7 @@ class ArrangementReader:
         frontier = None if self._scope is None else self._scope.frontier
         handle = Handle(trace, frontier, flow.wake if self.imported else None)
         handle.forget()
-        flow.handles.append(handle)
+        flow.handles += (handle,)
         return handle
 
     def move(self, handle: Handle) -> None:
@@ -264,8 +291,9 @@ class ArrangementReader:
 
     def wake(self, moment: Moment = ()) -> None:
         """Schedule the node if batches wait in the handle's queue."""
-        if self.handle.waiting():
-            self.node.scope.schedule(self.node.position, moment + (0,) * self.lift)
+        if any(self.handle.queues):
+            node = self.node
+            node.scope.schedule(node.position, moment + (0,) * self.lift if self.lift else moment)
 
     def take(self, shard: int) -> tuple[Version, tuple[Batch, ...], Version]:
         """Old, delta and new for this run. Of another dataflow's arrangement, only the epochs of this sweep."""
@@ -279,6 +307,8 @@ class Arranged:
 
     `columns` says which column of the collection each data column of the trace is. The key columns come first.
     """
+
+    __slots__ = ("columns", "imported", "readers", "scope", "sharded_by", "trace")
 
     def __init__(self, trace: Trace, scope: Scope, columns: tuple[int, ...], sharded_by: int, imported: bool) -> None:
         self.trace = trace
@@ -297,7 +327,7 @@ class Arranged:
 
     def mint(self, shard: int, rows: Chunk) -> None:
         """Append sorted, consolidated rows of the scope's current moment to the trace, as a batch."""
-        self.trace.mint(shard, rows.head, rows.memory, self.scope.passed())
+        self.trace.mint(shard, rows, self.scope.passed())
 
     def wake_readers(self, moment: Moment) -> None:
         """Schedule the readers in this dataflow, because there is a new batch."""
@@ -353,12 +383,12 @@ class ArrangeNode(Node):
         super().__init__(scope, shards, name)
         width = len(columns) if data is None else data
         self.trace = self.mints = Trace(width, self.times, diffs, shards, self.flow.effort, self.flow.memory)
-        self.flow.traces.append(self.trace)
+        self.flow.traces += (self.trace,)
         self.arranged = Arranged(self.trace, scope, columns, key, imported=False)
         self.prepare = prepare
         self.settled = settled or shards == 1
         self.routes = not self.settled
-        self.key = np.arange(key, dtype=np.int64)
+        self.key = leading(key)
         self.buffer = Buffer(self, width, diffs)
         self._as_they_are = 0
         """How many chunks are sent as they are before it is tried again whether many of their rows are equal."""
@@ -396,16 +426,29 @@ class ArrangeNode(Node):
         waiting = self.buffer.take(moment)
         if waiting is None:
             return
-        low = self.flow.low
+        low, memory = self.flow.low, self.flow.memory
+        rows = sum([chunk.n for chunks in waiting for chunk in chunks])
 
-        def work(shard: int, outbox: Outbox) -> None:
+        def sort(shard: int) -> None:
             if waiting[shard]:
-                batch = consolidate(waiting[shard], self.buffer.shape, low, self.flow.memory)
+                waiting[shard] = [consolidate(waiting[shard], self.buffer.shape, low, memory)]
+
+        def mint(shard: int, outbox: Outbox) -> None:
+            if waiting[shard]:
+                batch = consolidate(waiting[shard], self.buffer.shape, low, memory)
                 if batch.n:
                     self.arranged.mint(shard, batch)
 
-        self.each_shard(work, sum(chunk.n for chunks in waiting for chunk in chunks))
+        if rows >= LONG:
+            self.call_out(sort, rows)
+        self.each_shard(mint, rows)
         self.arranged.wake_readers(moment)
+
+
+@cache
+def leading(columns: int) -> Words:
+    """The numbers of so many leading columns. Nobody changes them."""
+    return np.arange(columns, dtype=np.int64)
 
 
 def exchange_by(node: Node, key: Words, chunk: Chunk, moment: Moment, outbox: Outbox) -> None:
@@ -424,7 +467,7 @@ class ChangesNode(Node):
     def __init__(self, scope: Scope, shards: int, arranged: Arranged, name: str) -> None:
         super().__init__(scope, shards, name)
         self.reader = ArrangementReader(self, arranged, reads_versions=False)
-        self.left: list[list[Chunk]] = [[] for _ in range(shards)]
+        self.left: Sequence[list[Chunk]] = ()
         """What has been taken and not emitted, the next chunk last. Where memory is limited, a run emits a bounded part."""
 
     @property
@@ -433,7 +476,7 @@ class ChangesNode(Node):
 
     def clear(self) -> None:
         super().clear()
-        self.left = [[] for _ in self.left]
+        self.left = ()
 
     def choose_rows(self) -> None:
         if self.reader.imported and (found := common_guard([edge.steps for edge in self.port.edges])) is not None:
@@ -442,16 +485,18 @@ class ChangesNode(Node):
     def run(self, moment: Moment) -> None:
         memory = self.flow.memory
         rows = sum([batch.n for queue in self.reader.handle.queues for batch in queue])
-        if memory is not None and any(self.left):
-            rows += sum([chunk.n for left in self.left for chunk in left])
+        rows += sum([chunk.n for left in self.left for chunk in left])
+        in_parts = memory is not None and rows > FEW_ROWS
+        if in_parts and not self.left:
+            self.left = [[] for _ in range(self.shards)]
 
         def work(shard: int, outbox: Outbox) -> None:
-            left = self.left[shard]
+            left = self.left[shard] if self.left else []
             if not left:
                 _, delta, _ = self.reader.take(shard)
-                if memory is None or rows <= FEW_ROWS or not is_large(delta, self.reader.trace.shape, memory):
+                if not in_parts or memory is None or not is_large(delta, self.reader.trace.shape, memory):
                     for batch in delta:
-                        self.port.emit(shard, Chunk(batch.head, batch.memory), moment, self.times, outbox)
+                        self.port.emit(shard, Chunk.of_batch(batch), moment, self.times, outbox)
                     return
                 left += [Chunk(batch.head, batch.memory) for batch in reversed(delta)]
             room = memory.piece_rows(sum(self.reader.trace.shape)) if memory is not None else 0
@@ -464,5 +509,7 @@ class ChangesNode(Node):
                 self.port.emit(shard, chunk, moment, self.times, outbox)
 
         self.each_shard(work, rows)
-        if memory is not None and any(self.left):
+        if any(self.left):
             self.scope.schedule(self.position, moment)
+        else:
+            self.left = ()

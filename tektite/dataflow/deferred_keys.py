@@ -21,7 +21,7 @@ class DeferredKeys:
         self._parts: list[dict[Moment, list[Chunk]]] = [{} for _ in range(node.shards)]
         self._new: list[set[Moment]] = [set() for _ in range(node.shards)]
         self.has_new = False
-        node.buffers.append(self)
+        node.buffers += (self,)
 
     def __getstate__(self) -> dict[str, Any]:
         empty = {"_parts": [{} for _ in self._parts], "_new": [set() for _ in self._new], "has_new": False}

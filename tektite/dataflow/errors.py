@@ -143,7 +143,7 @@ def standing_errors(sources: Iterable[ErrorSource], epoch: int) -> StandingError
     first: tuple[ErrorNode, Words] | None = None
     numbers: dict[ErrorNode, frozenset[int]] = {}
     for source in sources:
-        if source.node.trace.rows and source.since <= epoch < source.until:
+        if not source.node.trace.is_empty and source.since <= epoch < source.until:
             numbers[source.node] = numbers.get(source.node, frozenset()) | source.numbers
     for node, origins in numbers.items():
         found = node.standing(epoch, origins)

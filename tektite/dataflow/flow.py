@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any, Protocol
 
+from tektite.dataflow.away import Absence, SweepAbandoned
 from tektite.dataflow.graph import LinearStep, Outbox, Scope, run_agenda
 from tektite.dataflow.interrupts import held_interrupts
 from tektite.dataflow.journal import Journal, Sweep
@@ -86,27 +87,32 @@ class EpochSource(Protocol):
         """The error that stopped it, if one did."""
 
 
-def last_closed(source: EpochSource, earliest: Callable[[], int | None] = lambda: None) -> Callable[[], Frontier]:
+class LastClosed:
     """The frontier of a hold on the last epoch that the source has closed, so that a new query is answered at once; or on an
     `earliest` one, while somebody reads that.
     """
 
-    def frontier() -> Frontier:
-        low, first = max(source.low - 1, 0), earliest()
-        return ((low if first is None or low < first else max(first, 0),),)
+    __slots__ = ("_earliest", "_source")
 
-    return frontier
+    def __init__(self, source: EpochSource, earliest: Callable[[], int | None] = lambda: None) -> None:
+        self._source = source
+        self._earliest = earliest
+
+    def __call__(self) -> Frontier:
+        low, first = max(self._source.low - 1, 0), self._earliest()
+        return ((low if first is None or low < first else max(first, 0),),)
 
 
 class Dataflow:
     """A graph of operators. It has consumed the epochs before `low`; while it is running, it consumes those before `high`."""
 
-    # There may be ten thousand. A dict of so many attributes would be a tenth of a small view.
+    # There may be ten thousand. A dict of so many attributes would be a tenth of a small view, and lists take twice what tuples
+    # do.
     __slots__ = (
-        "__weakref__", "_low", "awake", "constants", "effort", "error_holds", "failure", "first", "former_errors",
-        "full_buffers", "handles", "high", "holds", "imports", "journal", "limit", "memory", "name", "on_failed", "on_swept",
-        "on_wake", "outlets", "part", "purpose", "purposes", "result_errors", "results", "root", "rounds", "running", "shards",
-        "sources", "sweep", "swept", "traces", "workers",
+        "__weakref__", "_low", "_purposes", "awake", "away", "constants", "effort", "error_holds", "failure", "first",
+        "former_errors", "full_buffers", "handles", "high", "holds", "imports", "journal", "limit", "memory", "name",
+        "on_failed", "on_swept", "on_wake", "outlets", "part", "purpose", "result_errors", "results", "root", "rounds",
+        "running", "shards", "sources", "sweep", "swept", "traces", "unlocked", "workers",
     )  # fmt: skip
 
     def __init__(
@@ -122,35 +128,37 @@ class Dataflow:
         """The bytes that it may keep. Beyond them it fails."""
         self.purpose: object | None = None
         """What nodes are being made for: an operator of a plan, which is at hand only while the graph is made."""
-        self.purposes: dict[Node | LinearStep, object] = {}
-        """What nodes and steps were made for."""
+        self._purposes: tuple[object, ...] = ()
+        """Nodes and steps, each with what it was made for behind it."""
         self.root = Scope(self)
-        self.sources: list[EpochSource] = []
-        self.imports: list[ArrangementReader] = []
-        self.handles: list[Handle] = []
-        self.traces: list[Trace] = []
-        self.full_buffers: list[Buffer] = []
+        self.sources: tuple[EpochSource, ...] = ()
+        self.imports: tuple[ArrangementReader, ...] = ()
+        self.handles: tuple[Handle, ...] = ()
+        self.traces: tuple[Trace, ...] = ()
+        self.full_buffers: tuple[Buffer, ...] = ()
         """Buffers of its nodes that have become worth consolidating."""
-        self.holds: list[Hold] = []
-        self.error_holds: list[Hold] = []
+        self.holds: tuple[Hold, ...] = ()
+        self.error_holds: tuple[Hold, ...] = ()
         """Holds on the errors that its results depend on."""
-        self.on_swept: list[Callable[[], None]] = []
-        self.on_failed: list[Callable[[], None]] = []
+        self.on_swept: tuple[Callable[[], None], ...] = ()
+        self.on_failed: tuple[Callable[[], None], ...] = ()
         self.part: SweepPart | None = None
         self.journal: Journal | None = None
         self.failure: TektiteError | None = None
-        self.outlets: list[Handle] = []
+        self.outlets: tuple[Handle, ...] = ()
         """Handles on its result that are emptied after each sweep."""
-        self.results: list[Trace] = []
+        self.results: tuple[Trace, ...] = ()
         """The traces of what it computes for others."""
-        self.result_errors: list[tuple[ErrorSource, ...]] = []
+        self.result_errors: tuple[tuple[ErrorSource, ...], ...] = ()
         """For each result, the errors that it depends on."""
-        self.former_errors: list[tuple[ErrorSource, ...]] = []
+        self.former_errors: tuple[tuple[ErrorSource, ...], ...] = ()
         """For each result, the errors in epochs that another dataflow has answered; nothing if there was none."""
-        self.constants: list[Words] = []
+        self.constants: tuple[Words, ...] = ()
         """Words of constant texts, which stay in the dictionary as long as the graph is there."""
         self.on_wake: Callable[[Dataflow], None] | None = None
         """Called when it gets something to do."""
+        self.unlocked: Callable[[Absence, Callable[[], None]], None] | None = None
+        """Calls a function without the engine's lock. None where there is no engine."""
         self._at_rest()
 
     def _at_rest(self) -> None:
@@ -159,18 +167,29 @@ class Dataflow:
         self._low = 0
         self.high = 0
         self.running = False
+        self.away: Absence | None = None
+        """The last absence of the present sweep."""
         self.awake = True
         """Whether it may have something to do: its first sweep, or changes of its sources."""
         self.swept = False
         self.sweep: Sweep | None = None
         self.rounds = 0
 
+    def note_purpose(self, made: Node | LinearStep, purpose: object) -> None:
+        """Say what a node or a step was made for."""
+        self._purposes += (made, purpose)
+
+    def purpose_of(self, made: Node | LinearStep) -> object | None:
+        """What a node or a step was made for, if that was said."""
+        places = range(0, len(self._purposes), 2)
+        return next((self._purposes[place + 1] for place in places if self._purposes[place] is made), None)
+
     @property
     def low(self) -> int:
         """The first epoch that it has not answered. One that is asleep has nothing to do, so its answers hold as far as its
         sources are closed: no sweep is needed for that.
         """
-        return self._progress({})[0]
+        return self._low if self.awake else self._progress({})[0]
 
     @low.setter
     def low(self, epoch: int) -> None:
@@ -196,6 +215,8 @@ class Dataflow:
 
     def _sources_progress(self, known: dict[Dataflow, tuple[int, bool]]) -> tuple[int, bool]:
         """The epoch up to which all sources have been closed, and whether all of them ended."""
+        if len(self.sources) == 1 and (only := self.sources[0]).flow is None:
+            return only.low, only.closed
         going: int | None = None
         ended = 0
         for source in self.sources:
@@ -220,14 +241,13 @@ class Dataflow:
         the arrangement of a source, and then nothing else wakes this dataflow.
         """
         handle.wake = self.wake
-        self.outlets.append(handle)
+        self.outlets += (handle,)
         self.wake()
 
     def remove_outlet(self, handle: Handle) -> None:
         """Take no more turns for a handle on its result."""
         handle.wake = None
-        if handle in self.outlets:
-            self.outlets.remove(handle)
+        self.outlets = tuple([outlet for outlet in self.outlets if outlet is not handle])
 
     def rest(self) -> bool:
         """Fall asleep if there is nothing to do. Returns whether it sleeps."""
@@ -249,13 +269,13 @@ class Dataflow:
     def read(self, source: EpochSource) -> None:
         """Record that the dataflow depends on `source`."""
         if source not in self.sources:
-            self.sources.append(source)
+            self.sources += (source,)
 
     def settle_start(self, earliest: int | None = None) -> None:
         """Choose the first epoch to answer: the last one that the most advanced source has closed, or an `earliest` one that all
         of them still distinguish; but none before the first answer of a source.
         """
-        latest = max((source.low - 1 for source in self.sources), default=0)
+        latest = max((_reach(source) - 1 for source in self.sources), default=0)
         start = latest if earliest is None else min(latest, earliest)
         self.first = max([start, 0, *(source.first for source in self.sources)])
         self.low = self.high = self.first
@@ -289,11 +309,13 @@ class Dataflow:
                 if not self._continue(deadline):
                     return False
                 self._end()
-                if not resumed:  # the sweep took everything there was
+                if not resumed and self.away is None:  # the sweep took everything there was
                     break
                 # The executor that sent the last sweep away decides on the next one too.
                 if sent or time.perf_counter() > deadline:
                     return self.failure is not None or self.available() <= self.low
+        except SweepAbandoned:
+            return True
         except BaseException as error:
             # A node may have done half of its work, so the dataflow cannot continue, not even after an interrupt.
             self.fail(error)
@@ -314,6 +336,22 @@ class Dataflow:
             self.part = part.next_part(self)
         return run_agenda(self.root, deadline)
 
+    @property
+    def is_away(self) -> bool:
+        """Whether a thread runs a part of its sweep without the engine's lock."""
+        return self.away is not None and not self.away.is_over
+
+    def call_out(self, function: Callable[[], None]) -> None:
+        """Call a function that changes nothing of the dataflow, while others use the engine."""
+        if self.unlocked is None:
+            function()
+            return
+        away = self.away = Absence()
+        with away.held:
+            self.unlocked(away, function)
+        if self.away is not away:
+            raise SweepAbandoned
+
     def run_elsewhere(self, part: SweepPart, high: int) -> None:
         """Let other processes run a sweep up to `high`, or the next part of the present one."""
         self.part = part
@@ -323,7 +361,7 @@ class Dataflow:
 
     def queued(self) -> int:
         """The number of changes of its sources that it has not consumed."""
-        return sum([batch.n for reader in self.imports for queue in reader.handle.queues for batch in queue])
+        return sum([reader.handle.queued for reader in self.imports])
 
     def _note(self) -> None:
         """Start a record of the sweep for the journal."""
@@ -332,7 +370,7 @@ class Dataflow:
 
     def begin(self) -> bool:
         """Start a sweep if epochs are available. Returns whether one was started."""
-        high = self.available()
+        high = self._sources_progress({})[0]
         for source in self.sources:
             if source.failure is not None:
                 raise FaultError(f"it reads {source.name!r}, which failed: {source.failure}", self.name)
@@ -340,6 +378,7 @@ class Dataflow:
             return False
         self.high = high
         self.running = True
+        self.away = None
         self._note()
         for reader in self.imports:
             reader.wake()
@@ -355,7 +394,7 @@ class Dataflow:
     def check_limit(self) -> None:
         """Fail if it keeps more than it may."""
         if self.limit is not None and (size := self.bytes) > self.limit:
-            raise FaultError(
+            raise KeepsTooMuch(
                 f"it keeps {in_units(size)}, and its limit is {in_units(self.limit)}: raise the limit, or keep fewer rows "
                 "or columns",
                 self.name,
@@ -374,7 +413,7 @@ class Dataflow:
         if self.sweep is not None and self.journal is not None:
             sweep, self.sweep = self.sweep, None
             self.journal.ended(sweep)
-        for callback in list(self.on_swept):  # one that raises is removed
+        for callback in self.on_swept:
             callback()
 
     def fail(self, error: BaseException) -> None:
@@ -392,22 +431,16 @@ class Dataflow:
 
     def let_go(self) -> None:
         """Release every handle and every hold. A dataflow that was being built may have nodes that are not whole."""
-        self.part = None
+        self.part = self.away = None
         for handle in self.handles:
             handle.drop()
-        self.handles.clear()
-        for holds in (self.holds, self.error_holds):
-            for hold in holds:
-                hold.drop()
-            holds.clear()
-        self.traces.clear()
-        self.outlets.clear()
-        self.full_buffers.clear()
+        for hold in (*self.holds, *self.error_holds):
+            hold.drop()
+        self.handles = self.holds = self.error_holds = self.traces = self.outlets = self.full_buffers = ()
 
     def empty(self) -> None:
         """Drop everything but the graph of a dropped dataflow, for `begin_anew`."""
-        self.on_swept.clear()
-        self.on_failed.clear()
+        self.on_swept = self.on_failed = ()
         self._at_rest()
         for node in self.root.nodes:
             for reader in node.reads:
@@ -424,7 +457,7 @@ class Dataflow:
     def hold_errors(self) -> None:
         """Keep the history of all errors that its results depend on, its own and others', as long as that of the results."""
         nodes = dict.fromkeys([source.node for sources in self.result_errors for source in sources])
-        before, self.error_holds = self.error_holds, [Hold(node.trace, self._since) for node in nodes]
+        before, self.error_holds = self.error_holds, tuple([Hold(node.trace, self._since) for node in nodes])
         for hold in before:
             hold.drop()
 
@@ -435,7 +468,19 @@ class Dataflow:
     def ship(self) -> dict[str, Any]:
         """The attributes of a copy in another process. A copy does not need the others."""
         kept = ("name", "shards", "effort", "first", "_low", "high", "running", "rounds", "root")
-        return {name: getattr(self, name) for name in kept} | {"journal": None}
+        return {name: getattr(self, name) for name in kept} | {"journal": None, "unlocked": None}
+
+
+def _reach(source: EpochSource) -> int:
+    """The first epoch that a source will not have answered after its first sweep, if that is to come."""
+    flow = source.flow
+    if flow is None or flow.swept:
+        return source.low
+    return max(source.low, min([_reach(other) for other in flow.sources if not other.closed], default=source.low))
+
+
+class KeepsTooMuch(FaultError):
+    """A dataflow keeps more bytes than it may."""
 
 
 def interrupt_of(error: BaseException | None) -> BaseException | None:

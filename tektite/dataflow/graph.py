@@ -87,6 +87,10 @@ def run_step(step: LinearStep, shard: int, chunk: Chunk, times: int, outbox: Out
     return made
 
 
+_NOTHING: dict[Moment, list[int]] = {}
+"""The agenda of scopes that have nothing to do. Nobody adds to it."""
+
+
 class Scope:
     """A loop's body, or the outermost level of a dataflow."""
 
@@ -103,8 +107,9 @@ class Scope:
         self.position = -1
         self.moment: Moment = (0,) * self.depth
         self._moments: list[Moment] = []
-        self._agenda: dict[Moment, list[int]] = {}
+        self._agenda = _NOTHING
         self._passed: tuple[object, Frontier] = (None, ())
+        self._running: tuple[object, Frontier] = (None, ())
         self.rounds = 0
         """Rounds of its loop so far, beyond the first of each time that it is entered."""
         self.last_rounds = 0
@@ -130,6 +135,8 @@ class Scope:
         """Add the node at `position` to the agenda of `moment`."""
         waiting = self._agenda.get(moment)
         if waiting is None:
+            if self._agenda is _NOTHING:
+                self._agenda = {}
             self._agenda[moment] = [position]
             heappush(self._moments, moment)
             if self.parent is not None:
@@ -151,6 +158,7 @@ class Scope:
                 return self.body[heappop(waiting)], moment
             heappop(moments)
             del self._agenda[moment]
+        self._agenda = _NOTHING  # an emptied dict keeps its table
         return None
 
     def upcoming(self, outer: Moment) -> tuple[Node, Moment] | None:
@@ -187,7 +195,10 @@ class Scope:
         flow = self.flow
         if not flow.running or not self.depth:
             return ((flow.low,) + (0,) * self.depth,)
-        return running_frontier(flow.low, flow.high, self.moment)
+        key = (flow.low, flow.high, self.moment)
+        if self._running[0] != key:
+            self._running = (key, running_frontier(*key))
+        return self._running[1]
 
     def passed(self) -> Frontier:
         """The times that can still appear once the current moment is done."""
@@ -233,14 +244,14 @@ class Scope:
     def clear(self) -> None:
         """Empty the agenda and all buffers."""
         self._moments.clear()
-        self._agenda.clear()
+        self._agenda = _NOTHING
         self.rest()
         for member in self.body:
             member.clear()
 
     def ship(self) -> dict[str, Any]:
         """The attributes of a copy in another process. Its agenda is empty."""
-        return self.__dict__ | {"_moments": [], "_agenda": {}, "_passed": (None, ())}
+        return self.__dict__ | {"_moments": [], "_agenda": {}, "_passed": (None, ()), "_running": (None, ())}
 
 
 class Port:
@@ -249,7 +260,7 @@ class Port:
     __slots__ = ("edges",)
 
     def __init__(self) -> None:
-        self.edges: list[Edge] = []
+        self.edges: tuple[Edge, ...] = ()
 
     def emit(self, shard: int, chunk: Chunk, moment: Moment, times: int, outbox: Outbox) -> None:
         """Send a chunk of one moment through the edges, and put the results into the outbox. Steps that several edges begin with
@@ -296,7 +307,7 @@ Outbox = list[Delivery]
 
 def enter(chunk: Chunk, times: int, lift: int) -> Chunk:
     """The chunk with `lift` further time columns, all zero. The diff is the last column."""
-    columns = int(chunk.head[2])
+    columns = chunk.width
     key = (columns, lift)
     spec = _ENTER.get(key)
     if spec is None:

@@ -11,8 +11,8 @@ otherwise its user would be told that nothing was written.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Protocol
 
 
@@ -51,31 +51,28 @@ def is_interrupted() -> bool:
     return call is not None and call.is_interrupted
 
 
-@contextmanager
-def held_interrupts() -> Iterator[None]:
+def held_interrupts() -> AbstractContextManager[None]:
     """A block in which interrupts wait. What has waited is raised at its end."""
     call = _thread.call
-    if call is None:
-        yield
-        return
-    call.hold()
-    try:
-        yield
-    finally:
-        call.release()
+    return _NO_CALL if call is None else _held(call, call.release)
 
 
-@contextmanager
-def decided_change() -> Iterator[None]:
+def decided_change() -> AbstractContextManager[None]:
     """A block that begins by deciding a change and goes on with what follows from it. Interrupts in it end that early, and are
     not raised.
     """
     call = _thread.call
-    if call is None:
-        yield
-        return
+    return _NO_CALL if call is None else _held(call, call.release_done)
+
+
+_NO_CALL = nullcontext()
+"""Where no call can be interrupted, as in every program without a server, a block costs next to nothing."""
+
+
+@contextmanager
+def _held(call: InterruptibleCall, release: Callable[[], None]) -> Iterator[None]:
     call.hold()
     try:
         yield
     finally:
-        call.release_done()
+        release()

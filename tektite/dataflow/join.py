@@ -11,15 +11,14 @@ from collections import deque
 
 import numpy as np
 
-from tektite.dataflow.arrange import Arranged, ArrangementReader
+from tektite.dataflow.arrange import Arranged, ArrangementReader, partition_chunk
 from tektite.dataflow.graph import Moment, Outbox, Port, Scope, common_guard
 from tektite.dataflow.joined_rows import JoinedRows, share_tasks
 from tektite.dataflow.node import Node
 from tektite.errors import IncorrectError
 from tektite.kernels.operators.join import join as join_kernel
-from tektite.kernels.seek.moments import partition_moments
 from tektite.trace.batch import Batch
-from tektite.trace.chunk import Chunk
+from tektite.trace.chunk import Chunk, returning_chunks
 from tektite.trace.spine import Version
 
 PIECE = 1 << 15
@@ -28,6 +27,7 @@ PIECES_PER_RUN = 16
 """Pieces before the dataflow may be suspended: about ten milliseconds, and 20 MiB a shard that are not delivered yet."""
 
 NULLS_MATCH = 1
+_join = returning_chunks(join_kernel)
 
 
 class JoinTask:
@@ -99,7 +99,8 @@ class JoinNode(Node):
                 self.tasks[shard].append(JoinTask(0, shard, joined_rows(delta_left, old_right)))
             if delta_right and len(new_left.table):
                 self.tasks[shard].append(JoinTask(1, shard, joined_rows(delta_right, new_left)))
-            rows += sum(batch.n for batch in delta_left) + sum(batch.n for batch in delta_right)
+            if self.shards > 1:
+                rows += sum([batch.n for batch in delta_left]) + sum([batch.n for batch in delta_right])
         self.each_shard(self._work, rows)
         if any(self.tasks):
             self.scope.schedule(self.position, moment)
@@ -111,16 +112,16 @@ class JoinNode(Node):
             task = tasks[0]
             near, far = self.readers[task.side].trace, self.readers[1 - task.side].trace
             rows = task.rows
-            buf, head = join_kernel(
+            found = _join(
                 rows.near, rows.far, self.key, near.data, far.data, near.times, far.times, self.times,
                 self.specs[task.side], self.flow.low, PIECE, self.flags, rows.state,
             )  # fmt: skip
-            if head[0] < 0:
+            if found.n < 0:
                 raise IncorrectError(f"{self.name}: a product of multiplicities does not fit into 64 bits")
             if rows.state[0] == 1:
                 tasks.popleft()
             pieces += 1
-            emit_by_moment(self.port, task.shard, Chunk(head, buf), self.data, self.times, outbox)
+            emit_by_moment(self.port, task.shard, found, self.data, self.times, outbox)
 
 
 def joined_rows(delta: tuple[Batch, ...], other: Version) -> JoinedRows:
@@ -135,10 +136,11 @@ def emit_by_moment(port: Port, shard: int, chunk: Chunk, data: int, times: int, 
     if times == 1:
         port.emit(shard, chunk, (), times, outbox)
         return
-    if all(chunk.is_constant(data + i) for i in range(1, times)):
-        port.emit(shard, chunk, tuple(chunk.constant(data + i) for i in range(1, times)), times, outbox)
+    constants = chunk.constants(data + 1, times - 1)
+    if constants is not None:
+        port.emit(shard, chunk, constants, times, outbox)
         return
-    buf, head, offsets, moments = partition_moments(chunk.at, data, times)
-    parts = Chunk(head, (chunk.memory, buf))
+    parts, offsets, moments = partition_chunk(chunk.at, data, times)
+    parts.memory = chunk.memory
     for i, found in enumerate(moments.tolist()):
         port.emit(shard, parts.slice(int(offsets[i]), int(offsets[i + 1])), tuple(found), times, outbox)

@@ -101,7 +101,8 @@ class Journal:
         sweep.why = sweep.why or self.why
         self.sweeps.append(sweep)
         self.ended_sweeps += 1
-        _tell(self.listeners, sweep, "sweeps")
+        if self.listeners:
+            _tell(self.listeners, sweep, "sweeps")
 
     def closed(self, epoch: ClosedEpoch) -> None:
         """Record an epoch that has been closed."""

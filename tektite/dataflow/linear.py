@@ -1,4 +1,4 @@
-"""Steps on edges: projection, filter, negation, Python functions, and accumulators of linear aggregates.
+"""Steps on edges: projection, filter, negation, and accumulators of linear aggregates.
 
 A step processes each row on its own and has no state.
 """
@@ -9,15 +9,14 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
-import pyarrow as pa
 
 from tektite.dataflow.arrange import consolidate
-from tektite.errors import FunctionError, IncorrectError, TektiteError
+from tektite.errors import IncorrectError, TektiteError
 from tektite.expr.program import FailingRowError
 from tektite.kernels.operators.accumulate import COUNT_PRESENT, SUM_INT, accumulate, explode
 from tektite.kernels.operators.groups import NOT_WORTH_IT, accumulate_groups
 from tektite.kernels.seek.shift import scale
-from tektite.trace.chunk import Chunk, column_spec
+from tektite.trace.chunk import Chunk, column_spec, returning_chunks
 from tektite.values.types import Float, Type
 from tektite.values.words import Words
 
@@ -28,14 +27,13 @@ if TYPE_CHECKING:
     from tektite.values.dictionary import Dictionary
     from tektite.values.schema import Schema
 
-FUNCTION_ROWS = 1 << 16
-"""Rows for one call of a Python function: enough to amortise the call, few enough to bound its memory."""
-
 GROUPED_ROWS = 1024
 """From this many rows on, those of one key are added up before sorting. Fewer rows are cheaper to sort at once."""
 
 EXPLODED_ROWS = 1 << 16
 """Rows with floats that are exploded together. The result has several times as many rows; it is consolidated before the next."""
+
+_accumulate = returning_chunks(accumulate)
 
 
 class SelectStep:
@@ -55,7 +53,7 @@ class SelectStep:
         return None if found < 0 else found
 
     def __call__(self, chunk: Chunk, times: int) -> Chunk:
-        width = int(chunk.head[2])
+        width = chunk.width
         spec = self._specs.get(width)
         if spec is None:
             spec = self._specs[width] = column_spec([*self.columns, *range(width - times - 1, width)], self.constants)
@@ -122,118 +120,6 @@ class ProgramStep:
             f"{name} = {self.program.show(int(words[place, 0]), type)}" for name, (place, type) in self.shown.items()
         ]
         return f"{self.program.explain(words)}, in the row ({', '.join(values)})"
-
-
-class FunctionStep:
-    """Calls a Python function with Arrow tables. The function must be pure, because retractions evaluate it again.
-
-    A row for which it raises, or returns what its columns cannot hold, fails. Which rows these are is found by calling it again
-    with fewer rows.
-    """
-
-    errors: ErrorOrigin | None = None
-    error: type[TektiteError] = FunctionError
-    guard: Guard | None = None
-
-    def origin(self, column: int) -> int | None:
-        """None: the function computes all columns."""
-        return None
-
-    def __init__(
-        self,
-        function: Callable[[Any], Any],
-        given: Schema,
-        wanted: Schema,
-        many: bool,
-        dictionary: Dictionary,
-        view: str,
-    ) -> None:
-        self.function = function
-        self.given = given
-        self.wanted = wanted
-        self.many = many
-        self.dictionary = dictionary
-        self.view = view
-
-    def __call__(self, chunk: Chunk, times: int) -> Chunk:
-        parts = [
-            self._apply(chunk.slice(start, min(start + FUNCTION_ROWS, chunk.n)), times)
-            for start in range(0, chunk.n, FUNCTION_ROWS)
-        ]
-        return Chunk.of_array(np.concatenate(parts, axis=1) if len(parts) > 1 else parts[0])
-
-    def attempt(self, chunk: Chunk, times: int) -> tuple[Chunk, Words | None]:
-        """The results of the rows that do not fail, and the rows that do."""
-        made: list[Words] = []
-        failed: list[Words] = []
-        waiting = [(start, min(start + FUNCTION_ROWS, chunk.n)) for start in reversed(range(0, chunk.n, FUNCTION_ROWS))]
-        while waiting:
-            start, stop = waiting.pop()
-            part = chunk.slice(start, stop)
-            try:
-                made.append(self._apply(part, times))
-            except FailingFunctionError:
-                if stop - start == 1:
-                    failed.append(part.to_array())
-                else:
-                    middle = (start + stop) // 2
-                    waiting += [(middle, stop), (start, middle)]
-        if not made:
-            made.append(np.empty((len(self.wanted.names) + times + 1, 0), np.int64))
-        return Chunk.of_array(np.concatenate(made, axis=1)), np.concatenate(failed, axis=1) if failed else None
-
-    def explain(self, words: Words) -> str:
-        """What the function does with a row, and the row."""
-        row = shown_row(self.given, words, self.dictionary)
-        try:
-            self._apply(Chunk.of_array(np.concatenate([words, np.ones((2, 1), np.int64)])), 1)
-        except FunctionError as error:
-            return f"{Exception.__str__(error)}, in the row {row}"
-        return f"{function_name(self.function)} failed, and did not fail when it was called again, in the row {row}"
-
-    def _apply(self, chunk: Chunk, times: int) -> Words:
-        data = len(self.given.names)
-        words = chunk.to_array()
-        batch = self.given.decode(words[:data], self.dictionary).combine_chunks()
-        try:
-            result = self.function(batch)
-        except Exception as error:
-            message = f"{function_name(self.function)} raised {error!r}"
-            raise FailingFunctionError(message, self.view) from error
-        rows: Words = np.arange(chunk.n)
-        if self.many:
-            result, origin = self._unpack(result)
-            rows = np.asarray(origin, np.int64)
-        elif not isinstance(result, pa.Table | pa.RecordBatch) or result.num_rows != chunk.n:
-            found = f"{result.num_rows} rows" if hasattr(result, "num_rows") else type(result).__name__
-            raise FunctionError(
-                f"{function_name(self.function)} must return a table with one row for each of the {chunk.n} it was "
-                f"given, not {found}",
-                self.view,
-            )
-        try:
-            encoded = self.wanted.encode(result, self.dictionary)
-        except IncorrectError as error:
-            message = f"what {function_name(self.function)} returned: {error}"
-            raise FailingFunctionError(message, self.view) from error
-        if encoded.shape[1] != len(rows) or (len(rows) and (rows.min() < 0 or rows.max() >= chunk.n)):
-            raise FunctionError(
-                f"{function_name(self.function)} must say for each row it returns which of the {chunk.n} rows it came "
-                f"from; it returned {encoded.shape[1]} rows and {len(rows)} row numbers",
-                self.view,
-            )
-        return np.ascontiguousarray(np.concatenate([encoded, words[data:][:, rows]], axis=0))
-
-    def _unpack(self, result: Any) -> tuple[Any, Any]:
-        if isinstance(result, tuple) and len(result) == 2:
-            return result
-        raise FunctionError(
-            f"{function_name(self.function)} must return (table, row numbers), not {type(result).__name__}", self.view
-        )
-
-
-class FailingFunctionError(FunctionError):
-    """A user's function fails on some row of those that it was given."""
 
 
 def shown_row(schema: Schema, words: Words, dictionary: Dictionary) -> str:
@@ -334,7 +220,8 @@ class Accumulate:
         return self._accumulate(chunk) if head[0] == NOT_WORTH_IT else Chunk(head, buf)
 
     def _accumulate(self, chunk: Chunk) -> Chunk:
-        buf, head = accumulate(chunk.at, self.width, self.times, self.spec)
-        if head[0] < 0:
+        made: Chunk = _accumulate(chunk.at, self.width, self.times, self.spec)
+        if made.n < 0:
             raise IncorrectError("a multiplicity times a value does not fit into 64 bits")
-        return Chunk(head, (chunk.memory, buf))
+        made.memory = chunk.memory
+        return made

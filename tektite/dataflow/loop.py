@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from tektite.dataflow.arrange import Buffer, consolidate, exchange_by
+from tektite.dataflow.arrange import Buffer, consolidate, exchange_by, rows_of
 from tektite.dataflow.graph import Moment, Outbox, Scope
 from tektite.dataflow.node import Node
 from tektite.kernels.seek.shift import shift
-from tektite.trace.chunk import Chunk, column_spec
+from tektite.trace.chunk import Chunk, column_spec, returning_chunks
+
+_shift = returning_chunks(shift)
 
 
 class FeedbackNode(Node):
@@ -36,9 +38,10 @@ class FeedbackNode(Node):
             exchange_by(self, self.row, chunk, moment, outbox)
 
     def receive(self, shard: int, chunk: Chunk, moment: Moment) -> None:
-        buf, head = shift(chunk.at, self.data + self.times - 1, 1)
+        later = _shift(chunk.at, self.data + self.times - 1, 1)
+        later.memory = chunk.memory
         following = (*moment[:-1], moment[-1] + 1)
-        self.buffer.add(shard, Chunk(head, (chunk.memory, buf)), following)
+        self.buffer.add(shard, later, following)
         self.scope.schedule(self.position, following)
 
     def run(self, moment: Moment) -> None:
@@ -102,4 +105,4 @@ def release(node: Node, buffer: Buffer, moment: Moment) -> None:
             chunk = consolidate(waiting[shard], buffer.shape, node.flow.low)
             node.port.emit(shard, chunk, moment, node.times, outbox)
 
-    node.each_shard(work, sum(chunk.n for chunks in waiting for chunk in chunks))
+    node.each_shard(work, rows_of(waiting) if node.shards > 1 else 0)

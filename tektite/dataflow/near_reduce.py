@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from tektite.dataflow.arrange import consolidate
-from tektite.dataflow.graph import Moment, Outbox
-from tektite.dataflow.reduce import GroupsReduce
+from tektite.dataflow.graph import Moment
+from tektite.dataflow.reduce import FunctionQuestion, GroupsReduce, ReductionPart
 from tektite.errors import IncorrectError
 from tektite.kernels.seek.stretch import has_word, row_bounds
 from tektite.trace.addresses import addresses
@@ -181,24 +181,15 @@ class NearReduce(GroupsReduce):
 
     function: NearFunction  # type: ignore[assignment] # and a function of groups
 
-    def _reduce(
-        self,
-        shard: int,
-        delta: Sequence[Batch | Chunk],
-        todo: Sequence[Chunk],
-        old: Version,
-        new: Version,
-        moment: Moment,
-        outbox: Outbox,
-    ) -> None:
-        found = None if todo or self.scope.depth or old.rows < LARGE else self._near(shard, delta, old)
+    def _ask(self, shard: int, part: ReductionPart, moment: Moment) -> FunctionQuestion:
+        old = part.old
+        found = None if part.todo or self.scope.depth or old.rows < LARGE else self._near(shard, part.delta, old)
         if found is None:
-            super()._reduce(shard, delta, todo, old, new, moment, outbox)
-            return
-        results, rest = found
-        if rest.n:
-            results.append(self._evaluate(shard, addresses([rest]), self._width, old, new, moment, outbox))
-        self._deliver(shard, consolidate(results, self.output.trace.shape, self.flow.low), moment, outbox)
+            return super()._ask(shard, part, moment)
+        near, rest = found
+        question = super()._ask(shard, ReductionPart([rest], [], old, part.new), moment)
+        question.near = near
+        return question
 
     def _near(self, shard: int, delta: Sequence[Batch | Chunk], old: Version) -> tuple[list[Chunk], Chunk] | None:
         """What changes in large groups, and the changes of the others; None if none is large."""

@@ -89,23 +89,20 @@ class Node:
 
     def __init__(self, scope: Scope, shards: int, name: str) -> None:
         self.scope = scope
+        self.times: int = scope.depth + 1
+        """The number of time columns in its scope."""
         self.flow = scope.flow
         self.shards = shards
         self.name = name
         self.port = Port()
-        self.reads: list[ArrangementReader] = []
+        self.reads: tuple[ArrangementReader, ...] = ()
         """Its handles on arrangements. An `ArrangementReader` adds itself."""
-        self.buffers: list[Waiting] = []
+        self.buffers: tuple[Waiting, ...] = ()
         """Its buffers. A `Buffer` adds itself. Copies of the node have the same buffers in the same order."""
         self.position = -1
         if self.flow.purpose is not None:
-            self.flow.purposes[self] = self.flow.purpose
+            self.flow.note_purpose(self, self.flow.purpose)
         scope.add(self)
-
-    @property
-    def times(self) -> int:
-        """The number of time columns in this node's scope."""
-        return self.scope.depth + 1
 
     def choose_rows(self) -> None:
         """Ask the arrangements of other dataflows only for rows that are not filtered out at once. Called when the whole graph is
@@ -140,27 +137,42 @@ class Node:
         """Start again with the full history of what it reads, as a node that was just made. Requires that nothing waits."""
         if self.mints is not None:
             self.mints.begin()
-            self.flow.traces.append(self.mints)
+            self.flow.traces += (self.mints,)
         for reader in self.reads:
             reader.begin()
 
+    def call_out(self, work: Callable[[int], None], rows: int) -> None:
+        """Run `work` on every shard of this process, while others use the engine. It changes nothing that others see."""
+
+        def each() -> None:
+            if self.shards == 1:
+                work(0)
+            else:
+                self.flow.workers.map(lambda shard, _: work(shard), self.shards, rows)
+
+        self.flow.call_out(each)
+
     def each_shard(self, work: Callable[[int, Outbox], None], rows: int) -> None:
-        """Run `work` on every shard of this process, then deliver what it emitted, in the order of shards."""
+        """Run `work` on every shard of this process, then deliver what it emitted, in the order of shards. `rows` estimates the
+        work; where there is one shard, nobody asks for it.
+        """
+        flow = self.flow
         if self.shards == 1:
             alone: Outbox = []
             work(0, alone)
             outboxes = [alone]
         else:
-            outboxes = self.flow.workers.map(work, self.shards, rows)
-        journal = self.flow.journal
+            outboxes = flow.workers.map(work, self.shards, rows)
+        journal = flow.journal
         if journal is not None and journal.work is not None:
             journal.work.count_rows(self, outboxes)
         for outbox in outboxes:
             for target, shard, chunk, moment in outbox:
                 target.receive(shard, chunk, moment)
-        full = self.flow.full_buffers
-        while full:
-            full.pop().consolidate()
+        while full := self.flow.full_buffers:
+            self.flow.full_buffers = ()
+            for buffer in full:
+                buffer.consolidate()
 
     def mint_into(self, trace: Trace) -> None:
         """Append to another trace from here on: one that holds what the node's own trace would hold. No sweep runs. May be

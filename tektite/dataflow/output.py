@@ -51,6 +51,10 @@ class InspectNode(Node):
         changes = consolidate(waiting[0], self.buffer.shape, self.flow.low)
         if not changes.n or self.function is None:
             return
+        self.flow.call_out(lambda: self._call(changes))
+
+    def _call(self, changes: Chunk) -> None:
+        assert self.function is not None
         try:
             self.function(changes_table(changes.to_array(), self.schema, self.dictionary))
         except Exception:

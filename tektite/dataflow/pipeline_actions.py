@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Protocol
 
 import numpy as np
@@ -51,10 +52,12 @@ class Versions:
         old, _, new = self.taken[lookup.reader][shard]
         return new if self.ranks[lookup.relation] < self.ranks[lookup.source] else old
 
-    def everywhere(self, lookup: KeyLookup) -> tuple[Words, Words]:
-        """The batches that a lookup reads in all shards, and where those of each shard start."""
+    def everywhere(self, lookup: KeyLookup) -> tuple[Words, Words, int]:
+        """The batches that a lookup reads in all shards, where those of each shard start, and the most that a shard has."""
         tables = [self.table(lookup, shard).table for shard in range(len(self.taken[lookup.reader]))]
-        return np.concatenate(tables), np.cumsum([0, *map(len, tables)], dtype=np.int64)
+        sizes = [len(table) for table in tables]
+        table = tables[0] if len(tables) == 1 else np.concatenate(tables)
+        return table, np.array([0, *accumulate(sizes)], np.int64), max(sizes)
 
 
 class Item:
@@ -268,8 +271,8 @@ class IntersectAction:
             if number and kc:
                 buf, head = numbered_keys(prefix.at, extender.columns)
                 rows = consolidate([Chunk(head, buf)], (kc + 1, 1, 1), 0)
-            table, first_of = versions.everywhere(lookup)
-            slots = int(np.diff(first_of).max()) if kc else len(table)
+            table, first_of, most = versions.everywhere(lookup)
+            slots = most if kc else len(table)
             found = find_candidates(rows.at, kc, number, table, first_of, len(lookup.route), slots)
             tables.append(found)
             shapes += [int(found.ctypes.data), slots, kc, extender.equal, lookup.trace.data, lookup.trace.times]

@@ -206,13 +206,16 @@ class PipelinesNode(Node):
         super().replay(shard, moment)
 
     def run(self, moment: Moment) -> None:
-        if any(reader.handle.waiting() for reader in self.readers):
+        if any([reader.handle.waiting() for reader in self.readers]):
             self._begin(moment)
-        if self._single_shard is None:
-            share_tasks(self.stacks, divided, last=0)
-        else:
+        if self._single_shard is not None:
             self._single_shard.arrive(moment)
-        self.each_shard(self._work, sum(item.rows * item.action.weight for stack in self.stacks for item in stack))
+        elif self.shards > 1:
+            share_tasks(self.stacks, divided, last=0)
+        if any(self.stacks):
+            self.each_shard(
+                self._work, sum([item.rows * item.action.weight for stack in self.stacks for item in stack])
+            )
         if any(self.stacks):
             self.scope.schedule(self.position, moment)
 
@@ -221,13 +224,12 @@ class PipelinesNode(Node):
         if self._single_shard is not None and self._single_shard.has_versions(moment):
             return
         versions = self.take() if self._single_shard is None else self._single_shard.versions(moment)
-        if self._single_shard is None and any(self._is_empty(source, versions) for source in self.sources):
-            return
         for source in self.sources:
-            if not all(self._found(versions, lookup) for lookup in source.needed):
+            deltas = [delta for _, delta, _ in versions.taken[source.reader]]
+            # Of many relations few change in a round: only their pipelines are looked at.
+            if not any(deltas) or not all([self._found(versions, lookup) for lookup in source.needed]):
                 continue
-            for shard in range(self.shards):
-                delta = versions.taken[source.reader][shard][1]
+            for shard, delta in enumerate(deltas):
                 if delta:
                     self.stacks[shard].append(source.begin(delta, versions, shard))
 
@@ -248,17 +250,11 @@ class PipelinesNode(Node):
             ranks[least] = self.relations
         return ranks
 
-    def _is_empty(self, source: PipelineSource, versions: Versions) -> bool:
-        """Whether a relation that must have a match was and is empty. Then changes of the others have no result."""
-        if source.relation < self.negated:
-            return False
-        return not any(delta or len(old.table) for old, delta, _ in versions.taken[source.reader])
-
     def _found(self, versions: Versions, lookup: KeyLookup) -> bool:
         """Whether a lookup can find anything. A negated relation may be empty."""
         if lookup.relation < self.negated or self._single_shard is not None:
             return True
-        return any(len(versions.table(lookup, shard).table) for shard in range(self.shards))
+        return any([len(versions.table(lookup, shard).table) for shard in range(self.shards)])
 
     def _work(self, worker: int, outbox: Outbox) -> None:
         stack = self.stacks[worker]

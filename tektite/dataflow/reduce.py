@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import pyarrow as pa
 
-from tektite.dataflow.arrange import Arranged, ArrangementReader, consolidate, is_large
+from tektite.dataflow.arrange import Arranged, ArrangementReader, consolidate, is_large, partition_chunk
+from tektite.dataflow.away import LONG
 from tektite.dataflow.deferred_keys import DeferredKeys
 from tektite.dataflow.graph import Moment, Outbox
 from tektite.dataflow.linear import function_name, shown_row
@@ -23,11 +25,10 @@ from tektite.errors import FaultError, IncorrectError, TektiteError
 from tektite.kernels.operators import aggregate as aggregate_kernel
 from tektite.kernels.operators import reduce as reduce_kernel
 from tektite.kernels.operators.collect import collect, settle
-from tektite.kernels.seek.moments import partition_moments
 from tektite.trace.addresses import addresses
 from tektite.trace.batch import Batch
 from tektite.trace.batch_memory import FEW_ROWS
-from tektite.trace.chunk import Chunk, column_spec
+from tektite.trace.chunk import Chunk, column_spec, returning_chunks
 from tektite.trace.key_ranges import key_ranges
 from tektite.trace.spine import Version
 from tektite.trace.trace import Hold, Trace
@@ -116,12 +117,46 @@ def linear(kinds: Sequence[tuple[Any, ...]]) -> Operation:
     return Operation(reduce_kernel.LINEAR, np.array(params, np.int64), len(kinds))
 
 
-NO_ROUNDS: Words = np.empty(0, np.int64)
-"""The moment outside of all loops."""
+_reduce_rows = returning_chunks(reduce_kernel.reduce, "rrv")
+
+
+@lru_cache(maxsize=1 << 10)
+def _rounds(moment: Moment) -> Words:
+    """A moment as kernels take it. Loops come to the same ones again and again."""
+    return np.array(moment, np.int64)
+
+
+class ReductionPart:
+    """What a shard evaluates at once: changes, and keys that were deferred, with the versions before and after."""
+
+    __slots__ = ("delta", "new", "old", "todo")
+
+    def __init__(self, delta: Sequence[Batch | Chunk], todo: Sequence[Chunk], old: Version, new: Version) -> None:
+        self.delta = delta
+        self.todo = todo
+        self.old = old
+        self.new = new
+
+
+class Question(Protocol):
+    """The evaluation of a part, in two steps."""
+
+    @property
+    def is_long(self) -> bool:
+        """Whether `answer` may take long."""
+
+    def answer(self) -> None:
+        """Do what changes nothing. Others may use the engine meanwhile."""
+
+    def settle(self, outbox: Outbox) -> Chunk:
+        """Defer keys and send errors. Returns what changes in the output."""
 
 
 class ReduceNode(Node):
     """What all reductions share: the input, the output arrangement, and deferred keys."""
+
+    by_function = False
+    """Whether Python evaluates it, so that few changes may take long as well."""
 
     def __init__(
         self,
@@ -139,7 +174,7 @@ class ReduceNode(Node):
         self.values = values
         self.reader = ArrangementReader(self, source)
         trace = self.mints = Trace(key + values, self.times, 1, shards, self.flow.effort, self.flow.memory)
-        self.flow.traces.append(trace)
+        self.flow.traces += (trace,)
         self.output = Arranged(trace, scope, columns, min(source.sharded_by, key), imported=False)
         self.own_history = own_history
         self.failures: Trace | None = None
@@ -151,11 +186,11 @@ class ReduceNode(Node):
 
     def _hold_output(self) -> None:
         if self.own_history:
-            self.flow.holds.append(Hold(self.output.trace, self.scope.frontier))
+            self.flow.holds += (Hold(self.output.trace, self.scope.frontier),)
 
     def mint_into(self, trace: Trace) -> None:
         if self.own_history and all([hold.trace is not trace for hold in self.flow.holds]):
-            self.flow.holds.append(Hold(trace, self.scope.frontier))
+            self.flow.holds += (Hold(trace, self.scope.frontier),)
         self.mints = self.output.trace = trace
 
     def _remember_failures(self, width: int) -> None:
@@ -164,8 +199,8 @@ class ReduceNode(Node):
         self._hold_failures(self.failures)
 
     def _hold_failures(self, failures: Trace) -> None:
-        self.flow.traces.append(failures)
-        self.flow.holds.append(Hold(failures, self.scope.frontier))
+        self.flow.traces += (failures,)
+        self.flow.holds += (Hold(failures, self.scope.frontier),)
 
     def begin(self) -> None:
         super().begin()
@@ -175,9 +210,11 @@ class ReduceNode(Node):
             self._hold_failures(self.failures)
 
     def run(self, moment: Moment) -> None:
-        rows = sum(batch.n for queue in self.reader.handle.queues for batch in queue)
-        rows += self.todo.rows(moment)
-        self.each_shard(lambda shard, outbox: self._shard(shard, moment, outbox), rows)
+        rows = self.reader.handle.queued + self.todo.rows(moment)
+        if self.by_function or rows >= LONG:
+            self._run_in_steps(moment, rows)
+        else:
+            self.each_shard(lambda shard, outbox: self._shard(shard, moment, outbox), rows)
         if self.todo.has_new:
             for later in self.todo.unscheduled():
                 self.scope.schedule(self.position, later)
@@ -187,7 +224,46 @@ class ReduceNode(Node):
         own = (self.output.trace,) if self.own_history else ()
         return own if self.failures is None else (*own, self.failures)
 
+    def _run_in_steps(self, moment: Moment, rows: int) -> None:
+        """Evaluate what may take long while others use the engine."""
+        parts: dict[int, Iterator[ReductionPart]] = {}
+        asked: dict[int, Question] = {}
+
+        def ask(shard: int, outbox: Outbox) -> None:
+            asked.pop(shard, None)
+            if shard not in parts:
+                parts[shard] = self._parts(shard, moment)
+            part = next(parts[shard], None)
+            if part is not None:
+                asked[shard] = self._ask(shard, part, moment)
+
+        def answer(shard: int) -> None:
+            if shard in asked:
+                asked[shard].answer()
+
+        def settle(shard: int, outbox: Outbox) -> None:
+            if shard in asked:
+                self._deliver(shard, asked[shard].settle(outbox), moment, outbox)
+
+        while True:
+            self.each_shard(ask, rows)
+            if not asked:
+                return
+            if any([question.is_long for question in asked.values()]):
+                self.call_out(answer, rows)
+            else:
+                for shard in asked:
+                    answer(shard)
+            self.each_shard(settle, rows)
+
     def _shard(self, shard: int, moment: Moment, outbox: Outbox) -> None:
+        for part in self._parts(shard, moment):
+            question = self._ask(shard, part, moment)
+            question.answer()
+            self._deliver(shard, question.settle(outbox), moment, outbox)
+
+    def _parts(self, shard: int, moment: Moment) -> Iterator[ReductionPart]:
+        """Take what there is to evaluate. Where memory is limited, many changes come in several parts."""
         old, delta, new = self.reader.take(shard)
         todo = self.todo.take(shard, moment)
         if not delta and not todo:
@@ -202,27 +278,16 @@ class ReduceNode(Node):
             chunks = [Chunk(batch.head, batch.memory) for batch in delta]
             # Twice the columns: of what is read, and of what is made of it.
             for parts in key_ranges(chunks, self.key, memory.piece_rows(2 * sum(self.reader.trace.shape))):
-                self._reduce(shard, parts, [], old, new, moment, outbox)
+                yield ReductionPart(parts, [], old, new)
             return
-        self._reduce(shard, delta, todo, old, new, moment, outbox)
+        yield ReductionPart(delta, todo, old, new)
 
-    def _reduce(
-        self,
-        shard: int,
-        delta: Sequence[Batch | Chunk],
-        todo: Sequence[Chunk],
-        old: Version,
-        new: Version,
-        moment: Moment,
-        outbox: Outbox,
-    ) -> None:
-        """Evaluate the keys of some changes and of deferred keys."""
-        work = addresses([*delta, *todo])
-        if len(work) == 1 and not todo:
-            widths = self._width
-        else:
-            widths = np.array([self.reader.trace.data] * len(delta) + [self.key] * len(todo), np.int64)
-        self._deliver(shard, self._evaluate(shard, work, widths, old, new, moment, outbox), moment, outbox)
+    def work_of(self, part: ReductionPart) -> tuple[Words, Words]:
+        """The changes and deferred keys of a part as kernels take them: the addresses of their rows, and how wide they are."""
+        work = addresses([*part.delta, *part.todo])
+        if len(work) == 1 and not part.todo:
+            return work, self._width
+        return work, np.array([self.reader.trace.data] * len(part.delta) + [self.key] * len(part.todo), np.int64)
 
     def _deliver(self, shard: int, result: Chunk, moment: Moment, outbox: Outbox) -> None:
         """Append what has changed to the output, and send it to readers."""
@@ -230,19 +295,19 @@ class ReduceNode(Node):
             if self.flow.memory is not None and result.n > FEW_ROWS:
                 result = self.flow.memory.placed(result)
             self.output.mint(shard, result)
-            self.port.emit(shard, result, moment, self.times, outbox)
+            if self.port.edges:
+                self.port.emit(shard, result, moment, self.times, outbox)
 
-    def _evaluate(
-        self, shard: int, work: Words, widths: Words, old: Version, new: Version, moment: Moment, outbox: Outbox
-    ) -> Chunk:
+    def _ask(self, shard: int, part: ReductionPart, moment: Moment) -> Question:
+        """What evaluating a part takes."""
         raise NotImplementedError
 
     def defer(self, shard: int, todo: Chunk) -> None:
         """Defer keys to later moments. Each part stays sorted by key."""
         if not todo.n:
             return
-        buf, head, offsets, moments = partition_moments(todo.at, self.key, self.times)
-        parts = Chunk(head, (todo.memory, buf))
+        parts, offsets, moments = partition_chunk(todo.at, self.key, self.times)
+        parts.memory = todo.memory
         for i, moment in enumerate(map(tuple, moments.tolist())):
             self.todo.add(shard, parts.slice(int(offsets[i]), int(offsets[i + 1])), moment)
 
@@ -272,26 +337,26 @@ class BuiltinReduce(ReduceNode):
             np.int64,
         )  # fmt: skip
 
-    def _evaluate(
-        self, shard: int, work: Words, widths: Words, old: Version, new: Version, moment: Moment, outbox: Outbox
+    def _ask(self, shard: int, part: ReductionPart, moment: Moment) -> KernelQuestion:
+        past = self.output.trace.version(shard) if self.own_history else part.old
+        return KernelQuestion(self, shard, part, past, _rounds(moment))
+
+    def settled(
+        self, shard: int, part: ReductionPart, at: Words, found: tuple[Chunk, Chunk, Words], outbox: Outbox
     ) -> Chunk:
-        past = self.output.trace.version(shard) if self.own_history else old
-        flow = self.flow
-        at = np.array(moment, np.int64) if moment else NO_ROUNDS
-        buf, head, todo_buf, todo_head, status = reduce_kernel.reduce(
-            work, widths, new.table, past.table, self.shape, self.operation.params, at, flow.low, flow.high
-        )
+        """Defer keys and send the errors of what the kernel found. Returns what changes in the output."""
+        result, todo, status = found
         wrong = int(status[0])
         failed = wrong == reduce_kernel.TOO_LARGE and self.errors is not None
         if failed or (self.failures is not None and len(self.failures.version(shard).table)):
-            self._send_overflows(shard, work, widths, old, new, at, outbox)
+            self._send_overflows(shard, *self.work_of(part), part.old, part.new, at, outbox)
         if wrong and not failed:
             raise IncorrectError(
                 f"{self.name}: a sum does not fit into 64 bits, in the group with the key words {status[1:].tolist()}"
             )
-        if todo_head[0]:
-            self.defer(shard, Chunk(todo_head, todo_buf))
-        return Chunk(head, buf)
+        if todo.n:
+            self.defer(shard, todo)
+        return result
 
     def _send_overflows(
         self, shard: int, work: Words, widths: Words, old: Version, new: Version, at: Words, outbox: Outbox
@@ -304,22 +369,50 @@ class BuiltinReduce(ReduceNode):
         shape = self.shape.copy()
         shape[5] = len(sums)
         past = old if self.failures is None else self.failures.version(shard)
-        buf, head, *_ = reduce_kernel.reduce(
-            work, widths, new.table, past.table, shape, params, at, self.flow.low, self.flow.high
-        )
-        words = Chunk(head, buf).to_array()
+        found, *_ = _reduce_rows(work, widths, new.table, past.table, shape, params, at, self.flow.low, self.flow.high)
+        words = found.to_array()
         flags = slice(self.key, self.key + len(sums))
         failed = np.ascontiguousarray(words[:, words[flags].any(axis=0)])
         if not failed.shape[1]:
             return
         if self.failures is not None:
             built = consolidate([Chunk.of_array(failed)], self.failures.shape, self.flow.low)
-            self.failures.mint(shard, built.head, built.memory, self.scope.passed())
+            self.failures.mint(shard, built, self.scope.passed())
         self.errors.send(shard, np.delete(failed, flags, axis=0), self.times, outbox)
 
     def explain(self, words: Words) -> str:
         """Which group has a sum that does not fit."""
         return f"a sum does not fit into 64 bits{self.groups.show(words)}"
+
+
+class KernelQuestion:
+    """The evaluation of a part by the kernel."""
+
+    __slots__ = ("at", "found", "node", "part", "past", "shard")
+
+    is_long = True
+
+    def __init__(self, node: BuiltinReduce, shard: int, part: ReductionPart, past: Version, at: Words) -> None:
+        self.node = node
+        self.shard = shard
+        self.part = part
+        self.past = past
+        self.at = at
+        self.found: tuple[Chunk, Chunk, Words] | None = None
+
+    def answer(self) -> None:
+        """Run the kernel."""
+        node, flow = self.node, self.node.flow
+        work, widths = node.work_of(self.part)
+        self.found = _reduce_rows(
+            work, widths, self.part.new.table, self.past.table, node.shape, node.operation.params, self.at, flow.low,
+            flow.high,
+        )  # fmt: skip
+
+    def settle(self, outbox: Outbox) -> Chunk:
+        """What changes in the output."""
+        assert self.found is not None
+        return self.node.settled(self.shard, self.part, self.at, self.found, outbox)
 
 
 class FunctionReduce(ReduceNode):
@@ -329,6 +422,7 @@ class FunctionReduce(ReduceNode):
     rows but an error. Old errors are read from `failures`, a trace of keys and messages.
     """
 
+    by_function = True
     error: type[TektiteError] = FaultError
 
     def __init__(
@@ -360,23 +454,29 @@ class FunctionReduce(ReduceNode):
         text = self.dictionary.lookup(np.ascontiguousarray(words[-1]))[0].as_py()
         return f"{text}{GroupNames(self.key_schema, self.dictionary).show(words[:-1])}"
 
-    def _evaluate(
-        self, shard: int, work: Words, widths: Words, old: Version, new: Version, moment: Moment, outbox: Outbox
-    ) -> Chunk:
+    def _ask(self, shard: int, part: ReductionPart, moment: Moment) -> FunctionQuestion:
         flow = self.flow
         past = self.output.trace.version(shard)
         at = np.array(moment, np.int64)
         buf, head, request_buf, request_head, todo_buf, todo_head = collect(
-            work, widths, new.table, past.table, self.shape, at, flow.low, flow.high
+            *self.work_of(part), part.new.table, past.table, self.shape, at, flow.low, flow.high
         )
         if todo_head[0]:
             self.defer(shard, Chunk(todo_head, todo_buf))
-        requests = Chunk(request_head, request_buf)
-        failed: list[tuple[int, str]] = []
-        numbers, words, counts = self._results(Chunk(head, buf).to_array(), requests.to_array(), failed)
-        result = self._settled(requests, numbers, words, counts, past, self.shape, at)
-        self._settle_failures(shard, requests, failed, at, outbox)
-        return result
+        return FunctionQuestion(self, shard, Chunk(request_head, request_buf), Chunk(head, buf).to_array(), past, at)
+
+    def may_take_long(self, groups: Words) -> bool:
+        """Whether evaluating some groups may take long: the function is the user's."""
+        return True
+
+    def settled(self, question: FunctionQuestion, outbox: Outbox) -> Chunk:
+        """What changes in the output. Sends the changes of which groups fail."""
+        requests, past, at = question.requests, question.past, question.at
+        result = self._settled(requests, *question.results, past, self.shape, at)
+        self._settle_failures(question.shard, requests, question.failed, at, outbox)
+        if not question.near:
+            return result
+        return consolidate([*question.near, result], self.output.trace.shape, self.flow.low)
 
     def _settled(
         self, requests: Chunk, numbers: Words, words: Words, counts: Words, past: Version, shape: Words, at: Words
@@ -404,10 +504,10 @@ class FunctionReduce(ReduceNode):
         )
         if changes.n:
             assert self.errors is not None
-            self.failures.mint(shard, changes.head, changes.memory, self.scope.passed())
+            self.failures.mint(shard, changes, self.scope.passed())
             self.errors.send(shard, changes.to_array(), self.times, outbox)
 
-    def _results(self, groups: Words, requests: Words, failed: list[tuple[int, str]]) -> GroupResults:
+    def results(self, groups: Words, requests: Words, failed: list[tuple[int, str]]) -> GroupResults:
         """Call the function for every group that is not empty. The requests are the groups' keys and times. Groups for which it
         fails are added to `failed`, with a message.
         """
@@ -449,6 +549,41 @@ class FunctionReduce(ReduceNode):
         return kept, np.concatenate(parts, axis=1)
 
 
+class FunctionQuestion:
+    """The evaluation of a part by a function."""
+
+    __slots__ = ("at", "failed", "groups", "near", "node", "past", "requests", "results", "shard")
+
+    def __init__(
+        self, node: FunctionReduce, shard: int, requests: Chunk, groups: Words, past: Version, at: Words
+    ) -> None:
+        self.node = node
+        self.shard = shard
+        self.requests = requests
+        """The keys and times to evaluate."""
+        self.groups = groups
+        """The rows of these groups."""
+        self.past = past
+        self.at = at
+        self.near: list[Chunk] = []
+        """What changes in other groups."""
+        self.failed: list[tuple[int, str]] = []
+        self.results: GroupResults = (NOTHING, NOTHING, NOTHING)
+
+    @property
+    def is_long(self) -> bool:
+        """Whether the function may take long."""
+        return self.node.may_take_long(self.groups)
+
+    def answer(self) -> None:
+        """Call the function."""
+        self.results = self.node.results(self.groups, self.requests.to_array(), self.failed)
+
+    def settle(self, outbox: Outbox) -> Chunk:
+        """What changes in the output."""
+        return self.node.settled(self, outbox)
+
+
 class GroupsReduce(FunctionReduce):
     """A reduction by a function of many groups at once, over words. If it fails, groups are given to it in smaller numbers, to
     find those for which it does.
@@ -456,7 +591,12 @@ class GroupsReduce(FunctionReduce):
 
     error: type[TektiteError] = IncorrectError
 
-    def _results(self, groups: Words, requests: Words, failed: list[tuple[int, str]]) -> GroupResults:
+    def may_take_long(self, groups: Words) -> bool:
+        """Whether there are many rows: the function is one of ours."""
+        return bool(groups.shape[1] >= LONG)
+
+    def results(self, groups: Words, requests: Words, failed: list[tuple[int, str]]) -> GroupResults:
+        """Call the function for some groups at a time."""
         there = groups[:, groups[-1] > 0]
         parts = []
         waiting = [there[:, start:stop] for start, stop in whole_groups(there[0])]

@@ -32,8 +32,8 @@ class Succession:
         self.new = new
         self.epoch = old.low
         self._traces = list(zip(new.results, old.results, strict=True))
-        self._swept, self._failed = list(old.on_swept), list(old.on_failed)
-        self._outlets = list(old.outlets)
+        self._swept, self._failed = old.on_swept, old.on_failed
+        self._outlets = old.outlets
         self._nodes = [node for scope in new.root.scopes() for node in scope.nodes]
         own = {id(trace): kept for trace, kept in self._traces if trace is not kept}
         self._moved = [
@@ -67,16 +67,15 @@ class Succession:
                     node.mint_into(kept)
         for reader, handle in self._moved:
             reader.move(handle)
-        new.traces = list(self._kept)
-        new.results = [kept for _, kept in self._traces]
-        new.former_errors = list(self._former)
-        new.result_errors = list(self._errors)
+        new.traces = tuple(self._kept)
+        new.results = tuple([kept for _, kept in self._traces])
+        new.former_errors = tuple(self._former)
+        new.result_errors = tuple(self._errors)
         new.hold_errors()
-        if old in new.sources:
-            new.sources.remove(old)
+        new.sources = tuple([source for source in new.sources if source is not old])
         new.first = old.first
         new.limit = old.limit
-        new.on_swept, new.on_failed = list(self._swept), list(self._failed)
+        new.on_swept, new.on_failed = self._swept, self._failed
         for handle in self._outlets:
             handle.wake = new.wake
-        new.outlets = list(self._outlets)
+        new.outlets = self._outlets

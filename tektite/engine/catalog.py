@@ -6,7 +6,7 @@ dataflow of its own, which is made when the first query asks for it and dropped 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Container, Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 from weakref import WeakKeyDictionary, ref
@@ -15,7 +15,7 @@ import numpy as np
 
 from tektite.dataflow.arrange import Arranged, consolidate, serves
 from tektite.dataflow.errors import ErrorNode, ErrorSource, sources_of
-from tektite.dataflow.flow import Dataflow, EpochSource, last_closed
+from tektite.dataflow.flow import Dataflow, EpochSource, LastClosed
 from tektite.dataflow.succession import after_switch
 from tektite.engine.discarded_indexes import DiscardedIndexes
 from tektite.engine.graph_cache import CachedGraph, GraphCache
@@ -49,7 +49,11 @@ class HasErrors(Protocol):
         """The errors that what it holds depends on."""
 
 
-@dataclass(eq=False)
+NOBODY: dict[Dataflow, None] = {}
+"""The readers of an arrangement that has had none. Nobody adds to it."""
+
+
+@dataclass(eq=False, slots=True, weakref_slot=True)
 class Entry:
     """One shared arrangement: whose it is, where it comes from, and who reads it."""
 
@@ -62,7 +66,7 @@ class Entry:
     sharded_by: int
     flow: Dataflow | None
     hold: Hold | None = None
-    readers: dict[Dataflow, None] = field(default_factory=dict)
+    readers: dict[Dataflow, None] = field(default_factory=lambda: NOBODY)
     answered: int = 0
     """How many queries read it that were answered once."""
     together: Sequence[Entry] = ()
@@ -131,7 +135,7 @@ class ConstantSource:
         width = len(columns)
         self.trace = Trace(width, 1, 1, shards, "default")
         self.hold = Hold(
-            self.trace, last_closed(self)
+            self.trace, LastClosed(self)
         )  # before anything is minted: a trace that nobody holds keeps nothing
         rows = operator.words.shape[1]
         times = np.zeros((1, rows), np.int64)
@@ -144,7 +148,7 @@ class ConstantSource:
             part = routed.slice(int(offsets[shard]), int(offsets[shard + 1]))
             if part.n:
                 built = consolidate([part], (width, 1, 1), 0)
-                self.trace.mint(shard, built.head, built.memory, ((1,),))
+                self.trace.mint(shard, built, ((1,),))
 
 
 class Catalog:
@@ -170,16 +174,14 @@ class Catalog:
         self.memory = memory
         self.entries: dict[Entry, None] = {}
         """All arrangements, in the order in which they were made."""
-        self._alike: dict[tuple[Any, ...], list[Entry]] = {}
+        self._alike: dict[Hashable, tuple[Entry, ...]] = {}
         """The same, by what is quickly compared of a collection."""
-        self._used: dict[Dataflow, list[Entry]] = {}
+        self._used: dict[Dataflow, tuple[Entry, ...]] = {}
         """What each reader reads."""
         self.plans: dict[Dataflow, RunningPlan] = {}
         """The plans of dataflows that depend on the sizes of what they read."""
         self.plan_changes = 0
         """Changes whenever these do."""
-        self._in_turns = False
-        """Whether a dataflow that nobody waits for is being rendered."""
         self.generation = 0
         """Changes whenever a collection that is known already gets or loses an arrangement."""
         self.discarded = DiscardedIndexes()
@@ -248,7 +250,7 @@ class Catalog:
             renderer.finish([found.trace for found in arranged])
             self._note_plan(flow, roots, rewritten, arranged, sizes)
             if len(roots) == 1 and not self.coordinator.executor.sends:
-                self.graphs.add(roots[0], leads[0], renderer, arranged[0], recording)
+                self.graphs.add(leads[0], renderer, arranged[0], recording)
         except BaseException:
             self.abandon(flow)
             raise
@@ -262,7 +264,6 @@ class Catalog:
         plan = self.plans[old]
         flow = self.begun(self.new_flow(old.name))
         flow.limit = old.limit
-        self._in_turns = True
         try:
             renderer = Renderer(flow, RecordingCatalog(self, flow), self.dictionary)
             rewritten = optimize(plan.roots, sizes)
@@ -281,8 +282,6 @@ class Catalog:
         except BaseException:
             self.abandon(flow)
             raise
-        finally:
-            self._in_turns = False
         return flow
 
     def _note_plan(
@@ -311,14 +310,15 @@ class Catalog:
         found = sources_of(flow, own, flow.results, imported)
         former = flow.former_errors
         since = max([source.until for sources in former for source in sources], default=0)
-        flow.result_errors = after_switch(former, found, since) if former else found
+        flow.result_errors = tuple(after_switch(former, found, since) if former else found)
         flow.hold_errors()
 
     def forget_graphs(self, flows: Container[Dataflow | None]) -> None:
         """Keep no graph that reads what some dataflows compute. May be repeated."""
-        for entry in self.entries:
-            if entry.graphs and entry.source.flow in flows:
-                self.graphs.forget(entry)
+        found = {entry for entry in self.entries if entry.source.flow in flows}
+        for entry in found:
+            self.graphs.forget(entry)
+        self.graphs.forget_running(found)
 
     def new_flow(self, name: str) -> Dataflow:
         """An empty dataflow that runs as this engine's do."""
@@ -334,6 +334,11 @@ class Catalog:
         if flow in self._unfinished:
             self._unfinished.remove(flow)
 
+    @property
+    def is_building(self) -> bool:
+        """Whether a dataflow is being built. Nobody else may build one meanwhile."""
+        return bool(self._unfinished)
+
     def clean_up(self) -> None:
         """Drop what an interrupt has left behind: dataflows that were being built, and arrangements made for them."""
         if self._unfinished:
@@ -345,19 +350,21 @@ class Catalog:
     def add(self, *entries: Entry) -> None:
         """Let queries find the arrangements of a collection that is new. May be repeated."""
         for entry in entries:
-            alike = self._alike.setdefault(_at_a_glance(entry.collection), [])
+            glance = _at_a_glance(entry.collection)
+            alike = self._alike.get(glance, ())
             if entry not in alike:
-                alike.append(entry)
+                self._alike[glance] = (*alike, entry)
             self.entries[entry] = None
 
     def remove(self, entry: Entry) -> None:
         """Let queries not find an arrangement any more. May be repeated."""
         self.entries.pop(entry, None)
-        alike = self._alike.get(_at_a_glance(entry.collection), [])
-        if entry in alike:
-            alike.remove(entry)
-        if not alike:
-            self._alike.pop(_at_a_glance(entry.collection), None)
+        glance = _at_a_glance(entry.collection)
+        alike = tuple([other for other in self._alike.get(glance, ()) if other is not entry])
+        if alike:
+            self._alike[glance] = alike
+        else:
+            self._alike.pop(glance, None)
         for operator in [o for o in self._orders if o.fingerprint == entry.collection]:
             del self._orders[operator]
         self.graphs.forget(entry)
@@ -446,7 +453,7 @@ class Catalog:
         entries = [
             Entry(title, what.fingerprint, source, arranged.trace, arranged.columns,
                   tuple(what.schema.names[c] for c in arranged.columns), arranged.sharded_by, flow,
-                  Hold(arranged.trace, last_closed(source, self.earliest)))
+                  Hold(arranged.trace, LastClosed(source, self.earliest)))
             for title, what, arranged in made
         ]  # fmt: skip
         for entry in entries:
@@ -460,15 +467,15 @@ class Catalog:
                 lambda: self.add(*entries), lambda: self.coordinator.add(flow), lambda: self.finished(flow)
             )
         )  # fmt: skip
-        if not self._in_turns:
+        if reader.limit is not None:
             flow.limit = reader.limit
-            self.coordinator.finish(flow)
-            flow.limit = None
+            flow.on_swept += (lambda: _lift_limit(flow),)
         return entries[0]
 
     def abandon(self, flow: Dataflow) -> None:
         """Drop a dataflow that could not be finished, and what was made for it."""
         flow.let_go()
+        self.graphs.discard(flow)
         self.release(flow)
         self.finished(flow)
 
@@ -485,8 +492,12 @@ class Catalog:
 
     def note(self, reader: Dataflow, entry: Entry) -> None:
         """Count a dataflow among the readers of an arrangement."""
-        self._used.setdefault(reader, []).append(entry)
+        self._used[reader] = (*self._used.get(reader, ()), entry)
+        if entry.readers is NOBODY:
+            entry.readers = {}
         entry.readers[reader] = None
+        if entry.flow is not None and entry.flow.limit is not None:
+            entry.flow.limit = None if reader.limit is None else max(reader.limit, entry.flow.limit)
 
     def count_answer(self, reader: Dataflow) -> None:
         """Count a dataflow that answers a query once, where it reads arrangements."""
@@ -573,11 +584,19 @@ class HypotheticalCatalog(RecordingCatalog):
         return entry
 
 
-def _at_a_glance(collection: tuple[Any, ...]) -> tuple[Any, ...]:
-    """A cheap hash of a collection, equal for equal collections: the kind of its last operator, the names of its columns, and
-    which input or view it reads.
+def _lift_limit(flow: Dataflow) -> None:
+    """An arrangement that was made for readers is complete: from here on it belongs to whoever comes."""
+    flow.limit = None
+
+
+def _at_a_glance(collection: tuple[Any, ...]) -> Hashable:
+    """A cheap hash of a collection, equal for equal collections: which input or view it is; or else the kind of its last operator
+    and the names of its columns, and a number or a text that comes first among its parameters.
     """
     kind, schema, *more = collection
+    if kind == "Read":
+        glance: int = more[0]
+        return glance
     return kind, schema.names, more[0] if more and isinstance(more[0], int | str) else None
 
 

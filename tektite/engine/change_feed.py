@@ -119,6 +119,9 @@ class ChangeFeed:
             words = np.ascontiguousarray(words[:, order])
         return words
 
+    def recover(self) -> None:
+        """Do what a feed of many followers does when its view has failed: this one has ended with it."""
+
     # ------------------------------------------------------------------ being told
 
     def _wake(self) -> None:

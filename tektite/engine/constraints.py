@@ -79,7 +79,8 @@ class Rules:
         if not batch.n or not self.checked:
             return
         width = len(self.columns)
-        grows = batch.is_constant(width + 1) and batch.constant(width + 1) > 0
+        diff = batch.constants(width + 1, 1)
+        grows = diff is not None and diff[0] > 0
         if self.semantics == "bag" and not grows:
             row = first_negative(batch.at, width, table)
             if row >= 0:

@@ -6,11 +6,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 import pyarrow as pa
 
+from tektite.client_protocol import IfExists, Mode
 from tektite.engine.input_core import InputCore
 from tektite.engine.lock import StepByStep
 from tektite.engine.stored_inputs import widen
@@ -30,14 +31,8 @@ if TYPE_CHECKING:
     from tektite.engine.table import Table
     from tektite.engine.view import View
 
-Mode = Literal["bag", "set", "upsert", "append", "stream"]
-"""What writing the same row again, or removing one, means."""
-
-IfExists = Literal["error", "keep", "replace"]
-"""What to do about something that has the name already."""
-
-MODES: tuple[str, ...] = ("bag", "set", "upsert", "append", "stream")
-IF_EXISTS: tuple[str, ...] = ("error", "keep", "replace")
+MODES: tuple[str, ...] = get_args(Mode)
+IF_EXISTS: tuple[str, ...] = get_args(IfExists)
 
 
 def table_description(
@@ -163,7 +158,12 @@ def create_table(core: EngineCore, name: str, declared: InputDescription, if_exi
             if found == declared:
                 return existing.facade
             raise ConflictError(f"table {name!r} is there already, and is another one: {found}, not {declared}")
-        core.drop(name)
+        try:
+            core.drop(name)
+        except ConflictError as error:
+            raise ConflictError(
+                f"{error}. if_exists='keep' keeps the table with its rows, and table.delete(tk.lit(True)) empties it"
+            ) from None
     core.check_name(name)
     made = InputCore(core, name, declared, core.epoch)
     change = DurableChange(core.epoch, arrangements={name: made.describe().to_json()}, lows={name: made.low})

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self, get_args
 
 import pyarrow as pa
 
+from tektite.client_protocol import IfExists, Mode
 from tektite.engine.constants import given_values
-from tektite.engine.declarations import IfExists, Mode, create_table, create_view, filled_table, table_description
+from tektite.engine.declarations import create_table, create_view, filled_table, table_description
 from tektite.engine.engine_core import EngineCore, by_name
 from tektite.engine.epoch_methods import EpochMethods
 from tektite.engine.former_tables import keyword_schema, table_options
@@ -425,9 +426,11 @@ class Engine(EpochMethods, IndexMethods, LanguageMethods, ServingMethods):
         >>> texts = engine.create_table("texts", {"text": tk.String})
         >>> _ = engine.install("numbers", texts.select(number=tk.col("text").cast(tk.Int)))
         >>> _ = texts.insert([("one",)])
+        >>> engine.settle()
         >>> list(engine.failures)
         ['numbers']
         >>> _ = texts.remove([("one",)])
+        >>> engine.settle()
         >>> engine.failures
         {}
         """

@@ -7,6 +7,7 @@ installs and drops dataflows. Every method may be called from any thread: those 
 from __future__ import annotations
 
 import math
+import time
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -14,6 +15,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 
+from tektite.dataflow.away import Absence
+from tektite.dataflow.flow import EpochSource
 from tektite.dataflow.graph import Outbox
 from tektite.dataflow.interrupts import decided_change
 from tektite.dataflow.journal import ClosedEpoch
@@ -61,6 +64,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+PATIENCE = 1.0
+"""Seconds to wait for a dataflow that is away before looking whether it is still wanted."""
+
 
 class EngineCore:
     """One engine's inputs, views and shared arrangements, and the clock that moves them."""
@@ -97,7 +103,7 @@ class EngineCore:
         if self.storage is not None:
             self.storage.writer.files.memory = self.memory
         self.workers = workers or 1
-        self.coordinator = Coordinator(turn, Threads(self.workers))
+        self.coordinator = Coordinator(turn, Threads(self.workers), self._without_lock)
         self.snapshots = Snapshots()
         self.sessions = Sessions(self)
         self.catalog = Catalog(
@@ -404,9 +410,9 @@ class EngineCore:
         return current
 
     @guarded
-    def finish(self, view: InputCore | ViewCore, deadline: float | None = None) -> None:
-        """Bring one view up to date with the epochs that are closed, or as far as it comes until a deadline of `time.monotonic`.
-        Others may use the engine meanwhile, unless the caller is called by a sweep itself. A table always is.
+    def finish(self, view: EpochSource, deadline: float | None = None) -> None:
+        """Bring one view or index up to date with the epochs that are closed, or as far as it comes until a deadline of
+        `time.monotonic`. Others may use the engine meanwhile, unless the caller is called by a sweep itself. A table always is.
         """
         if view.flow is None:
             return
@@ -415,13 +421,38 @@ class EngineCore:
             return
         turn = math.inf if self.coordinator.working or self.lock.is_kept else self.coordinator.turn
         closed = self.epoch
-        while not (self.coordinator.finish(view.flow, turn) or view.dropped or 0 < closed <= view.flow.low):
-            if is_over(deadline):
+        while not (self.coordinator.finish(view.flow, turn) or 0 < closed <= view.flow.low):
+            if is_over(deadline) or view.flow not in self.coordinator.flows:  # it may have been dropped
                 break
-            self.lock.let_others()
+            away = self.coordinator.absence(view.flow)
+            if away is None:
+                self.lock.let_others()
+            elif away.is_mine:  # a function of a query reads what the query itself computes
+                break
+            else:
+                self._wait_for(away, deadline)
             self.lock.roll_forward()
         self._trimmer.trim_if_due()
         self.notices.give(self.coordinator)
+
+    def _without_lock(self, function: Callable[[], None]) -> None:
+        """Call a function while others use the engine, unless nobody else is to get a turn."""
+        if self.lock.is_kept or self.catalog.is_building:
+            function()
+        else:
+            self.lock.without(function)
+
+    def _wait_for(self, away: Absence, deadline: float | None = None) -> None:
+        """Let others use the engine until a dataflow that is away is back, at most until a deadline."""
+        seconds = PATIENCE if deadline is None else min(max(deadline - time.monotonic(), 0), PATIENCE)
+        self.lock.without(lambda: away.wait(seconds))
+
+    @guarded
+    def wait_for_all(self) -> None:
+        """Let others use the engine until no dataflow is away. After that none goes away while the lock is kept."""
+        while (away := self.coordinator.absence()) is not None and not away.is_mine:
+            self._wait_for(away)
+            self.lock.roll_forward()
 
     def is_current(self, view: InputCore | ViewCore) -> bool:
         """Whether a view reflects every epoch that its inputs have closed."""
@@ -509,7 +540,8 @@ class EngineCore:
         entry = next(e for e in self.catalog.all_of(source.operator.fingerprint, failed=True) if e.source is source)
         if entry.readers:
             readers = dict.fromkeys([reader.name for reader in entry.readers])
-            raise ConflictError(f"cannot {verb} {kind} {source.name!r}: {', '.join(map(repr, readers))} read it")
+            said = f"{', '.join(map(repr, readers))} read{'s' * (len(readers) == 1)} it"
+            raise ConflictError(f"cannot {verb} {kind} {source.name!r}: {said}")
         return entry
 
     @guarded

@@ -14,6 +14,7 @@ from tektite.engine.epochs import Batches
 from tektite.engine.pending_updates import net_changes
 from tektite.kernels.seek.route import route, split_epoch
 from tektite.trace.chunk import Chunk
+from tektite.trace.trace import EMPTY
 
 if TYPE_CHECKING:
     from tektite.engine.input_core import InputCore
@@ -96,7 +97,11 @@ def _by_shard(source: InputCore, chunks: list[Chunk]) -> list[list[Chunk]]:
 
 def _batch(source: InputCore, shard: int, chunks: list[Chunk], at: int | None) -> Chunk:
     """The batch of one shard."""
-    version = source.version(shard, at)
+    rules = source.rules
+    if source.semantics == "bag" and not rules.checked:
+        version = EMPTY
+    else:
+        version = source.version(shard, at)
     if source.semantics == "bag":
         if source.is_stream and len(chunks) == 1:
             # Nobody looks anything up in a stream, so its rows may pass in the order in which they came.
@@ -105,5 +110,6 @@ def _batch(source: InputCore, shard: int, chunks: list[Chunk], at: int | None) -
         keys = len(source.operation_keys)
         chunks = net_changes(chunks, keys, len(source.columns) - keys, version, source.engine.memory)
     batch = consolidate(chunks, (len(source.columns), 1, 1), source.low, source.engine.memory)
-    source.rules.check_batch(batch, version.table, source.engine.dictionary)
+    if rules.checked:
+        rules.check_batch(batch, version.table, source.engine.dictionary)
     return batch

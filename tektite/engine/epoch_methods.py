@@ -137,7 +137,7 @@ class EpochMethods:
         True
         """
         while not self.run():
-            pass
+            self._core.wait_for_all()
 
     def finish(self, view: View) -> None:
         """Bring one view up to date with the epochs that are closed.

@@ -75,7 +75,7 @@ class AdoptedRows:
     """The input's `writes` when the rows were made, if they follow from what it held."""
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)
 class PreparedInput:
     """What closing the epochs before `high` makes of one input."""
 
@@ -111,26 +111,29 @@ class PreparedInput:
     def make_ready(self) -> None:
         """Do everything about applying that can fail."""
         source, upper = self.source, ((self.high,),)
-        by_shard: list[tuple[Chunk, ...]] = [() if batch is None or not batch.n else (batch,) for batch in self.batches]
-        for shard, batch in self.more:
-            if batch.n:
-                by_shard[shard] = (*by_shard[shard], batch)
-        self.mints = [source.trace.prepare(shard, found, upper) for shard, found in enumerate(by_shard) if found]
+        self.mints = mints = []
+        for shard, batch in enumerate(self.batches):
+            found = [] if batch is None or not batch.n else [batch]
+            if self.more:
+                found += [more for place, more in self.more if place == shard and more.n]
+            if found:
+                mints.append(source.trace.prepare(shard, found, upper))
         self.writes = source.writes + (1 if self.mints or self.adopted else 0)
 
     def apply(self) -> None:
         """Let the input have it. May be repeated."""
         assert self.mints is not None
+        source = self.source
         for mint in self.mints:
             mint.apply()
-        self.source.writes = self.writes
+        source.writes = self.writes
         if self.mints or self.adopted:
-            self.source.changed = self.high - 1
-            self.source.change_number = self.source.engine.changes + 1
-        self.source.low = self.high
+            source.changed = self.high - 1
+            source.change_number = source.engine.changes + 1
+        source.low = self.high
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)
 class PreparedEpoch:
     """What closing some epochs does: to each input, to the write set, to the engine's clock and to the storage. A `Decision`."""
 

@@ -3,16 +3,22 @@
 Dashboards install the same queries again and again, and over shared arrangements most of what that takes is to work out the
 graph. Promise: a dataflow that begins with a graph from here answers as one rendered afresh. The graph is of the same plan, and
 of every collection that rendering asked the catalog about there are the same arrangements as then. Nothing but the graph is kept:
-no rows, no history, no results of text functions; and nothing of a plan that is gone, or of an arrangement that was dropped.
+no rows, no history, no results of text functions; and nothing of an arrangement that was dropped.
+
+A program that builds its query anew each time makes another plan with the same fingerprint. So the last plans are kept, and found
+by plans that are the same.
 """
 
 from __future__ import annotations
 
 import weakref
+from collections import OrderedDict
+from collections.abc import Container
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from tektite.plan.algebra import Operator
+from tektite.plan.algebra import Operator, Rows, is_same
+from tektite.plan.walk import walk
 
 if TYPE_CHECKING:
     from tektite.dataflow.arrange import Arranged
@@ -24,91 +30,144 @@ if TYPE_CHECKING:
 
 Lead = tuple[int, ...]
 """The leading columns that a result was asked to have."""
+FoundArrangements = tuple[tuple[Any, ...], "list[Entry]"]
+"""A collection, and the arrangements that there are of it."""
+
+MOST_PLANS = 64
+"""Plans that are kept although nobody else has them: those of a dashboard, each a few kilobytes."""
+MOST_WORDS = 1 << 10
+"""Constant words of a plan that is kept."""
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True, weakref_slot=True)
 class CachedGraph:
     """A dataflow's graph: where its result is, what it reads, and of which collections there were which arrangements."""
 
     flow: Dataflow
+    key: Lead
     arranged: Arranged
-    uses: list[Entry]
-    remembering: list[RowProgram]
-    ground: list[tuple[tuple[Any, ...], list[Entry]]]
+    uses: tuple[Entry, ...]
+    remembering: tuple[RowProgram, ...]
+    ground: tuple[FoundArrangements, ...]
     generation: int
     plan: RunningPlan | None = None
     """Its plan, if that depends on the sizes of what it reads."""
-    idle: bool = False
 
 
 class GraphCache:
-    """The graphs of one catalog's queries, by plan and key; of each the one that was made first."""
+    """The graphs of one catalog's queries: of dataflows that run, and of dropped ones by plan and key."""
 
     def __init__(self, catalog: Catalog) -> None:
         self._catalog = catalog
+        self._running: dict[Dataflow, CachedGraph] = {}
         self._known: weakref.WeakKeyDictionary[Operator, dict[Lead, CachedGraph]] = weakref.WeakKeyDictionary()
+        """Those that may be used."""
+        self._recent: OrderedDict[int, Operator] = OrderedDict()
+        """The last plans by digest, those that were used last at the end."""
+        self._ground: dict[tuple[Any, ...], FoundArrangements] = {}
+        """What there was of some collections in the present generation. Thousands of views ask about the same ones."""
+        self._ground_of = -1
+
+    def _first_of(self, operator: Operator) -> Operator:
+        """The plan that graphs of this one are known by: the same one, which came first."""
+        if operator in self._known:
+            return operator
+        other = self._recent.get(operator.digest)
+        return operator if other is None or not is_same(other, operator) else other
+
+    def _keep(self, operator: Operator) -> None:
+        """Keep a plan for those that are the same, and let go of the one that was not used for longest."""
+        constants = [part.words.size for part in walk([operator]) if isinstance(part, Rows)]
+        if sum(constants) <= MOST_WORDS:
+            self._recent[operator.digest] = operator
+            self._recent.move_to_end(operator.digest)
+            if len(self._recent) > MOST_PLANS:
+                self._recent.popitem(last=False)
+
+    def _drop(self, operator: Operator, key: Lead) -> None:
+        """Forget a graph, and its plan."""
+        self._known.get(operator, {}).pop(key, None)
+        if self._recent.get(operator.digest) is operator:
+            del self._recent[operator.digest]
 
     def begin(self, operator: Operator, key: Lead, name: str) -> CachedGraph | None:
         """A dataflow of this name with the graph that an earlier one of the same plan had, if it still serves."""
-        found = self._known.get(operator, {}).get(key)
-        if found is None or not found.idle:
+        found = self._known.get(self._first_of(operator), {}).pop(key, None)
+        if found is None or not self._stands(found):
             return None
-        if not self._stands(found):
-            del self._known[operator][key]
-            return None
+        if operator.digest in self._recent:
+            self._recent.move_to_end(operator.digest)
         flow = found.flow
         try:
-            found.idle = False
             self._catalog.begun(flow).begin_anew(name)
             for entry in found.uses:
                 self._catalog.note(flow, entry)
             for program in found.remembering:
                 program.wake()
         except BaseException:
-            self._known[operator].pop(key, None)
             self._catalog.abandon(flow)
             raise
+        self._running[flow] = found
         return found
 
-    def add(
-        self, operator: Operator, key: Lead, renderer: Renderer, arranged: Arranged, recording: RecordingCatalog
-    ) -> None:
+    def add(self, key: Lead, renderer: Renderer, arranged: Arranged, recording: RecordingCatalog) -> None:
         """Remember a graph, for when its dataflow is dropped."""
-        known = self._known.setdefault(operator, {})
-        if renderer.reusable and key not in known:
-            ground = [(collection, self._catalog.all_of(collection)) for collection in recording.asked]
-            made = known[key] = CachedGraph(
-                renderer.flow, arranged, recording.used, renderer.remembering, ground, self._catalog.generation,
-                self._catalog.plans.get(renderer.flow),
+        if renderer.reusable:
+            ground = tuple([self._ground_now(collection) for collection in recording.asked])
+            self._running[renderer.flow] = CachedGraph(
+                renderer.flow, key, arranged, tuple(recording.used), tuple(renderer.remembering), ground,
+                self._catalog.generation, self._catalog.plans.get(renderer.flow),
             )  # fmt: skip
-            of = weakref.ref(operator)
-            for entry in recording.used:
-                if entry.graphs is None:
-                    entry.graphs = weakref.WeakKeyDictionary()
-                entry.graphs[made] = of, key
+
+    def _ground_now(self, collection: tuple[Any, ...]) -> FoundArrangements:
+        if self._ground_of != self._catalog.generation:
+            self._ground.clear()
+            self._ground_of = self._catalog.generation
+        found = self._ground.get(collection)
+        if found is None or found[1] != self._catalog.all_of(collection):
+            found = self._ground[collection] = collection, self._catalog.all_of(collection)
+        return found
 
     def release(self, operator: Operator, flow: Dataflow) -> None:
-        """A dataflow was dropped: what is remembered of it may be used."""
-        for graph in self._known.get(operator, {}).values():
-            if graph.flow is flow and flow.failure is None:
-                flow.empty()
-                for program in graph.remembering:
-                    program.sleep()
-                graph.idle = True
+        """A dataflow was dropped: its graph may be used, unless there is one of its plan already."""
+        operator, graph = self._first_of(operator), self._running.get(flow)
+        known = self._known.setdefault(operator, {})
+        if (
+            graph is not None
+            and flow.failure is None
+            and known.get(graph.key, graph) is graph
+            and all([entry in self._catalog.entries for entry in graph.uses])
+        ):
+            flow.empty()
+            for program in graph.remembering:
+                program.sleep()
+            of = weakref.ref(operator)
+            for entry in graph.uses:
+                if entry.graphs is None:
+                    entry.graphs = weakref.WeakKeyDictionary()
+                entry.graphs[graph] = of, graph.key
+            known[graph.key] = graph
+            self._keep(operator)
+        self._running.pop(flow, None)
 
     def discard(self, flow: Dataflow) -> None:
-        """Let go of the graph of a dataflow that has a successor."""
-        for known in list(self._known.values()):
-            for key in [key for key, graph in known.items() if graph.flow is flow]:
-                del known[key]
+        """Let go of the graph of a dataflow that has a successor, or is gone."""
+        self._running.pop(flow, None)
 
     def forget(self, entry: Entry) -> None:
-        """Let go of what read an arrangement that is dropped."""
+        """Let go of what may be used and reads an arrangement that is dropped."""
+        self._ground.clear()
         for of, key in (entry.graphs or {}).values():
             operator = of()
             if operator is not None:
-                self._known.get(operator, {}).pop(key, None)
+                self._drop(operator, key)
         entry.graphs = None
+
+    def forget_running(self, entries: Container[Entry]) -> None:
+        """Let go of the graphs of dataflows that read some arrangements."""
+        for flow, graph in list(self._running.items()):
+            if any([entry in entries for entry in graph.uses]):
+                del self._running[flow]
 
     def _stands(self, graph: CachedGraph) -> bool:
         """Whether there is what there was when the graph was made."""

@@ -10,7 +10,7 @@ from tektite.engine.constraints import check_time
 from tektite.engine.core import core_of
 from tektite.engine.engine_core import EngineCore
 from tektite.engine.holds import Held, Index, IndexInfo
-from tektite.engine.lock import guarded_by_core
+from tektite.engine.lock import StepByStep, guarded_by_core
 from tektite.engine.table import Table
 from tektite.engine.view import View
 from tektite.errors import ConflictError, IncorrectError
@@ -82,11 +82,16 @@ class IndexMethods:
         names = ", ".join([collection.schema.names[column] for column in lead])
         reader = catalog.begun(catalog.new_flow(f"index by ({names})"))
         try:
-            RecordingCatalog(catalog, reader).arrangement(collection.operator, lead, None, len(lead))
+            made = RecordingCatalog(catalog, reader).arrangement(collection.operator, lead, None, len(lead))
         except BaseException:
             catalog.abandon(reader)
             raise
         catalog.finished(reader)
+        try:
+            self._core.finish(made.source)
+        except BaseException:
+            self._core.lock.decide(StepByStep(lambda: catalog.release(reader)))
+            raise
         title = getattr(collection, "name", "a query") if isinstance(collection, Table | View) else "a query"
         return Index(self._core, reader, f"{title} by ({names})")
 

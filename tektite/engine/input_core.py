@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from tektite.dataflow.arrange import consolidate
 from tektite.dataflow.errors import ErrorSource
-from tektite.dataflow.flow import last_closed
+from tektite.dataflow.flow import LastClosed
 from tektite.dataflow.graph import Outbox
 from tektite.engine.change_feed import ChangeFeed
 from tektite.engine.constraints import RowChecks, Rules, check_time
@@ -32,7 +32,7 @@ from tektite.kernels.layout.input_heads import arriving_operations, arriving_row
 from tektite.plan import algebra as plan
 from tektite.storage.batchfile import FileInfo
 from tektite.storage.description import InputDescription
-from tektite.trace.chunk import Chunk, column_spec
+from tektite.trace.chunk import Chunk, column_spec, returning_chunks
 from tektite.trace.spine import Version
 from tektite.trace.trace import Hold, Trace, split_at
 from tektite.values.equal_keys import key_words
@@ -47,6 +47,8 @@ if TYPE_CHECKING:
 LARGEST_DIFF = 2**48
 
 _NONE: Words = np.empty(0, np.int64)
+_INT64 = np.dtype(np.int64)
+_arriving_rows = returning_chunks(arriving_rows, "h")
 _FEW = 16
 """Numbers up to which Python finds the largest before NumPy has begun."""
 
@@ -114,7 +116,7 @@ class InputCore:
         # Queries need few columns of a stream and exchange those; its rows stay where they come in.
         self.sharded_by = 0 if self.is_stream else declared.sharded_by
         self.trace = Trace(width, 1, 1, engine.workers, engine.merging, engine.memory)
-        self.hold = None if self.is_stream else Hold(self.trace, last_closed(self, engine.snapshots.earliest))
+        self.hold = None if self.is_stream else Hold(self.trace, LastClosed(self, engine.catalog.earliest))
         self.update_shape = (width + (0 if self.semantics == "bag" else 3), 1, 1)
         """The shape of its updates in a write set: operations on sets and upserts have columns of their own."""
         self.unique_indexes: dict[tuple[str, ...], ViewCore] = {}
@@ -151,7 +153,7 @@ class InputCore:
     @property
     def size(self) -> int:
         """About how many rows it holds: updates that cancel each other count until they are merged."""
-        return self.trace.rows
+        return self.trace.size
 
     @property
     def is_due(self) -> bool:
@@ -283,9 +285,12 @@ class InputCore:
         self._checks: RowChecks | None = None
         if declared.checks:
             self._checks = RowChecks(self.name, schema, declared.checks, self.engine.dictionary)
+        self._checks_rows = bool(self.rules.append or self.rules.required or declared.checks)
 
     def _check_rows(self, words: Words, diffs: Words | int) -> None:
         """Refuse rows that the declaration does not allow, whatever others there are."""
+        if not self._checks_rows:
+            return
         self.rules.check_rows(words, diffs)
         if self._checks is not None:
             self._checks.check_rows(words, diffs)
@@ -363,11 +368,12 @@ class InputCore:
     ) -> None:
         """Add updates, each with its own time and diff or all with the same. The words stay where they are."""
         words = np.ascontiguousarray(words)
-        at = _NONE if times is None else np.array(times)
-        by = _NONE if diffs is None else np.array(diffs)
-        head = arriving_rows(words, self._column_order, at, by, epoch, diff)
+        at = _NONE if times is None else times.copy()
+        by = _NONE if diffs is None else diffs.copy()
+        rows = _arriving_rows(words, self._column_order, at, by, epoch, diff)
+        rows.memory = (words, at, by)
         pending = (into or self.engine.writes).of(self)
-        pending.add(Chunk(head, (words, at, by)), epoch if times is None else int(at.max()))
+        pending.add(rows, epoch if times is None else int(at.max()))
 
     def _encode(self, data: Any) -> Words:
         """The words of rows; those of a NumPy array of integers, which are as they are, are copied by all workers."""
@@ -443,6 +449,8 @@ class InputCore:
         return int(time)
 
     def _integers(self, values: Any, rows: int, what: str) -> Words:
+        if values.__class__ is np.ndarray and values.dtype == _INT64 and values.shape == (rows,):
+            return cast("Words", values)
         found = np.asarray(values)
         if found.ndim == 0:
             found = np.full(rows, found)

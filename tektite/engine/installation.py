@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -131,9 +132,9 @@ def drop_view(core: EngineCore, view: ViewCore) -> None:
         lambda: core.catalog.remove(entry), view.release, lambda: core.views.pop(view.name, None)
     ]  # fmt: skip
     if not any([other is not view and core.views.get(other.name) is other for other in view.together]):
+        keep = core.catalog.graphs.discard if flow.is_away else partial(core.catalog.graphs.release, view.definition)
         steps += [
-            lambda: core.coordinator.remove(flow), lambda: core.catalog.release(flow),
-            lambda: core.catalog.graphs.release(view.definition, flow),
+            lambda: core.coordinator.remove(flow), lambda: core.catalog.release(flow), lambda: keep(flow),
         ]  # fmt: skip
     if view.publication is not None:
         gone = DurableChange(core.epoch, arrangements={view.name: None})
@@ -146,7 +147,9 @@ def drop_view(core: EngineCore, view: ViewCore) -> None:
 
 def entry_for(source: InputCore | ViewCore) -> Entry:
     """The arrangement of an input or a view, for queries to find."""
-    names = tuple(source.schema.names[c] for c in source.columns)
+    names = source.schema.names
+    if source.columns != tuple(range(len(names))):
+        names = tuple([names[c] for c in source.columns])
     return Entry(
         source.name, source.operator.fingerprint, source, source.trace, source.columns, names, source.sharded_by, None
     )

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
-from tektite.engine.declarations import Mode
+from tektite.client_protocol import Cardinality, Mode
 from tektite.engine.lock import guarded_by_core
 from tektite.errors import IncorrectError
 from tektite.query.collection import ROUND_LIMIT, Collection
@@ -169,7 +169,7 @@ class LanguageMethods:
         name: str,
         value: Type | None = None,
         *,
-        cardinality: Literal["one", "many"] | None = None,
+        cardinality: Cardinality | None = None,
         mode: Mode | None = None,
         entity: Type = Int,
     ) -> Attribute:

@@ -108,17 +108,28 @@ class EngineLock:
             raise broken from error
 
     def let_others(self) -> None:
-        """Let go of the lock, however often the caller has taken it, so that whoever waits for it gets a turn; then take it back.
-        Anything may have changed meanwhile.
+        """Let go of the lock, so that whoever waits for it gets a turn; then take it back."""
+        self.without(lambda: time.sleep(_PAUSE))
+
+    def without(self, function: Callable[[], object]) -> None:
+        """Let go of the lock, however often the caller has taken it, call a function, and take the lock back. Anything may have
+        changed meanwhile.
         """
         held: Any = self.held  # what threading.Condition uses of a lock
-        depth = None
+        state = held._recursion_count(), threading.get_ident()
+
+        def take() -> None:
+            if not held._is_owned():
+                held._acquire_restore(state)
+
         try:
-            depth = held._release_save()
-            time.sleep(_PAUSE)
-        finally:
-            if depth is not None:
-                held._acquire_restore(depth)
+            try:
+                held._release_save()
+                function()
+            finally:
+                take()
+        finally:  # an interrupt may have come before the lock was there
+            take()
 
     @property
     def is_owned(self) -> bool:

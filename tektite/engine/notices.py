@@ -12,7 +12,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from tektite.errors import ConflictError
 
@@ -49,6 +49,8 @@ class Notices:
         """Followers that have to be told once more the next time."""
         self.at_each_epoch: dict[Waiter, None] = {}
         """Told whenever an epoch closes, whatever it changes."""
+        self._giving: Any = threading.RLock()
+        """Held by whoever tells."""
 
     @property
     def is_due(self) -> bool:
@@ -59,7 +61,21 @@ class Notices:
         """Tell everybody. The caller holds the lock. Callbacks count as work, inside which no epoch can be closed."""
         if coordinator.working:
             return  # a callback, or a dataflow at work, has brought a view up to date: whoever called that goes on
-        with coordinator.turns:
+        try:
+            try:
+                if self._giving.acquire(blocking=False):  # otherwise a callback waits, and whoever called that goes on
+                    self._give(coordinator)
+            finally:
+                self._end_giving()
+        finally:  # an interrupt may have come before
+            self._end_giving()
+
+    def _end_giving(self) -> None:
+        if self._giving._is_owned():
+            self._giving.release()
+
+    def _give(self, coordinator: Coordinator) -> None:
+        with coordinator.turns.held:
             while self._again:  # an interrupt between the two lines tells somebody twice
                 self.woken.append(self._again[0])
                 self._again.popleft()

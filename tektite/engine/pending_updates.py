@@ -64,8 +64,7 @@ class PendingUpdates:
         if self._small >= MOST_SMALL:
             self._gather(self._small)
             self._small = 0
-        rows = self.rows
-        if rows > self._allowed and len(self._chunks) > 1:
+        if len(self._chunks) > 1 and (rows := self.rows) > self._allowed:
             self._gather(len(self._chunks))
             # What has hardly shrunk is looked at again when there is several times as much.
             self._allowed = max(MOST_ROWS, (4 if 2 * self.rows > rows else 2) * self.rows)

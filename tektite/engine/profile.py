@@ -200,7 +200,7 @@ def _operator(
     node: Node, now: OperatorWork, before: OperatorWork, shared: bool, is_there: bool
 ) -> OperatorProfile:  # fmt: skip
     loops = "/".join(scope.name for scope in reversed(list(node.scope.enclosing())) if scope.name)
-    purpose = node.flow.purposes.get(node)
+    purpose = node.flow.purpose_of(node)
     return OperatorProfile(
         _shown(node.flow.name), loops, node.name, now.runs - before.runs, now.seconds - before.seconds,
         now.received - before.received, now.sent - before.sent, _bytes(node) if is_there else now.left, shared,

@@ -43,9 +43,9 @@ class Publication:
         """The epoch up to which the view is stored; None until the first answer."""
         self.waits = False
         """Whether it waits until the view has an answer again."""
-        view.flow.on_swept.append(self.publish)
+        view.flow.on_swept += (self.publish,)
         view.flow.add_outlet(self.handle)
-        view.flow.on_failed.append(self.handle.drop)
+        view.flow.on_failed += (self.handle.drop,)
         self.publish()
         if self.low is None and found is None and not self.waits:  # readers find a view that is empty so far
             described = self.description.to_json()

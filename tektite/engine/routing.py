@@ -3,19 +3,25 @@
 A view that answers many at once has the number of who asked in its first column. If everybody followed it by a feed of their own,
 everybody would look at everybody's changes. A router takes each change once and gives it to the followers of its number: an epoch
 costs what changed and who is concerned. Nobody is given a row of another number. Followers get rows without that column.
+
+A view that keeps more than it may fails for all of them. If there is a `recovery`, the next follower that reads calls it, and it
+lets the router go on with another view (`change_to`): followers are told the difference.
 """
 
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 import pyarrow as pa
 
+from tektite.dataflow.flow import KeepsTooMuch
 from tektite.dataflow.output import changes_table
 from tektite.engine.change_feed import ChangeFeed
 from tektite.engine.notices import Waiter
+from tektite.engine.versions import in_schema_order, read_lead
 from tektite.errors import TektiteError
 from tektite.values.words import Words
 
@@ -59,6 +65,8 @@ class RoutedFeed:
         """Threads and tasks that wait for changes."""
         self.is_open = True
         self.upto: int | None = None
+        self.reason: TektiteError | None = None
+        """Why it has ended, if it alone has."""
         self.start = 0
         """Earlier changes count as changes at this time."""
         self._router = router
@@ -73,7 +81,7 @@ class RoutedFeed:
     @property
     def low(self) -> int:
         """The first epoch that it can not tell of yet, or ever."""
-        return self.view.low if self.upto is None else self.upto
+        return self._router.low if self.upto is None else self.upto
 
     def give(self, table: pa.Table, begin: int, end: int, copied: bool = False) -> None:
         """Keep some rows of a table of changes until they are taken; a copy of them, if that is said."""
@@ -96,6 +104,10 @@ class RoutedFeed:
         names = [*self.schema.names, *table.column_names[-2:]]
         return [table.column_names.index(name) for name in names]
 
+    def recover(self) -> None:
+        """Go on with another view, if this one keeps too much. The caller holds the lock."""
+        self._router.recover()
+
     def empty(self) -> pa.Table:
         """A table of no changes."""
         found = self._router.empty
@@ -106,7 +118,7 @@ class RoutedFeed:
         if self.is_open:
             if not forget:
                 self._router.route()
-            self.upto = self.view.low
+            self.upto = self._router.low
             self.is_open = False
             self._router.remove(self._value, self)
         if forget:
@@ -122,8 +134,8 @@ class RoutedFeed:
     def why_ended(self) -> TektiteError | None:
         """The error that ended it."""
         view = self.view
-        if self._router.reason is not None:
-            return self._router.reason
+        if self.reason is not None or self._router.reason is not None:
+            return self.reason or self._router.reason
         if view.failure is not None:
             return view.failure
         return view.drop_error() if view.dropped and not view.engine.is_closed else None
@@ -136,6 +148,12 @@ class Router:
         self.view = view
         self.reason: TektiteError | None = None
         """Why it was closed, if followers are to be told more than that the view was dropped."""
+        self.recovery: Callable[[], None] | None = None
+        """Replaces the view when it keeps too much, or closes the router."""
+        self._last: dict[int, Words] | None = None
+        """What each follower's part was when the view failed, until the recovery."""
+        self._stopped = 0
+        """The first epoch that the view had no answer for then."""
         self._followers: dict[int, list[RoutedFeed]] = {}
         self._feed = self._fed_by(view)
         self.empty = self._feed.empty()
@@ -145,6 +163,11 @@ class Router:
         feed.call(self.route, self.route)
         feed.waiters[self] = None
         return feed
+
+    @property
+    def low(self) -> int:
+        """The first epoch that followers cannot be told of yet."""
+        return self.view.low if self._last is None else self._stopped
 
     def _forget_feed(self) -> None:
         self._feed.waiters.pop(self, None)
@@ -158,9 +181,43 @@ class Router:
         if left is not None:
             order = np.argsort(left.column(0).to_numpy(), kind="stable")
             self._share(left.take(order))
+        if self._last is not None:
+            return
+        if self.recovery is not None and isinstance(self.view.failure, KeepsTooMuch):
+            self._stopped = self.view.low
+            self._last = {value: self._part(value) for value in self._followers}
+            for feeds in self._followers.values():
+                self._wake(feeds)
+            return
         for feeds in list(self._followers.values()):
             for feed in feeds:
                 feed.end()
+
+    def _part(self, value: int) -> Words:
+        """The rows of the view's last answer with a value in the first column."""
+        view = self.view
+        if view.failure is None:
+            return view.words(None, True, value).copy()
+        if view.low == view.first:
+            return np.empty((len(view.columns) + 2, 0), np.int64)
+        return in_schema_order(read_lead(view.trace, view.low - 1, value), view.columns).copy()
+
+    @staticmethod
+    def _wake(feeds: list[RoutedFeed]) -> None:
+        for feed in feeds:
+            for waiter in list(feed.waiters):
+                waiter.notify()
+
+    def recover(self) -> None:
+        """Replace a view that keeps too much, unless a callback asks: inside of one, nothing is installed."""
+        if self._last is not None and self.recovery is not None and not self.view.engine.coordinator.working:
+            self.recovery()
+
+    def end(self, value: int, reason: TektiteError) -> None:
+        """Follow a value no more; its followers are told why."""
+        for feed in self._followers.get(value, [])[:]:
+            feed.reason = reason
+            feed.end()
 
     def follow(self, value: int, source: RoutedAnswer, snapshot: bool = True, since: int | None = None) -> RoutedFeed:
         """A feed of the rows with a value in the first column: those that are there, or were at a time `since`, if a snapshot is
@@ -223,10 +280,13 @@ class Router:
         """Follow another view in place of this one: what followers had is retracted, and what the other has is told, in the last
         epoch that has closed.
         """
-        view.engine.finish(self.view)
+        before = self._last
         view.engine.finish(view)
-        self.route()
-        before = {value: self.view.words(None, True, value).copy() for value in self._followers}
+        if before is None:
+            view.engine.finish(self.view)
+            self.route()
+            before = {value: self._part(value) for value in self._followers}
+        self._last = None
         self._forget_feed()
         self.view = view
         self._feed = self._fed_by(view)
@@ -238,8 +298,7 @@ class Router:
             table = self._decoded(words)
             for feed in feeds:
                 feed.give(table, 0, table.num_rows)
-                for waiter in list(feed.waiters):
-                    waiter.notify()
+            self._wake(feeds)
 
     def _decoded(self, words: Words) -> pa.Table:
         dictionary = self.view.engine.dictionary

@@ -293,12 +293,16 @@ class Transaction:
         """What it has read, if a commit of writes is to be refused where that would be read otherwise by then."""
         self.read_only = False
         """Whether it refuses writes."""
+        self.has_queried = False
+        """Whether a statement of SQL has run in it, other than one that sets something."""
         self.positions: dict[str, Position | None] = {}
         """How far its writes cover sources, by name; see `Engine.advance`. They become durable with the writes."""
         with core.lock.held:
             core.lock.roll_forward()
             # Before any epoch has closed there is nothing to read: that of empty tables is the first.
-            self.epoch = core.epoch - 1 if core.epoch else core.commit(WriteSet())
+            if not core.epoch:
+                core.commit(WriteSet())
+            self.epoch = core.epoch - 1
             core.snapshots.add(self)
             self._changes = core.changes
             self._behind = {source: source.low - 1 for source in core.open_inputs() if source.low <= self.epoch}
@@ -399,6 +403,9 @@ class Transaction:
         [('south', 5)]
         """
         self._check_open()
+        if self.reads is not None:
+            self._core.wait_for_all()  # before anything is checked
+            self._check_open()
         try:
             for source in list(self.writes.updates):
                 self._check_conflict(source)

@@ -365,12 +365,14 @@ class Subscription:
         """Bring the view up to date, or as far as it comes until the deadline, and take what has changed. Does nothing while
         something waits to be yielded.
         """
-        view, feed = self._view, self._feed
+        feed = self._feed
         if len(self._backlog) or self._has_ended:
             return
         while True:
             if feed.is_open:
-                view.engine.finish(view, deadline)
+                feed.view.engine.finish(feed.view, deadline)
+                feed.recover()
+            view = feed.view
             if feed.is_open and self._is_blocked():
                 return
             self._backlog.fill()
@@ -547,4 +549,5 @@ def unwatch(subscription: Subscription, waiter: Waiter) -> None:
 
 def is_current(subscription: Subscription) -> bool:
     """Whether its view is up to date: collecting takes no longer than decoding what waits."""
-    return subscription._view.engine.is_current(subscription._view)
+    view = subscription._view
+    return view.failure is None and view.engine.is_current(view)

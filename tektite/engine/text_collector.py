@@ -209,7 +209,11 @@ class TextCollector:
         reads, which ends soon; suspended dataflows and a storage that lags may take long. The caller holds the lock.
         """
         core = self._core
-        if core.coordinator.working or self._rested == (core.changes, core.dictionary.mark()):
+        if (
+            core.coordinator.working
+            or core.dictionary.is_loading
+            or self._rested == (core.changes, core.dictionary.mark())
+        ):
             return False
         if (self._collection is not None and not self.finish(0)) or not self.finish(0):
             return self._collection is not None and core.dictionary.reads_before(self._collection.era)
@@ -293,9 +297,11 @@ def _run(of: weakref.ref[TextCollector]) -> None:
 
 
 def is_suspended(flow: Dataflow) -> bool:
-    """Whether rows of a dataflow are in no buffer: it was suspended inside a node, or another process runs it."""
+    """Whether rows of a dataflow are in no buffer: it was suspended inside a node, or is away, or another process runs it."""
     return flow.running and (
-        flow.part is not None or any([node.busy for scope in flow.root.scopes() for node in scope.nodes])
+        flow.part is not None
+        or flow.is_away
+        or any([node.busy for scope in flow.root.scopes() for node in scope.nodes])
     )
 
 

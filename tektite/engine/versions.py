@@ -69,17 +69,21 @@ def read_lead(trace: Trace, epoch: int, lead: int) -> Words:
     """What `read_version` gives of the rows whose first column is the word `lead`."""
     width = trace.data
     wanted = Chunk.of_array(np.array([[lead], [0], [1]], np.int64))
+    keys, columns = addresses([wanted]), np.arange(1, width + 1)
     chunks = []
     for shard in range(trace.shards):
-        table = trace.version(shard).table
+        version = trace.version(shard)
+        table = version.table
+        is_past = any([batch.upper[0][0] > epoch + 1 for batch in version.batches])
         state = np.zeros(JOIN_STATE, np.int64)
         while len(table) and not state[0]:
-            keys = addresses([wanted])
-            columns = np.arange(1, width + 1)
             buf, head = join(keys, table, 1, 1, width, 1, 1, 1, columns, 0, PIECE, 0, state)
-            found = Chunk(head, buf).to_array()
-            chunks.append(Chunk.of_array(np.ascontiguousarray(found[:, found[width] <= epoch])))
-    chunks = [chunk for chunk in chunks if chunk.n]
+            found = Chunk(head, buf)
+            if is_past and found.n:
+                words = found.to_array()
+                found = Chunk.of_array(np.ascontiguousarray(words[:, words[width] <= epoch]))
+            if found.n:
+                chunks.append(found)
     return consolidate(chunks, (width, 1, 1), epoch).to_array() if chunks else np.empty((width + 2, 0), np.int64)
 
 

@@ -142,9 +142,11 @@ class View(ReadableCollection):
         >>> texts = engine.create_table("texts", {"t": str})
         >>> numbers = engine.create_view("numbers", texts.select(n=tk.col("t").cast(int)))
         >>> _ = texts.insert([("one",)])
+        >>> engine.settle()
         >>> type(numbers.error).__name__
         'IncorrectError'
         >>> _ = texts.remove([("one",)])
+        >>> engine.settle()
         >>> numbers.error is None
         True
         """

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from tektite.dataflow.arrange import Arranged
 from tektite.dataflow.errors import ErrorSource, standing_errors
-from tektite.dataflow.flow import Dataflow, last_closed
+from tektite.dataflow.flow import Dataflow, LastClosed
 from tektite.engine.change_feed import ChangeFeed
 from tektite.engine.constraints import check_time
 from tektite.engine.lock import EngineLock, guarded
@@ -67,16 +67,14 @@ class ViewCore:
         self.columns = arranged.columns
         self.sharded_by = arranged.sharded_by
         self.is_stream = not keep
-        self.hold = Hold(self.trace, last_closed(self, engine.snapshots.earliest)) if keep else None
+        self.hold = Hold(self.trace, LastClosed(self, engine.catalog.earliest)) if keep else None
         self.dropped = False
         self.row_order: Callable[[pa.Table], pa.Table] | None = None
         """Puts the rows of a snapshot in order, where the definition says one."""
         self.publication: Publication | None = None
-        self.feeds: dict[ChangeFeed, None] = {}
-        """Who follows its changes."""
-        self.waiters: dict[Waiter, None] = {}
-        """Who waits for it to answer for a time."""
-        flow.on_failed.append(self._let_go)
+        self._feeds: dict[ChangeFeed, None] | None = None
+        self._waiters_here: dict[Waiter, None] | None = None
+        flow.on_failed += (self._let_go,)
 
     @property
     def lock(self) -> EngineLock:
@@ -87,6 +85,20 @@ class ViewCore:
     def errors(self) -> Sequence[ErrorSource]:
         """The errors that its rows depend on."""
         return self.flow.result_errors[self._place]
+
+    @property
+    def feeds(self) -> dict[ChangeFeed, None]:
+        """Who follows its changes. Most views have nobody."""
+        if self._feeds is None:
+            self._feeds = {}
+        return self._feeds
+
+    @property
+    def waiters(self) -> dict[Waiter, None]:
+        """Who waits for it to answer for a time."""
+        if self._waiters_here is None:
+            self._waiters_here = {}
+        return self._waiters_here
 
     @property
     def low(self) -> int:
@@ -121,7 +133,7 @@ class ViewCore:
     @property
     def size(self) -> int:
         """About how many rows it holds: updates that cancel each other count until they are merged."""
-        return self.trace.rows
+        return self.trace.size
 
     @property
     def count(self) -> int | None:
@@ -156,9 +168,10 @@ class ViewCore:
         if wait and (at is None or at >= self.flow.low):
             self.engine.finish(self)
             self.check()
-        if not self.flow.low:
+        low = self.flow.low
+        if not low:
             return np.empty((len(self.columns) + 2, 0), np.int64)
-        epoch = self.flow.low - 1 if at is None else at
+        epoch = low - 1 if at is None else at
         self.check_readable(epoch)
         self.check_rows(epoch)
         if rows is not None:
@@ -172,19 +185,20 @@ class ViewCore:
         check_time(epoch, f"view {self.name!r}: ")
         if self.is_stream:
             raise ConflictError(f"view {self.name!r} was installed with keep=False: only its changes can be read")
-        if self.flow.low == self.flow.first:
+        low, first = self.flow.low, self.flow.first
+        if low == first:
             raise IncorrectError(
-                f"view {self.name!r} has no answer yet: its first one will be as of time {self.flow.first}, once every "
+                f"view {self.name!r} has no answer yet: its first one will be as of time {first}, once every "
                 "input it reads has closed that"
             )
-        since = max(min((t[0] for t in self.trace.since()), default=0), self.flow.first)
-        if epoch < since or (epoch >= self.flow.low and not self.flow.closed):
+        since = max(min([t[0] for t in self.trace.since()], default=0), first)
+        if epoch < since or (epoch >= low and not self.flow.closed):
             earlier, later = (
                 "engine.hold keeps earlier times readable",
                 "that time is not closed yet; rows(at=, timeout=) waits",
             )
             raise IncorrectError(
-                f"view {self.name!r} can be read at times {since} to {self.flow.low - 1}, not at {epoch}; "
+                f"view {self.name!r} can be read at times {since} to {low - 1}, not at {epoch}; "
                 + (earlier if epoch < since else later)
             )
 
@@ -198,7 +212,10 @@ class ViewCore:
     @property
     def error(self) -> TektiteError | None:
         """What a read of its last answer raises, if anything."""
-        return self.flow.failure or (self.error_at(self.low - 1) if self.low > self.first else None)
+        if self.flow.failure is not None or not self.errors:
+            return self.flow.failure
+        low = self.low
+        return self.error_at(low - 1) if low > self.first else None
 
     def check_rows(self, epoch: int) -> None:
         """Refuse to read the view at an epoch at which some row that it depends on fails."""

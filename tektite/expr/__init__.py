@@ -14,6 +14,7 @@ free_functions      functions of expressions that are not methods
 functions           typing of casts and of functions of text, dates, timestamps and bits
 guards              a necessary condition of a filter, as intervals of one column
 interned_functions  typing of functions of intervals, lists, structs, JSON, moments and wide decimals
+interval_parts      intervals by their parts, which move dates and timestamps
 interned_texts      functions of interned values, for many values at once
 json_texts          functions of JSON
 like                patterns for kernels: LIKE, starts with, ends with, contains

@@ -12,6 +12,13 @@ from tektite.values import types
 from tektite.values.types import Type
 
 DAY = 86_400_000_000  # microseconds
+
+
+def elapsed(later: Expr, earlier: Expr) -> Expr:
+    """The microseconds from one timestamp, moment or time of day to another; their difference is an interval."""
+    return Expr("elapsed", (later, earlier))
+
+
 FIELDS: dict[str, Callable[[Expr], Expr]] = {
     "year": Expr.year,
     "quarter": Expr.quarter,
@@ -33,9 +40,9 @@ CLOCK: dict[str, Callable[[Expr], Expr]] = {
     "hour": Expr.hour,
     "minute": Expr.minute,
     "second": Expr.second,
-    "millisecond": lambda moment: (moment - moment.truncate("minute")) // 1000,
-    "microsecond": lambda moment: moment - moment.truncate("minute"),
-    "epoch": lambda moment: (moment - lit("1970-01-01", types.Timestamp)) / 1_000_000,
+    "millisecond": lambda moment: elapsed(moment, moment.truncate("minute")) // 1000,
+    "microsecond": lambda moment: elapsed(moment, moment.truncate("minute")),
+    "epoch": lambda moment: elapsed(moment, lit("1970-01-01", types.Timestamp)) / 1_000_000,
 }
 """The fields of a time of day, which a date has at midnight."""
 
@@ -86,7 +93,7 @@ FORMATS: dict[str, Callable[[Expr], Expr]] = {
     "I": lambda moment: digits((moment.hour() + 11) % 12 + 1, 2),
     "M": lambda moment: digits(moment.minute(), 2),
     "S": lambda moment: digits(moment.second(), 2),
-    "f": lambda moment: digits(moment - moment.truncate("second"), 6),
+    "f": lambda moment: digits(elapsed(moment, moment.truncate("second")), 6),
     "p": lambda moment: Expr("case", (moment.hour() < 12, lit("AM"), lit("PM"))),
     "B": month_name,
     "b": lambda moment: month_name(moment).substring(1, 3),
@@ -118,7 +125,7 @@ def bucket(moment: Expr, kind: Type, length: int, origin: Expr | None = None) ->
     """
     begin = lit("2000-01-03", types.Timestamp) if origin is None else origin.cast(types.Timestamp)
     at = moment.cast(types.Timestamp)
-    return (at - (at - begin) % length).cast(kind)
+    return (at - elapsed(at, begin) % length).cast(kind)
 
 
 READ = frozenset("YymdHIMSfpBbAajzuUW%")

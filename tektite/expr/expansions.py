@@ -6,16 +6,18 @@ Each is one operation in an expression, so that plans name it and queries share 
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from tektite.errors import IncorrectError
-from tektite.expr import date_functions, number_functions
-from tektite.expr.ast import Expr
+from tektite.expr import date_functions, interned_functions, number_functions
+from tektite.expr.ast import Expr, lit
+from tektite.expr.interval_parts import IntervalParts, interval_field
 from tektite.expr.literals import Untyped
 from tektite.expr.steps import Step, number, word
 from tektite.kernels.expr import steps as ops
-from tektite.values.types import Date, Int, Time, Timestamp, TimestampTz, Type
+from tektite.values.types import Date, Int, Interval, Time, Timestamp, TimestampTz, Type
 
 if TYPE_CHECKING:
     from tektite.expr.typing import Resolver
@@ -54,7 +56,14 @@ def division(resolver: Resolver, expr: Expr, left: Step, right: Step) -> Step:
 
 
 def of_moment(resolver: Resolver, expr: Expr, value: Step) -> Step:
-    """A function of a date or a timestamp."""
+    """A function of a date or a timestamp. An interval has fields, and more can be added to it."""
+    if value.type == Interval and expr.op == "move":
+        return resolver.step(expr.args[0] + lit(datetime.timedelta(microseconds=expr.params[0])))
+    if value.type == Interval and expr.op == "date_part":
+        found = interval_field(interned_functions.interval_parts(resolver, expr.args[0]), expr.params[0])
+        if found is None:
+            raise resolver.wrong(expr, f"an interval has no {expr.params[0]}", value)
+        return resolver.step(found)
     if value.type not in (Date, Timestamp, TimestampTz, Time, Untyped):
         wanted = "adding a timedelta" if expr.op == "move" else expr.op
         raise resolver.wrong(expr, f"{wanted} needs a date or a timestamp", value)
@@ -65,6 +74,18 @@ def of_moment(resolver: Resolver, expr: Expr, value: Step) -> Step:
     kind = Timestamp if value.type == Untyped else value.type
     given = expr.args[0].cast(Timestamp) if value.type == Untyped else expr.args[0]
     return resolver.step(MOMENTS[expr.op](given, kind, *expr.params))
+
+
+def of_length(resolver: Resolver, expr: Expr, value: Step) -> Step:
+    """The length of an interval in a unit: whole ones, or with what is left as a fraction."""
+    unit, fractional = expr.params
+    length = interned_functions.known_length(resolver, expr.args[0])
+    if length is None and value.type not in (Interval, Untyped):
+        raise resolver.wrong(
+            expr, "a length of time is that of an interval, such as the difference of two timestamps", value
+        )
+    length = IntervalParts.of(expr.args[0]).length() if length is None else length
+    return resolver.step(length / unit if fractional else Expr("truncdiv", (length, lit(unit))))
 
 
 def of_bucket(resolver: Resolver, expr: Expr, value: Step, *origin: Step) -> Step:

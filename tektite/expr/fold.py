@@ -120,7 +120,8 @@ STRICT = frozenset(
     {"add", "sub", "mul", "div", "floordiv", "mod", "neg", "abs", "sign", "eq", "ne", "lt", "le", "gt", "ge", "not", "cast",
      "year", "quarter", "month", "day", "weekday", "hour", "minute", "second", "add_days", "add_months", "truncate",
      "length", "lower", "upper", "substring", "like", "ilike", "startswith", "endswith", "contains", "replace", "isin",
-     "truncdiv", "truncmod", "round", "floor", "ceil", "trunc", "date_part", "strftime", "move", "time_bucket"}
+     "truncdiv", "truncmod", "round", "floor", "ceil", "trunc", "date_part", "strftime", "move", "time_bucket",
+     "elapsed", "interval_length"}
 )  # fmt: skip
 """Operations that are NULL wherever their first operand is, or any of them is."""
 

@@ -13,11 +13,13 @@ from typing import TYPE_CHECKING, Any
 from tektite.errors import IncorrectError
 from tektite.expr import json_texts
 from tektite.expr.ast import Expr, concat, lit
-from tektite.expr.literals import DAY, Untyped
+from tektite.expr.interval_parts import IntervalParts
+from tektite.expr.literals import DAY, MAX_INT, Untyped
 from tektite.expr.steps import CONSTANT, INPUT, Step, number, word
 from tektite.expr.zones import zone_named
 from tektite.kernels.expr import steps as ops
 from tektite.values.composites import END, MISSING
+from tektite.values.intervals import IntervalValue
 from tektite.values.types import (
     MOST_DIGITS,
     Bool,
@@ -61,6 +63,9 @@ def arithmetic(resolver: Resolver, expr: Expr, left: Step, right: Step) -> Step 
     if expr.op == "add" and {left.type, right.type} == {Date, Time}:
         day, clock = expr.args if left.type == Date else reversed(expr.args)
         return resolver.step(day.cast(Timestamp) + Expr("reinterpret", (clock,), (Int,)))
+    if expr.op == "sub" and is_difference((left.type, right.type)):
+        found = resolver.step(Expr("interval", interval_parts(resolver, expr, (left.type, right.type)).each()))
+        return Step(found.op, found.type, found.args, found.extra, expr)
     if Interval in (left.type, right.type):
         return _with_interval(resolver, expr, left, right)
     wide = left.type.interned and number(left.type) or right.type.interned and number(right.type)
@@ -103,58 +108,114 @@ def _result(resolver: Resolver, expr: Expr, one: DecimalType, other: DecimalType
     return Decimal(min(MOST_DIGITS, whole + scale + (expr.op in ("add", "sub"))), scale)
 
 
-def parts_of(value: Expr) -> tuple[Expr, Expr, Expr]:
-    """The months, days and microseconds of an interval."""
-    return Expr("interval_months", (value,)), Expr("interval_days", (value,)), Expr("interval_micros", (value,))
+def interval_parts(resolver: Resolver, value: Expr, kinds: tuple[Type, ...] | None = None) -> IntervalParts:
+    """The parts of an interval. Those of a difference of moments need no interval that is a value; `kinds` are the types of its
+    operands, if they are known.
+    """
+    kinds = difference_of(resolver, value) if kinds is None else kinds
+    if kinds is None:
+        return IntervalParts.of(value)
+    return IntervalParts.between(value.args[0], value.args[1], kinds[0])
+
+
+def difference_of(resolver: Resolver, value: Expr) -> tuple[Type, ...] | None:
+    """The types of the two moments of which an expression is the difference, which is an interval; None if it is no such."""
+    kinds = subtracted(resolver, value)
+    return kinds if kinds is not None and is_difference(kinds) else None
+
+
+def subtracted(resolver: Resolver, value: Expr) -> tuple[Type, ...] | None:
+    """The types of the operands of a difference, where a text literal is what stands beside it; None of anything else."""
+    if value.op != "sub":
+        return None
+    steps = [resolver.step(arg) for arg in value.args]
+    said = [step.op == CONSTANT and step.type == String for step in steps]
+    return tuple(steps[1 - at].type if said[at] else step.type for at, step in enumerate(steps))
+
+
+def is_difference(kinds: tuple[Type, ...]) -> bool:
+    """Whether a difference of these types is an interval. That of two dates is a number of days."""
+    return kinds[0] == kinds[1] and kinds[0] in (Timestamp, TimestampTz, Time) or set(kinds) == {Date, Timestamp}
+
+
+def elapsed(resolver: Resolver, expr: Expr, later: Step, earlier: Step) -> Step:
+    """The microseconds from one moment to another."""
+    later, earlier = resolver.common(expr, (later, earlier))
+    if later.type not in (Timestamp, TimestampTz, Time):
+        raise resolver.wrong(expr, "elapsed needs two moments", later, earlier)
+    return Step(ops.SUB, Int, (later, earlier), MAX_INT, expr)
 
 
 def _with_interval(resolver: Resolver, expr: Expr, left: Step, right: Step) -> Step:
     one, other = expr.args
     op = expr.op
     kinds = (left.type, right.type)
-    if op in ("add", "sub") and set(kinds) <= {Interval, Untyped}:
-        pairs = zip(parts_of(one), parts_of(other), strict=True)
-        return resolver.step(Expr("interval", tuple(Expr(op, pair) for pair in pairs)))
+    if op in ("add", "sub", "div") and set(kinds) <= {Interval, Untyped}:
+        first, second = interval_parts(resolver, one), interval_parts(resolver, other)
+        if op == "div":
+            return resolver.step(Expr("div", (first.length(), second.length())))
+        return resolver.step(first.plus(second if op == "add" else second.negated()).value())
     if op == "add" and left.type == Interval:
         one, other, kinds = other, one, (kinds[1], kinds[0])
     if op in ("add", "sub") and kinds[1] == Interval and kinds[0] in (*MOVED, Time):
-        return resolver.step(moved(one, kinds[0], -other if op == "sub" else other))
+        by = interval_parts(resolver, other)
+        return resolver.step((by if op == "add" else by.negated()).move(one, kinds[0]))
     if op == "mul" and (number(left.type) or number(right.type)):
         interval, factor = (one, other) if left.type == Interval else (other, one)
         kind = right.type if left.type == Interval else left.type
         if kind == Int:
-            return resolver.step(Expr("interval", tuple(part * factor for part in parts_of(interval))))
+            return resolver.step(interval_parts(resolver, interval).times(factor).value())
         return resolver.step(Expr("interval_times", (interval, factor.cast(Float))))
     if op == "div" and left.type == Interval and number(right.type):
         return resolver.step(Expr("interval_over", (one, other.cast(Float))))
     raise resolver.wrong(
         expr,
-        "an interval can be added to and taken from a moment or an interval, and multiplied by a number",
+        "an interval can be added to and taken from a moment or an interval, multiplied by a number, and divided by a number or "
+        "an interval",
         left,
         right,
     )
 
 
-def moved(moment: Expr, kind: Type, interval: Expr) -> Expr:
-    """A moment that much later: a date becomes a timestamp, a time goes round the clock."""
-    months, days, micros = parts_of(interval)
-    if kind == Time:
-        clock = Expr("mod", (Expr("reinterpret", (moment,), (Int,)) + micros, lit(DAY)))
-        return Expr("reinterpret", (clock,), (Time,))
-    later = moment.add_months(months).add_days(days)
-    return (later.cast(Timestamp) if kind == Date else later) + micros
+def known_length(resolver: Resolver, value: Expr) -> Expr | None:
+    """The microseconds of a difference of moments or dates, or of an interval whose parts are known; None of others, and of a
+    constant that is longer than microseconds can say.
+    """
+    if value.op == "lit" and isinstance(value.params[1], IntervalValue):
+        known = value.params[1]
+        length = (known.months * 30 + known.days) * DAY + known.microseconds
+        return lit(length) if abs(length) <= MAX_INT else None
+    if value.op == "interval":
+        return IntervalParts.of(value).length()
+    kinds = subtracted(resolver, value)
+    if kinds == (Date, Date):
+        return value * DAY
+    return interval_parts(resolver, value, kinds).length() if kinds is not None and is_difference(kinds) else None
+
+
+def compared_lengths(resolver: Resolver, expr: Expr) -> Expr | None:
+    """A comparison of intervals of which one is a difference of moments or dates, as one of microseconds; None if it is none."""
+    if all(arg.op != "sub" for arg in expr.args):
+        return None
+    one, other = (known_length(resolver, arg) for arg in expr.args)
+    return None if one is None or other is None else Expr(expr.op, (one, other))
 
 
 def negated(resolver: Resolver, expr: Expr, value: Step) -> Step:
     """Unary minus of an interval or a wide decimal."""
     if value.type == Interval:
-        return resolver.step(Expr("interval", tuple(-part for part in parts_of(expr.args[0]))))
+        return resolver.step(interval_parts(resolver, expr.args[0]).negated().value())
     return resolver.step(Expr("sub", (lit(0), expr.args[0])))
 
 
 def magnitude(resolver: Resolver, expr: Expr, value: Step) -> Step:
-    """abs and sign of a wide decimal."""
+    """abs and sign of a wide decimal, or of an interval, whose sign is that of its length."""
     given = expr.args[0]
+    if value.type == Interval:
+        none = lit(IntervalValue())
+        branches = (given < none, -given, given) if expr.op == "abs" else (given < none, lit(-1), given > none, lit(1))
+        rest = () if expr.op == "abs" else (given.is_null(), lit(None, Int), lit(0))
+        return resolver.step(Expr("case", (*branches, *rest)))
     if expr.op == "abs":
         return resolver.step(Expr("case", (given < 0, -given, given)))
     return resolver.step(Expr("case", (given < 0, lit(-1), given > 0, lit(1), given.is_null(), lit(None, Int), lit(0))))
@@ -193,7 +254,7 @@ def cast(resolver: Resolver, expr: Expr, value: Step) -> Step | None:
     if source == Time and target == Interval:
         return resolver.step(Expr("interval", (lit(0), lit(0), Expr("reinterpret", expr.args, (Int,)))))
     if source == Interval and target == Time:
-        return resolver.step(moved(lit("00:00", Time), Time, expr.args[0]))
+        return resolver.step(interval_parts(resolver, expr.args[0]).move(lit("00:00", Time), Time))
     return None
 
 
@@ -436,6 +497,7 @@ RULES: dict[str, Callable[..., Step]] = {
     "in_zone": zoned(TimestampTz, Timestamp),
     "from_zone": zoned(Timestamp, TimestampTz),
     "zone_text": zone_text,
+    "elapsed": elapsed,
     "interval": interval,
     **dict.fromkeys(("interval_months", "interval_days", "interval_micros"), part),
     **dict.fromkeys(("interval_times", "interval_over"), interval_times),

@@ -263,7 +263,7 @@ class TextMethods:
 
 @explains_options
 class DateMethods:
-    """Functions of a date or a timestamp."""
+    """Functions of a date, a timestamp or an interval."""
 
     def __init__(self, value: Any) -> None:
         self._value: Expr = value
@@ -277,7 +277,7 @@ class DateMethods:
             raise AttributeError(f".dt has no {name!r}{other_names.advice(name, other_names.DATE_METHODS)}")
 
     def part(self, name: str) -> Expr:
-        """A field by its name, such as `week`; the names are those of SQL's `extract`."""
+        """A field by its name, such as `week`; the names are those of SQL's `extract`. An interval has fields too."""
         from tektite.expr.ast import Expr
         from tektite.expr.date_functions import CLOCK, FIELDS
 
@@ -336,6 +336,43 @@ class DateMethods:
     def epoch(self) -> Expr:
         """Seconds since 1970, as a Float."""
         return self.part("epoch")
+
+    def total_days(self, *, fractional: bool = False) -> Expr:
+        """The length of an interval, such as the difference of two timestamps, in days; a month counts as 30. Whole ones, or with
+        `fractional=True` a Float with what is left. So are the others of these names.
+
+        >>> import datetime as dt, tektite as tk
+        >>> trips = tk.Engine().values({"left": [dt.datetime(2026, 1, 1, 9)], "back": [dt.datetime(2026, 1, 2, 21)]})
+        >>> away = tk.col("back") - tk.col("left")
+        >>> trips.select(days=away.dt.total_days(fractional=True), hours=away.dt.total_hours()).collect().to_pylist()
+        [{'days': 1.5, 'hours': 36}]
+        """
+        return self._length(86_400_000_000, fractional)
+
+    def total_hours(self, *, fractional: bool = False) -> Expr:
+        """The length of an interval in hours: see `total_days`."""
+        return self._length(3_600_000_000, fractional)
+
+    def total_minutes(self, *, fractional: bool = False) -> Expr:
+        """The length of an interval in minutes: see `total_days`."""
+        return self._length(60_000_000, fractional)
+
+    def total_seconds(self, *, fractional: bool = False) -> Expr:
+        """The length of an interval in seconds: see `total_days`."""
+        return self._length(1_000_000, fractional)
+
+    def total_milliseconds(self, *, fractional: bool = False) -> Expr:
+        """The length of an interval in milliseconds: see `total_days`."""
+        return self._length(1_000, fractional)
+
+    def total_microseconds(self) -> Expr:
+        """The length of an interval in microseconds: see `total_days`."""
+        return self._length(1, False)
+
+    def _length(self, unit: int, fractional: bool) -> Expr:
+        from tektite.expr.ast import Expr
+
+        return Expr("interval_length", (self._value,), (unit, bool(fractional)))
 
     def date(self) -> Expr:
         """The date of a timestamp."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from tektite.errors import IncorrectError
+from tektite.expr import other_names
 
 if TYPE_CHECKING:
     from tektite.expr.ast import Expr
@@ -24,6 +25,11 @@ class ListMethods:
 
     def __repr__(self) -> str:
         return f"<the functions of {self._value} as a list>"
+
+    if not TYPE_CHECKING:  # type checkers are to see names that are not there
+
+        def __getattr__(self, name: str) -> NoReturn:
+            raise AttributeError(f".list has no {name!r}{other_names.advice(name, other_names.LIST_METHODS)}")
 
     def len(self) -> Expr:
         """How many elements it has."""
@@ -73,6 +79,11 @@ class StructMethods:
     def __repr__(self) -> str:
         return f"<the functions of {self._value} as a struct>"
 
+    if not TYPE_CHECKING:  # type checkers are to see names that are not there
+
+        def __getattr__(self, name: str) -> NoReturn:
+            raise AttributeError(f".struct has no {name!r}{other_names.advice(name, other_names.STRUCT_METHODS)}")
+
     def field(self, name: str) -> Expr:
         """A field by its name."""
         if not isinstance(name, str):
@@ -88,6 +99,11 @@ class JsonMethods:
 
     def __repr__(self) -> str:
         return f"<the functions of {self._value} as JSON>"
+
+    if not TYPE_CHECKING:  # type checkers are to see names that are not there
+
+        def __getattr__(self, name: str) -> NoReturn:
+            raise AttributeError(f".json has no {name!r}{other_names.advice(name, other_names.JSON_METHODS)}")
 
     def get(self, path: Expr | str | int) -> Expr:
         """A part, by a key, a place from 0 or a path such as `$.a[0]`, as JSON."""

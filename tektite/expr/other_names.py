@@ -70,16 +70,50 @@ TEXT_METHODS = {
     "to_timestamp": "to_datetime()",
 }
 DATE_METHODS = {
+    "convert_time_zone": "in_zone(zone), which gives what the clocks there show",
     "dayofweek": "weekday()",
+    "days": "total_days()",
     "dayofyear": "ordinal_day()",
     "floor": "truncate('15m')",
     "normalize": "truncate('day')",
     "offset_by": "add_days(days), add_months(months), or + timedelta(...)",
+    "replace_time_zone": "from_zone(zone), which gives a moment",
     "round": "truncate('15m')",
+    "seconds": "total_seconds()",
     "timestamp": "epoch()",
-    "total_days": "the difference of two dates, which is in days",
-    "total_seconds": "the difference of two timestamps, which is in microseconds",
+    "total_nanoseconds": "total_microseconds()",
+    "tz_convert": "in_zone(zone), which gives what the clocks there show",
+    "tz_localize": "from_zone(zone), which gives a moment",
     "weekofyear": "week()",
+}
+_EXPLODED = "Collection.explode(column), and agg(...) of what it gives"
+LIST_METHODS = {
+    "agg": _EXPLODED,
+    "all": _EXPLODED,
+    "any": _EXPLODED,
+    "eval": _EXPLODED,
+    "explode": "Collection.explode(column)",
+    "first": "get(0)",
+    "last": "get(-1)",
+    "length": "len()",
+    "lengths": "len()",
+    "max": "sort().list.get(-1)",
+    "mean": _EXPLODED,
+    "min": "sort().list.get(0)",
+    "n_unique": "unique().list.len()",
+    "slice": "head(n)",
+    "sum": _EXPLODED,
+    "tail": "reverse().list.head(n)",
+}
+STRUCT_METHODS = {
+    "rename_fields": "field(name).alias(other), one for each",
+    "unnest": "select(tk.col('p').struct.field('x'), ...), one for each field",
+}
+JSON_METHODS = {
+    "decode": "get(path).cast(type)",
+    "extract": "get(path)",
+    "json_path_match": "text(path)",
+    "value": "text(path)",
 }
 
 

@@ -17,7 +17,7 @@ INFIX = {
 PREFIX = {"neg": "-", "not": "~"}
 TIGHTEST = 6
 FREE = frozenset(
-    {"coalesce", "least", "greatest", "hash64", "concat", "truncdiv", "truncmod", "now"}
+    {"coalesce", "least", "greatest", "hash64", "concat", "truncdiv", "truncmod", "now", "elapsed"}
 )  # printed as functions
 NAMESPACED = {"date_part": "dt.part", "strftime": "dt.strftime", "in_zone": "dt.in_zone", "from_zone": "dt.from_zone",
     "strptime": "str.to_datetime", "try_strptime": "str.to_datetime",
@@ -27,6 +27,9 @@ NAMESPACED = {"date_part": "dt.part", "strftime": "dt.strftime", "in_zone": "dt.
 RANKING = frozenset({"row_number", "rank", "dense_rank", "percent_rank", "cume_dist", "ntile"})
 
 
+LENGTHS = {86_400_000_000: "days", 3_600_000_000: "hours", 60_000_000: "minutes", 1_000_000: "seconds", 1000: "milliseconds",
+    1: "microseconds"}  # fmt: skip
+"""The units of lengths of time, by their microseconds."""
 SKIPPING = {"lag": 2, "lead": 2, "nth_value": 1, "first": 1, "last": 1}
 """How many constants each of these has; one more says that NULLs do not count."""
 
@@ -57,6 +60,9 @@ def printed(found: Expr) -> str:
         every = datetime.timedelta(microseconds=found.params[0])
         rest = "".join(f", {origin}" for origin in found.args[1:])
         return f"{within(found.args[0], TIGHTEST + 1)}.dt.truncate({every!r}{rest})"
+    if found.op == "interval_length":
+        unit, fractional = found.params
+        return f"{within(found.args[0], TIGHTEST + 1)}.dt.total_{LENGTHS[unit]}({'fractional=True' * fractional})"
     shown = [repr(param) if isinstance(param, str) else str(param) for param in found.params]
     if found.op in FREE:
         return f"{found.op}({', '.join([str(arg) for arg in found.args] + shown)})"

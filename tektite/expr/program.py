@@ -56,8 +56,13 @@ class FailingRowError(IncorrectError):
 class RowProgram:
     """A compiled map and filter. `types` are the types of its outputs."""
 
-    def __init__(self, words: Words, types: tuple[Type, ...], steps: list[Step], memos: list[Memo | None],
-                 keep: list[Any], guard: Guard | None, dictionary: TextDictionary, outputs: Sequence[Expr],
+    __slots__ = (
+        "__weakref__", "_checked", "_checked_texts", "_columns", "_dictionary", "_memos", "_outputs", "_predicate", "_read",
+        "_reads_texts", "_steps", "_words", "can_fail", "guard", "parts", "types",
+    )  # fmt: skip
+
+    def __init__(self, words: Words, types: tuple[Type, ...], steps: Sequence[Step], memos: Sequence[Memo | None],
+                 keep: Sequence[Any], guard: Guard | None, dictionary: TextDictionary, outputs: Sequence[Expr],
                  predicate: Expr | None, columns: Columns) -> None:  # fmt: skip
         self.types = types
         self.guard = guard
@@ -73,7 +78,7 @@ class RowProgram:
         self._words = words
         self._steps = steps
         self._memos = memos
-        self._read = [memo for memo in memos if memo is not None]
+        self._read = tuple([memo for memo in memos if memo is not None])
         self._reads_texts = any(step.op in READS_TEXTS for step in steps)
         self.can_fail = any(map(can_fail, steps))
         """Whether it may fail on a row."""
@@ -218,7 +223,7 @@ def load_word(address: int) -> int:
     return ctypes.c_int64.from_address(address).value
 
 
-Parts = tuple[Words, tuple[Type, ...], list[Step], list[Memo | None], list[Any], Guard | None]
+Parts = tuple[Words, tuple[Type, ...], Sequence[Step], Sequence[Memo | None], Sequence[Any], Guard | None]
 """The parts of a program, except the dictionary and the text."""
 
 _compiled: weakref.WeakKeyDictionary[TextDictionary, OrderedDict[Any, Parts]]
@@ -504,10 +509,11 @@ class Assembler:
                 specs.append((REGISTER, value))
         words = self._layout(specs, truth, first)
         self.keep.extend(self.cells)
-        self.keep.append(self.kept_texts())
+        if self.texts:
+            self.keep.append(self.kept_texts())
         types = tuple(output.type for output in outputs)
         guard = None if truth < 0 or predicate is None else guard_of(predicate, self.word_of)
-        return words, types, self.sources, self.memos, self.keep, guard
+        return words, types, tuple(self.sources), tuple(self.memos), tuple(self.keep), guard
 
     def _layout(self, specs: list[tuple[int, int]], truth: int, first: int) -> Words:
         """The program's words: assigned registers, and sections in order."""

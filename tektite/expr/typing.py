@@ -10,9 +10,10 @@ The rules are DuckDB's, unless a rule says otherwise:
 * Division by zero is NULL, for floats too (DuckDB gives them an infinity). Integer overflow is an error of the row.
 * Numbers of different types compare by value: Int and Decimal with each other exactly, Int and Float exactly, Decimal
   and Float as floats. NaN equals NaN and is greater than every other number; -0.0 equals 0.0.
-* Date - Date is an Int of days, Timestamp - Timestamp an Int of microseconds; Date and Timestamp plus or minus an Int
-  move by days and by microseconds. Next to a Timestamp, a Date means its midnight. Next to a date, a time, a timestamp or
-  another value that is written as a text, a text literal is read as one.
+* Date - Date is an Int of days. The difference of two Timestamps, of two TimestampTz and of two Times is an Interval; `elapsed`
+  is the same in microseconds. Date and Timestamp plus or minus an Int move by days and by microseconds. Next to a Timestamp, a
+  Date means its midnight. Next to a date, a time, a timestamp or another value that is written as a text, a text literal is
+  read as one.
 * A TimestampTz is a moment. Its fields are those of clocks in UTC; `dt.in_zone` gives those of others. It does not mix with a
   Timestamp.
 * Text compares by its code points, which is the order of its UTF-8 bytes.
@@ -279,17 +280,24 @@ class Resolver:
         times = (Date, Timestamp, TimestampTz, Time)
         if left.type not in times and right.type not in times:
             return None
-        if expr.op == "sub" and right.type in times and left.type in (*times, String):
-            left, right = self.common(expr, (left, right))
-            return Step(ops.SUB, Int, (left, right), MAX_INT, expr)
+        if expr.op == "sub" and right.type in (*times, String) and left.type in (*times, String):
+            return self._between(expr, left, right)
         if expr.op == "add" and right.type in times:
             left, right = right, left
         if expr.op in ("add", "sub") and left.type in times and left.type != Time and right.type in (Int, Untyped):
             return Step(INT_OPS[expr.op], left.type, (left, right), limit_of(left.type), expr)
-        if expr.op == "sub" and left.type in times and right.op == CONSTANT and right.type == String:
-            left, right = self.common(expr, (left, right))
-            return Step(ops.SUB, Int, (left, right), MAX_INT, expr)
-        raise self.wrong(expr, "dates and timestamps can only be subtracted, or moved by an Int", left, right)
+        raise self.wrong(
+            expr, "dates and timestamps can only be subtracted, or moved by an Int or an interval", left, right
+        )
+
+    def _between(self, expr: Expr, left: Step, right: Step) -> Step:
+        """The difference of two dates, or of a moment and a text that says one."""
+        both = self.common(expr, (left, right))
+        if both[0].type == Date:
+            return Step(ops.SUB, Int, tuple(both), MAX_INT, expr)
+        said = zip(expr.args, (left, right), both, strict=True)
+        ends = tuple(arg.cast(step.type) if own.type != step.type else arg for arg, own, step in said)
+        return self.step(Expr("sub", ends))
 
     def negative(self, expr: Expr, value: Step) -> Step:
         """Unary minus."""
@@ -303,7 +311,7 @@ class Resolver:
 
     def magnitude(self, expr: Expr, value: Step) -> Step:
         """abs and sign."""
-        if not number(value.type) and value.type != Untyped:
+        if not number(value.type) and value.type not in (Interval, Untyped):
             raise self.wrong(expr, f"{expr.op} needs a number", value)
         if value.type.interned:
             return interned_functions.magnitude(self, expr, value)
@@ -339,6 +347,10 @@ class Resolver:
     def comparison(self, expr: Expr, left: Step, right: Step) -> Step:
         """== != < <= > >=."""
         op = expr.op
+        if Interval in (left.type, right.type):
+            lengths = interned_functions.compared_lengths(self, expr)
+            if lengths is not None:
+                return self.step(lengths)
         if op in ("gt", "ge"):
             op, left, right = ("lt" if op == "gt" else "le"), right, left
         kinds = (left.type.kind, right.type.kind)
@@ -520,6 +532,7 @@ RULES: dict[str, Callable[..., Step]] = {
     **dict.fromkeys(expansions.DIVISIONS, expansions.division),
     **dict.fromkeys(expansions.MOMENTS, expansions.of_moment),
     "time_bucket": expansions.of_bucket,
+    "interval_length": expansions.of_length,
     "alias": expansions.of_alias,
     **dict.fromkeys(("aggregate", "window", "over", "filter", "unique", "now"), expansions.of_rows),
     "hash64": functions.hash,

@@ -56,10 +56,12 @@ def source(module: str) -> Path:
     return Path(spec.origin)
 
 
-def kernel_modules() -> list[str]:
+@cache
+def kernel_modules() -> tuple[str, ...]:
     """The modules of this package that declare kernels, in the order of their names."""
     found = (path for path in FOLDER.rglob("*.py") if _DECLARES.search(path.read_text()))
-    return sorted(".".join(path.relative_to(FOLDER).with_suffix("").parts) for path in found)
+    names = (".".join(path.relative_to(FOLDER).with_suffix("").parts) for path in found)
+    return tuple(sorted(names))
 
 
 @cache

@@ -93,9 +93,35 @@ class Operator:
         """Equal for plans of the same operators with the same parameters."""
         return (type(self).__name__, self.schema, *self.parameters(), *(i.fingerprint for i in self.inputs))
 
+    @computed_once
+    def digest(self) -> int:
+        """Equal for plans with equal fingerprints, and seldom for others. It is computed once for a part that is used often."""
+        try:
+            return hash((type(self).__name__, self.schema, self.parameters(), *[i.digest for i in self.inputs]))
+        except TypeError:  # a parameter, such as a function that is an object, has no hash
+            return id(self)
+
     def parameters(self) -> tuple[Any, ...]:
         """The parameters of this operator, beside its inputs. By default the operator's identity."""
         return (id(self),)
+
+
+def is_same(one: Operator, other: Operator) -> bool:
+    """Whether two plans have the same fingerprint. Parts that are used many times are compared once."""
+    seen: set[tuple[int, int]] = set()
+    waiting = [(one, other)]
+    while waiting:
+        a, b = waiting.pop()
+        places = id(a), id(b)
+        if a is b or places in seen:
+            continue
+        seen.add(places)
+        if type(a) is not type(b) or a.schema != b.schema or a.parameters() != b.parameters():
+            return False
+        if len(a.inputs) != len(b.inputs):
+            return False
+        waiting += zip(a.inputs, b.inputs, strict=True)
+    return True
 
 
 def count_uses(*roots: Operator) -> dict[Operator, int]:

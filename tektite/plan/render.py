@@ -7,6 +7,7 @@ catalog for inputs and views, from the output of a reduction, or one that this d
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
@@ -16,8 +17,9 @@ from tektite.dataflow import join as join_node
 from tektite.dataflow.arrange import Arranged, serves
 from tektite.dataflow.errors import ErrorNode, ErrorOrigin, ErrorSource, Fallible, sources_of
 from tektite.dataflow.flow import Dataflow, EpochSource
+from tektite.dataflow.function_node import BatchFunction, FunctionNode
 from tektite.dataflow.graph import LinearStep, Scope
-from tektite.dataflow.linear import Accumulate, FunctionStep, NegateStep, ProgramStep, SelectStep
+from tektite.dataflow.linear import Accumulate, NegateStep, ProgramStep, SelectStep
 from tektite.dataflow.near_reduce import NearReduce
 from tektite.dataflow.output import InspectNode
 from tektite.errors import IncorrectError, UnsupportedError
@@ -122,8 +124,8 @@ class Renderer:
         for reading in flow.root.nodes:
             reading.choose_rows()
         node = ErrorNode(flow, self.origins) if self.origins else None
-        flow.results = list(results)
-        flow.result_errors = sources_of(flow, node, results, self._imported)
+        flow.results = tuple(results)
+        flow.result_errors = tuple(sources_of(flow, node, results, self._imported))
         flow.hold_errors()
 
     def _origin(self, width: int, scope: Scope, fallible: Fallible) -> ErrorOrigin:
@@ -183,11 +185,13 @@ class Renderer:
                 return self._project(operator)
             case plan.MapBatches():
                 self.reusable = False
-                step = FunctionStep(operator.function, operator.input.schema, operator.schema, operator.many,
-                                    self.dictionary, self.flow.name)  # fmt: skip
+                function = BatchFunction(operator.function, operator.input.schema, operator.schema, operator.many,
+                                         self.dictionary, self.flow.name)  # fmt: skip
                 stream = self.stream(operator.input)
-                step.errors = self._origin(len(operator.input.schema.names), stream.scope, step)
-                return stream.then(self._step(step, operator), None)
+                node = FunctionNode(stream.scope, self.shards, function)
+                node.errors = self._origin(len(operator.input.schema.names), stream.scope, function)
+                stream.feed(node)
+                return Stream(stream.scope, [(node.port, (), 0)], None)
             case plan.Concat():
                 scope = self.scope(operator)
                 return together(scope, [self.entered(part, scope) for part in operator.parts])
@@ -238,9 +242,9 @@ class Renderer:
         program = self.program(outputs, predicate, source.schema.positions)
         return self._through(stream, program, len(source.schema.names), source.schema.positions, placed, operator)
 
-    def _step(self, step: SelectStep | ProgramStep | FunctionStep, operator: plan.Operator) -> LinearStep:
+    def _step(self, step: SelectStep | ProgramStep, operator: plan.Operator) -> LinearStep:
         """A step, of which is noted what it was made for."""
-        self.flow.purposes[step] = operator
+        self.flow.note_purpose(step, operator)
         return step
 
     def _through(
@@ -378,7 +382,13 @@ class Renderer:
         by = ", ".join([operator.schema.names[column] for column in lead])
         with self._made_for(operator):
             node = arrange.ArrangeNode(
-                stream.scope, self.shards, columns, sharded_by, f"arrange by ({by})", select, settled=settled
+                stream.scope,
+                self.shards,
+                columns,
+                sharded_by,
+                sys.intern(f"arrange by ({by})"),
+                select,
+                settled=settled,
             )
         stream.feed(node)
         return node.arranged

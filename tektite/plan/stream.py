@@ -38,7 +38,7 @@ class Stream:
     def feed(self, target: Node) -> None:
         """Connect the stream to a node."""
         for port, steps, lift in self.parts:
-            port.edges.append(Edge(steps, lift, target))
+            port.edges += (Edge(steps, lift, target),)
 
 
 def together(scope: Scope, streams: Sequence[Stream]) -> Stream:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tektite.expr import Expr
-from tektite.expr.interned_functions import parts_of
+from tektite.expr.interval_parts import value_parts
 from tektite.query.aggregate_calls import AggregateCall, CallOrder
 from tektite.values import types
 from tektite.values.types import DecimalType, Type
@@ -24,7 +24,7 @@ def is_summable(type: Type) -> bool:
 def total(value: Expr, type: Type, named: ColumnOfCall) -> Expr:
     """The sum of intervals or wide decimals."""
     if type == types.Interval:
-        return Expr("interval", tuple(named(AggregateCall("sum", part)) for part in parts_of(value)))
+        return Expr("interval", tuple(named(AggregateCall("sum", part)) for part in value_parts(value)))
     assert isinstance(type, DecimalType)
     limbs = [Expr("decimal_limb", (value,), (place,)) for place in range(LIMBS)]
     return Expr(

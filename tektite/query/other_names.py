@@ -16,7 +16,7 @@ METHODS = {
     "dropna": "drop_nulls(...)",
     "dtypes": "schema.types",
     "exceptAll": "except_(other, distinct=False)",
-    "unnest": "explode(...)",
+    "unnest": "explode(...) of a list; of a struct, select(tk.col('p').struct.field('x'), ...)",
     "extend": "union(other)",
     "fetchall": "collect().to_pylist()",
     "fill_null": "with_columns(x=tk.col('x').fill_null(value))",

@@ -13,7 +13,15 @@ from tektite.errors import IncorrectError
 from tektite.expr import Expr, col, key, rank, text_word
 from tektite.expr.aggregate_methods import directions
 from tektite.plan import algebra as plan
-from tektite.query.columns import ColumnNames, column_list, column_numbers, project, select, with_equal_keys
+from tektite.query.columns import (
+    ColumnNames,
+    column_list,
+    column_numbers,
+    project,
+    select,
+    with_columns,
+    with_equal_keys,
+)
 from tektite.query.group_functions import TopRows
 from tektite.values import types
 from tektite.values.schema import Schema
@@ -45,13 +53,24 @@ def extreme(operator: plan.Operator, column: str, by: ColumnNames, last: bool) -
 def top(
     operator: plan.Operator, k: int, order_by: ColumnNames, by: ColumnNames, descending: bool | Sequence[bool]
 ) -> plan.Operator:
-    """The first `k` rows of each group in an order (see `Collection.top`)."""
+    """The first `k` rows of each group in an order (see `Collection.top`). Rows keep their own of several equal values."""
     if not isinstance(k, int) or k < 1:
         raise IncorrectError(f"top takes a positive number of rows, not {k!r}")
     schema = operator.schema
     numbers = column_numbers(schema, by)
-    keys = [schema.names[c] for c in numbers]
-    ordering = column_list(order_by)
+    told = {schema.names[c]: f"__key_{c}" for c in numbers if schema.types[c].has_keys}
+    keys = [told.get(schema.names[c], schema.names[c]) for c in numbers]
+    if not told:
+        return _top(operator, k, column_list(order_by), keys, descending)
+    wide = with_columns(operator, {told[name]: key(col(name)) for name in told})
+    return select(_top(wide, k, column_list(order_by), keys, descending), schema.names)
+
+
+def _top(
+    operator: plan.Operator, k: int, ordering: list[str], keys: list[str], descending: bool | Sequence[bool]
+) -> plan.Operator:
+    """The first `k` rows of each group, where the keys have one word for equal values."""
+    schema = operator.schema
     downs = directions(descending, len(ordering), "top")
     ranks: list[tuple[str, Expr]] = []
     ties = 0
@@ -65,7 +84,7 @@ def top(
         ranks.append((f"__rank_{i}", rank(col(name), down)))
     rest = [name for name in schema.names if name not in keys]
     named = [[(name, col(name)) for name in names] for names in (keys, rest)]
-    ranked = project(with_equal_keys(operator, numbers), [*named[0], *ranks, *named[1]])
+    ranked = project(operator, [*named[0], *ranks, *named[1]])
     first = plan.First(ranked.schema, ranked, len(keys), k, last=False, ties=ties, order=len(ranks))
     nearest = select(first, schema.names)
     return _top_by_text(nearest, k, ordering, keys, downs) if ties else nearest

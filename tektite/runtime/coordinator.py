@@ -2,6 +2,9 @@
 
 Dataflows run one by one, sources before their readers. Each gets a turn of bounded length. A dataflow that does not finish
 continues in its next turn; the others do not wait for it. Its handles keep the history that it still needs.
+
+A dataflow that is away (`tektite.dataflow.away`) gets no turn: the thread that runs it goes on with it. Others may give turns
+meanwhile, so that between two turns, and inside a turn that is away, anything may have changed.
 """
 
 from __future__ import annotations
@@ -11,12 +14,23 @@ import itertools
 import math
 import threading
 import time
+from collections.abc import Callable
 from typing import Any
 
+from tektite.dataflow.away import Absence
 from tektite.dataflow.flow import Dataflow
 from tektite.dataflow.interrupts import is_interrupted
 from tektite.dataflow.journal import Journal
 from tektite.runtime.executor import Executor
+
+
+class Turns(threading.local):
+    """A lock of each thread. A thread holds its own while it gives a turn or calls callbacks, so that an interrupt cannot leave
+    it there. It keeps nobody out.
+    """
+
+    def __init__(self) -> None:
+        self.held: Any = threading.RLock()
 
 
 class Coordinator:
@@ -24,17 +38,28 @@ class Coordinator:
     asleep.
     """
 
-    def __init__(self, turn: float, executor: Executor) -> None:
+    def __init__(
+        self,
+        turn: float,
+        executor: Executor,
+        without_lock: Callable[[Callable[[], None]], None] = lambda function: function(),
+    ) -> None:
+        """`without_lock` calls a function while others may use the engine."""
         self.turn = turn
         self.executor = executor
         self.flows: dict[Dataflow, int] = {}
         """All dataflows, each with a number that is larger than those of its sources."""
         self.awake: dict[Dataflow, None] = {}
         """Those that may have something to do."""
-        self.turns = threading.RLock()
-        """Held while a dataflow has a turn or callbacks are called, so that an interrupt cannot leave it held. It keeps nobody
-        out: whoever comes here holds the engine's lock.
-        """
+        self.turns = Turns()
+        """Who gives a turn."""
+        self._without_lock = without_lock
+        self._away: dict[Absence, None] = {}
+        """Absences. One that is over may be left behind by an interrupt."""
+        self._callbacks = self._wake, self._unlocked
+        """What dataflows call: the same objects for all of them, of which there may be ten thousand."""
+        self._runs = 0
+        """How often `run` has begun to give turns."""
         self._woken: list[Dataflow] = []
         """Those that woke up since the last one had its turn."""
         self.journal = Journal(executor.why)
@@ -44,16 +69,33 @@ class Coordinator:
     @property
     def working(self) -> bool:
         """Whether a dataflow of the calling thread has a turn, or a callback is called."""
-        turns: Any = self.turns  # what threading.Condition uses of a lock
-        return bool(turns._is_owned())
+        return bool(self.turns.held._is_owned())
 
     def add(self, flow: Dataflow) -> None:
         """A new dataflow; what it reads has been added before. May be repeated."""
         flow.journal = self.journal
-        flow.on_wake = self._wake
+        flow.on_wake, flow.unlocked = self._callbacks
         if flow not in self.flows:
             self.flows[flow] = next(self._numbers)
         self.awake[flow] = None
+
+    def _unlocked(self, away: Absence, function: Callable[[], None]) -> None:
+        """Call a function without the engine's lock, unless the turn is given inside another one, or inside a callback: who runs
+        that relies on nothing having changed.
+        """
+        if self.turns.held._recursion_count() > 1:
+            function()
+            return
+        self._away[away] = None
+        try:
+            self._without_lock(function)
+        finally:
+            self._away.pop(away, None)
+
+    def absence(self, flow: Dataflow | None = None) -> Absence | None:
+        """An absence of a dataflow or of something that it reads, or else of any; None if none is away."""
+        found = list(self._away) if flow is None else [other.away for other in self._upstream(flow)]
+        return next((away for away in found if away is not None and not away.is_over), None)
 
     def _wake(self, flow: Dataflow) -> None:
         if flow not in self.awake:
@@ -95,40 +137,55 @@ class Coordinator:
             # Another process may sweep a dataflow before the changes of its sources are here.
             return self._run_all()
         current = True
-        self._woken.clear()
-        numbers = self.flows
-        waiting = sorted([(numbers[flow], flow) for flow in self.awake], key=_number)
-        place = 0
+        waiting, place, begun = self._awake_behind(-1), 0, self._runs
         while place < len(waiting):
             if is_interrupted():  # whoever calls next goes on
                 return False
             number, flow = waiting[place]
             place += 1
-            if flow not in numbers:  # a callback may install or drop views
+            if flow not in self.flows:  # a callback, or another thread, may install or drop views
+                continue
+            if flow.is_away:
+                current = False
                 continue
             if not self._work(flow, time.perf_counter() + self.turn):
                 current = False
+            if begun != self._runs:  # others have given turns, and know what woke up
+                waiting, place, begun = self._awake_behind(number), 0, self._runs
             while self._woken:  # readers that have something to do
                 other = self._woken.pop()
-                if numbers.get(other, -1) > number:
-                    bisect.insort(waiting, (numbers[other], other), lo=place, key=_number)
+                if self.flows.get(other, -1) > number:
+                    bisect.insort(waiting, (self.flows[other], other), lo=place, key=_number)
         return current
+
+    def _awake_behind(self, number: int) -> list[tuple[int, Dataflow]]:
+        """The dataflows behind a number that may have something to do, in order."""
+        self._runs += 1
+        self._woken.clear()
+        numbers = self.flows
+        return sorted([(numbers[flow], flow) for flow in self.awake if numbers[flow] > number], key=_number)
 
     def _run_all(self) -> bool:
         """Give every dataflow a turn. Returns whether all of them are current."""
         current = True
         flows = list(self.flows)
-        self.executor.begin(flows)
+        self._begin(flows)
         for flow in flows:
-            if flow in self.flows and not self._work(flow, time.perf_counter() + self.turn):
+            if flow in self.flows and (
+                flow.is_away or not self._work(flow, time.perf_counter() + self.turn)
+            ):  # fmt: skip
                 current = False
         return current
+
+    def _begin(self, flows: list[Dataflow]) -> None:
+        """Let the executor choose what other processes run."""
+        self.executor.begin([flow for flow in flows if not flow.is_away] if self._away else flows)
 
     def _work(self, flow: Dataflow, deadline: float) -> bool:
         """Give a dataflow a turn. Returns whether it is current."""
         sound = flow.failure is None
         try:
-            with self.turns:
+            with self.turns.held:
                 current = flow.work(deadline)
         finally:
             if sound and flow.failure is not None:
@@ -140,22 +197,31 @@ class Coordinator:
     def start(self, flow: Dataflow) -> None:
         """Give a new dataflow and what it reads a turn."""
         upstream = self._upstream(flow)
-        self.executor.begin(upstream)
+        self._begin(upstream)
         for needed in upstream:
-            self._work(needed, time.perf_counter() + self.turn)
+            if needed in self.flows and not needed.is_away:
+                self._work(needed, time.perf_counter() + self.turn)
 
     def finish(self, flow: Dataflow, seconds: float = math.inf) -> bool:
-        """Run `flow` and what it reads until it is current or has failed, or for about so many seconds; whether it is or has."""
+        """Run `flow` and what it reads until it is current or has failed, or for about so many seconds, or until only what is
+        away is left; whether it is or has.
+        """
         upstream = self._upstream(flow)
         until = time.perf_counter() + seconds
         while not self._are_current(upstream) and flow.failure is None:
-            self.executor.begin(upstream)
+            self._begin(upstream)
+            is_away = False
             for needed in upstream:
                 if not needed.awake and not self.executor.sends:  # as in `run`
                     continue
+                if needed.is_away:
+                    is_away = True
+                    continue
+                if needed not in self.flows:  # dropped while another one was away
+                    return False
                 whole = needed.part is not None or not self.executor.sends
                 self._work(needed, until if whole else min(until, time.perf_counter() + self.turn))
-            if time.perf_counter() > until:
+            if is_away or time.perf_counter() > until:
                 return self._are_current(upstream) or flow.failure is not None
         return True
 

@@ -107,7 +107,7 @@ def replay(
         elif only is None or graph.traces[number] in only.traces:
             assert file is not None
             batch = file.batch(rest[0])
-            graph.traces[number].mint(report.shard, batch.head, batch.memory, batch.upper)
+            graph.traces[number].mint(report.shard, batch, batch.upper)
 
 
 def raised(kind: str, text: str, view: str) -> TektiteError:

@@ -25,6 +25,7 @@ from tektite.engine.subscription import Subscription, is_current, unwatch, watch
 from tektite.errors import IncorrectError, TektiteError
 from tektite.server.granularity import Granularity, coalesced
 from tektite.server.work import CancellableCall
+from tektite.sql.statements.shared_queries import SharedAnswer
 from tektite.wire.failures import HistoryGone
 from tektite.wire.messages import arrow_bytes, text_of
 from tektite.wire.rows import table_as_data
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
     from tektite.engine.table import Table
     from tektite.engine.view import View
     from tektite.server.server import Server
-    from tektite.sql.statements.shared_queries import SharedAnswer
 
 Form = Literal["json", "arrow"]
 """How a client wants tables."""
@@ -311,6 +311,8 @@ class SharedFeed:
             raise IncorrectError(f"time {since} is not closed yet: {name!r} has been told up to time {self.told}")
         try:
             core.check_readable(since)
+            if isinstance(self.source.relation, SharedAnswer):
+                self.source.relation.check_held(since)
         except TektiteError as error:
             raise HistoryGone(
                 f"the changes of {name!r} behind time {since} are not held ({error}): subscribe again, with a snapshot"

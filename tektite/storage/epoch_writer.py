@@ -47,7 +47,7 @@ from tektite.trace.batch import Batch
 from tektite.trace.merge import merge_all
 from tektite.trace.spine import BatchShape
 from tektite.values.dictionary import Dictionary
-from tektite.values.text_space import START, Mark
+from tektite.values.text_space import Mark
 
 _ALONE = 1 << 20
 """A batch of this many bytes gets its own file, so that the file can be deleted with the batch."""
@@ -109,7 +109,7 @@ class _Attempt:
 
     taken: list[DurableChange]
     change: ManifestChange | None = None
-    mark: Mark = START
+    mark: Mark | None = None
     merging: _Merging | None = None
     is_committed: bool = False
 
@@ -134,7 +134,8 @@ class EpochWriter:
         self._seen.corrected(self.store.ages(VERSIONS))
         self.bound = bound
         self._dictionary = dictionary
-        self._mark = dictionary.mark()
+        self._mark: Mark | None = None
+        """Up to where the dictionary's texts are stored; None if none was added since those of the storage were loaded."""
         self._inbox: SimpleQueue[DurableChange | None] = SimpleQueue()
         """What has been appended; None wakes the writer."""
         self._latches: deque[LockType] = deque()
@@ -170,7 +171,7 @@ class EpochWriter:
     @property
     def written_texts(self) -> Mark:
         """The mark up to which the newest version has the dictionary's texts."""
-        return self._mark
+        return self._dictionary.loaded if self._mark is None else self._mark
 
     @property
     def appended(self) -> int:
@@ -384,12 +385,17 @@ class EpochWriter:
             batch = merge_all(batches, shape, (), self.files.memory) if len(batches) > 1 else batches[0]
             if batch.n:
                 sections.append(BatchSection(arrangement, shard, shape, batch))
-        texts, attempt.mark = self._dictionary.since(self._mark)
-        for known in [appended.known for appended in attempt.taken if appended.known is not None]:
-            first, second = (max(mark.texts - self._mark.texts, 0) for mark in known)
-            texts = pa.chunked_array([*texts.slice(0, first).chunks, *texts.slice(second).chunks], texts.type)
-        if len(texts):
-            sections.append(TextSection(texts))
+        attempt.mark = self._mark
+        if (
+            not self._dictionary.is_loading
+        ):  # otherwise nobody has added any, and nobody waits for those that are loaded
+            before = self.written_texts
+            texts, attempt.mark = self._dictionary.since(before)
+            for known in [appended.known for appended in attempt.taken if appended.known is not None]:
+                first, second = (max(mark.texts - before.texts, 0) for mark in known)
+                texts = pa.chunked_array([*texts.slice(0, first).chunks, *texts.slice(second).chunks], texts.type)
+            if len(texts):
+                sections.append(TextSection(texts))
         epoch = self.manifest.state.epoch if change.epoch is None else change.epoch
         change.add += self._write_sections(sections, epoch)
         return change

@@ -48,10 +48,7 @@ class OpenStorage:
             self._lock = manifest.store.lock()
             state = manifest.refresh()
             self.inputs = read_inputs(state, files)
-            sections = [live.section for live in state.texts()]
-            dictionary.reserve(sum([s.rows for s in sections]), sum([s.bytes for s in sections]))
-            for live in state.texts():
-                dictionary.add(files.open(state.files[live.file]).texts(live.index))
+            dictionary.load([files.open(state.files[live.file]).texts(live.index) for live in state.texts()])
             self._take_over(manifest, state.shards or shards or 1)
             if shards is not None and shards != manifest.state.shards:
                 repartition(manifest, files, shards, move)
@@ -68,6 +65,7 @@ class OpenStorage:
             raise
         self.shards = manifest.state.shards
         self.epoch = state.epoch
+        self._dictionary = dictionary
         self.positions: dict[str, dict[str, Any]] = dict(state.positions)
         self.unclaimed = {stored.name: stored.description for stored in self.inputs}
 
@@ -101,6 +99,7 @@ class OpenStorage:
         """Make everything durable, unless it is to be discarded, and let go of the storage, even if that fails. Closing twice
         is harmless.
         """
+        self._dictionary.give_up_loading()
         self.writer.close(discard)  # which unlocks as it stops
 
     def _unlock(self) -> None:

@@ -8,47 +8,38 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from tektite.trace.chunk import KernelRows
 from tektite.trace.times import Frontier
-from tektite.values.words import Words
 
 if TYPE_CHECKING:
-    from tektite.trace.chunk import Chunk
+    from tektite.values.words import Words
 
 LATEST = 2**63 - 1
 
 
-class Batch:
+class Batch(KernelRows):
     """The head of its rows, what keeps their memory alive, and its frontiers."""
 
-    __slots__ = ("_since", "at", "head", "memory", "lower", "n", "upper")
+    __slots__ = ("_since", "lower", "upper")
 
-    head: Words
-    memory: Any
-    n: int
-    at: int
     lower: Frontier
     upper: Frontier
 
-    def __init__(
-        self,
-        head: Words,
-        memory: Any,
-        lower: Frontier,
-        upper: Frontier,
-        since: Frontier | Words,
-        *,
-        rows: Chunk | None = None,
-    ) -> None:
-        """`rows` are the same, if the caller has them: they know what would be read from the head."""
-        self.head = head
-        self.memory = memory
-        if rows is None:
-            self.n, self.at = head[:2].tolist()
-        else:
-            self.n, self.at = rows.n, rows.at
+    def __init__(self, head: Words, memory: Any, lower: Frontier, upper: Frontier, since: Frontier | Words) -> None:
+        super().__init__(head, memory)
         self.lower = lower
         self.upper = upper
         self._since: Frontier | Words = since
+
+    @classmethod
+    def of(cls, rows: KernelRows, lower: Frontier, upper: Frontier, since: Frontier | Words) -> Batch:
+        """Rows that are sorted and consolidated, as a batch."""
+        made = cls.__new__(cls)
+        made.share(rows)
+        made.lower = lower
+        made.upper = upper
+        made._since = since
+        return made
 
     @property
     def since(self) -> Frontier:

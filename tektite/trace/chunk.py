@@ -1,45 +1,72 @@
-"""Chunk: updates in transit between operators. Rows are in any order, unless it is `Consolidated`. Immutable."""
+"""Chunk: updates in transit between operators. Rows are in any order, unless it is `Consolidated`. Immutable.
+
+Kernels that make rows return chunks (`returning_chunks`). Their heads become arrays only if somebody asks for them, because an
+epoch of one row makes a dozen chunks.
+"""
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 
-from tektite.kernels.layout.rows import copy_out, head_of_array, select_columns, slice_rows
+from tektite.kernels.layout import rows as layout
+from tektite.kernels.ready import calls
 from tektite.values.words import Words
 
+if TYPE_CHECKING:
 
-class Chunk:
+    class KernelRows:
+        """Rows as kernels take and make them; see native/call.c."""
+
+        head: Words
+        memory: Any
+        n: int
+        at: int
+        width: int
+
+        def __init__(self, head: Words, memory: object) -> None: ...
+        def share(self, rows: KernelRows) -> None: ...
+        def constants(self, first: int, count: int) -> tuple[int, ...] | None: ...
+
+else:
+    KernelRows = calls().Rows
+
+
+class Chunk(KernelRows):
     """A head, and what keeps its memory alive."""
 
-    __slots__ = ("at", "head", "memory", "n")
-
-    def __init__(self, head: Words, memory: object) -> None:
-        self.head = head
-        self.memory = memory
-        self.n, self.at = head[:2].tolist()
+    __slots__ = ()
 
     @staticmethod
     def of_array(columns: Words) -> Chunk:
         """A chunk over the rows of a C-contiguous (columns x rows) array, in the same memory."""
-        return Chunk(head_of_array(columns, columns.shape[1]), columns)
+        return _kept_by(_head_of_array(columns, columns.shape[1]), columns)
+
+    @staticmethod
+    def of_batch(batch: KernelRows) -> Chunk:
+        """The rows of a batch."""
+        made = Chunk.__new__(Chunk)
+        made.share(batch)
+        return made
 
     def select(self, spec: Words) -> Chunk:
         """The same rows with other columns (see `rows.select_columns`)."""
-        return Chunk(select_columns(self.at, spec), self.memory)
+        return _kept_by(_select_columns(self.at, spec), self.memory)
 
     def slice(self, start: int, stop: int) -> Chunk:
         """Rows start..stop, in the same memory."""
-        return Chunk(slice_rows(self.at, start, stop), self.memory)
+        return _kept_by(_slice_rows(self.at, start, stop), self.memory)
 
     def to_array(self) -> Words:
         """A copy of all columns as a (columns x rows) array."""
-        out = np.empty((int(self.head[2]), self.n), np.int64)
-        copy_out(self.at, out)
+        out = np.empty((self.width, self.n), np.int64)
+        layout.copy_out(self.at, out)
         return out
 
     def is_constant(self, column: int) -> bool:
         """Whether the column holds one word, stored once."""
-        return bool(self.head[4 + 3 * column] == 0)
+        return self.constants(column, 1) is not None
 
     def constant(self, column: int) -> int:
         """The word of a constant column."""
@@ -51,9 +78,29 @@ class Consolidated(Chunk):
 
     __slots__ = ("low",)
 
+    low: int
+
     def __init__(self, head: Words, memory: object, low: int) -> None:
         super().__init__(head, memory)
         self.low = low
+
+
+def returning_chunks(kernel: Any, results: str = "r", rows: type[Chunk] = Chunk) -> Any:
+    """A kernel that returns chunks. `results` has a letter for each result: `r` for rows, of which the kernel makes an array of
+    columns and a head; `h` for a head over columns that lie elsewhere, which the caller gives the chunk as its memory; `i`, `v`
+    and `m` for integers and arrays.
+    """
+    return calls().returning(kernel, results, rows)
+
+
+def _kept_by(chunk: Chunk, memory: object) -> Chunk:
+    chunk.memory = memory
+    return chunk
+
+
+_head_of_array = returning_chunks(layout.head_of_array, "h")
+_select_columns = returning_chunks(layout.select_columns, "h")
+_slice_rows = returning_chunks(layout.slice_rows, "h")
 
 
 def column_spec(columns: list[int], constants: tuple[int, ...] = ()) -> Words:

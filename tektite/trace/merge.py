@@ -17,10 +17,12 @@ from tektite.kernels.merge import state as fields
 from tektite.trace.addresses import addresses
 from tektite.trace.batch import Batch
 from tektite.trace.batch_memory import FEW_ROWS, BatchMemory, FileRoom
+from tektite.trace.chunk import returning_chunks
 from tektite.trace.times import Frontier
 from tektite.values.words import Words
 
 _ALL = 2**62
+_merge_rows = returning_chunks(kernels.merge_rows)
 
 
 class DiffOverflow(OverflowError):
@@ -135,8 +137,7 @@ def merge_now(
         while not merge.done:
             advance([merge])
         return merge.result()
-    buf, head = kernels.merge_rows(a.at, b.at, *shape, frontier)
-    merged = Batch(head, buf, a.lower, b.upper, since)
+    merged = Batch.of(_merge_rows(a.at, b.at, *shape, frontier), a.lower, b.upper, since)
     if merged.n < 0:
         raise DiffOverflow("merging batches: a sum of diffs does not fit 64 bits")
     return merged

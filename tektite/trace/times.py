@@ -93,6 +93,8 @@ def running_frontier(low: int, high: int, moment: tuple[int, ...]) -> Frontier:
     ((3, 2, 4), (3, 3, 0), (5, 0, 0))
     """
     depth = len(moment)
+    if depth == 1 and low < high:  # most loops: two times, unless the first is before the other
+        return ((low, *moment), (high, 0)) if moment[0] > 0 else ((low, 0),)
     times = [(low, *moment), (high,) + (0,) * depth]
     times += [(low, *moment[:i], moment[i] + 1) + (0,) * (depth - i - 1) for i in range(depth - 1)]
     return antichain(times)
@@ -105,5 +107,7 @@ def passed_frontier(low: int, high: int, moment: tuple[int, ...]) -> Frontier:
     (((3, 2, 5), (3, 3, 0), (5, 0, 0)), ((5,),))
     """
     depth = len(moment)
+    if depth == 1 and low < high:
+        return (low, moment[0] + 1), (high, 0)
     times = [(low, *moment[:i], moment[i] + 1) + (0,) * (depth - i - 1) for i in range(depth)]
     return antichain([(high,) + (0,) * depth, *times])

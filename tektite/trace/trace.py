@@ -17,6 +17,7 @@ nothing and merges nothing. `on_mint` reports what is minted there.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 
 import numpy as np
 
@@ -25,7 +26,7 @@ from tektite.kernels.sort.build import build
 from tektite.trace.addresses import addresses
 from tektite.trace.batch import LATEST, Batch
 from tektite.trace.batch_memory import FEW_ROWS, BatchMemory
-from tektite.trace.chunk import Chunk
+from tektite.trace.chunk import Chunk, KernelRows
 from tektite.trace.merge import DiffOverflow
 from tektite.trace.routes import Intervals, Routes
 from tektite.trace.spine import BatchShape, Spine, Unmerged, Version, empty_head
@@ -39,12 +40,23 @@ MANY = 24
 """The most batches of a version that belongs to one reader: about what a spine has at a million rows."""
 
 
+SMALL_TRACE = 1 << 10
+"""Rows of a trace in which small batches that wait to be merged may be a good part."""
 SKEWED_ROWS = 10_000
 """An arrangement with fewer rows is small on whatever shard they are."""
 
 
+_NOBODY: dict[Handle, None] = {}
+"""The handles of a trace that nobody reads. Nobody adds to it: there may be ten thousand such traces."""
+
+
 class Trace:
     """The multiversioned index of one collection, sharded, shared by any number of handles."""
+
+    __slots__ = (
+        "__weakref__", "_asked", "_uppers", "data", "diffs", "effort", "handles", "holds", "memory", "minted", "on_mint",
+        "routes", "shards", "spines", "times", "unguarded",
+    )  # fmt: skip
 
     def __init__(
         self, data: int, times: int, diffs: int, shards: int, effort: str, memory: BatchMemory | None = None
@@ -62,8 +74,7 @@ class Trace:
 
     def begin(self) -> None:
         """Start without history and without readers."""
-        self.handles: dict[Handle, None] = {}
-        self.unguarded: dict[Handle, None] = {}
+        self.handles = self.unguarded = _NOBODY
         """The handles that get every batch."""
         self.routes: Routes | None = None
         """The others, by what they want of a batch, once there are some."""
@@ -80,20 +91,23 @@ class Trace:
         """Its data, time and diff columns."""
         return self.data, self.times, self.diffs
 
-    def mint(self, shard: int, head: Words, memory: object, upper: Frontier) -> None:
+    def mint(self, shard: int, rows: KernelRows, upper: Frontier) -> None:
         """Append sorted, consolidated rows as the batch of all updates up to `upper`: to the queue of every handle, and to
         the spine if somebody reads versions.
         """
+        spines = self.spines
+        if spines is None and not self.handles and self.on_mint is None:  # nobody reads it
+            self._uppers[shard] = upper
+            self.minted += rows.n
+            return
         lower = self._uppers[shard]
-        batch = Batch(head, memory, lower, upper, lower)
-        if self.memory is not None and batch.n >= FEW_ROWS:
-            placed = self.memory.placed(Chunk(head, memory))
-            batch = Batch(placed.head, placed.memory, lower, upper, lower)
+        if self.memory is not None and rows.n >= FEW_ROWS:
+            rows = self.memory.placed(Chunk(rows.head, rows.memory))
+        batch = Batch.of(rows, lower, upper, lower)
         self._uppers[shard] = upper
         self.minted += batch.n
         if self.on_mint is not None:
             self.on_mint(shard, batch)
-        spines = self.spines
         version = EMPTY if spines is None else spines[shard].version
         for handle in self.unguarded:
             handle.put(shard, (batch,), version)
@@ -112,7 +126,7 @@ class Trace:
         for chunk in chunks:
             if self.memory is not None and chunk.n >= FEW_ROWS:
                 chunk = self.memory.placed(chunk)
-            batches.append(Batch(chunk.head, chunk.memory, lower, upper, lower, rows=chunk))
+            batches.append(Batch.of(chunk, lower, upper, lower))
             lower = upper
         routed: dict[Handle, list[Batch]] = {}
         if self.routes:
@@ -182,7 +196,9 @@ class Trace:
         """The frontier from which on reads are correct."""
         if self.times == 1:
             return (min([hold.frontier()[0] for hold in self.holds]),) if self.holds else ()
-        return antichain(t for hold in self.holds for t in hold.frontier())
+        # Most holds are of one loop, and at the same moment.
+        frontiers = {hold.frontier() for hold in self.holds}
+        return frontiers.pop() if len(frontiers) == 1 else antichain(t for frontier in frontiers for t in frontier)
 
     def add_hold(self, hold: Hold) -> None:
         """Keep history for a reader of versions."""
@@ -225,6 +241,22 @@ class Trace:
     def rows(self) -> int:
         """Updates in the newest version."""
         return sum(spine.version.rows for spine in self.spines or ())
+
+    @property
+    def size(self) -> int:
+        """About how many rows it holds: updates that cancel each other count until they are merged. In a small trace those that
+        wait for that are merged first, because there they are most of it. The caller holds the engine's lock.
+        """
+        if self.rows < SMALL_TRACE:
+            for spine in self.spines or ():
+                with suppress(DiffOverflow):
+                    spine.join_waiting()
+        return self.rows
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it keeps no updates."""
+        return not any([spine.version.batches for spine in self.spines or ()])
 
     @property
     def skew(self) -> tuple[int, int] | None:
@@ -363,6 +395,8 @@ class Handle:
         self.pins: list[Version] = [EMPTY] * trace.shards
         self.reads_versions = frontier is not None
         self.hold = None if frontier is None else Hold(trace, frontier)
+        if trace.handles is _NOBODY:
+            trace.handles, trace.unguarded = {}, {}
         trace.handles[self] = None
         trace.unguarded[self] = None
 
@@ -400,6 +434,11 @@ class Handle:
         handle.pins = [Version(tuple(pin)) for pin in pins]
         return handle
 
+    @property
+    def queued(self) -> int:
+        """The rows of all batches that wait."""
+        return sum([batch.n for queue in self.queues for batch in queue])
+
     def waiting(self) -> bool:
         """Whether a batch waits in some queue."""
         return any(self.queues)
@@ -411,7 +450,8 @@ class Handle:
     def take(self, shard: int) -> tuple[Version, tuple[Batch, ...], Version]:
         """Consume the whole queue of a shard: (old, delta, new)."""
         queue = self.queues[shard]
-        new = self.trace.version(shard)
+        spines = self.trace.spines
+        new = EMPTY if spines is None else spines[shard].version
         if not queue:
             return new, (), new
         old, delta = self.pins[shard], tuple(queue)
@@ -422,7 +462,7 @@ class Handle:
     def take_before(self, shard: int, epoch: int) -> tuple[Version, tuple[Batch, ...], Version]:
         """Consume exactly the updates before `epoch`, splitting queued batches that straddle it."""
         queue = self.queues[shard]
-        if all(batch.upper[0][0] <= epoch for batch in queue):
+        if not queue or all([batch.upper[0][0] <= epoch for batch in queue]):
             return self.take(shard)
         old = self.pins[shard]
         now: list[Batch] = []

@@ -11,6 +11,9 @@ Whoever has ids says so in one of three ways:
 `reading`       around taking words from where a collection finds them, and looking their texts up
 `adding`        around adding texts, and putting their ids where a collection finds them
 ==============  =====================================================================================================
+
+Texts of a storage come by `load`, in a thread of their own. Calls that need texts wait until all of them are there. Whoever opens
+a storage does not.
 """
 
 from __future__ import annotations
@@ -24,13 +27,18 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from tektite.errors import IncorrectError, NotFoundError, UnsupportedError
+from tektite.errors import ConflictError, FaultError, IncorrectError, NotFoundError, TektiteError, UnsupportedError
 from tektite.kernels.text import collection, strings
 from tektite.values.text_space import AT_ONCE, START, TAIL_BYTES, Mark, TextSpace, TextTable, copied_texts, make_room
 from tektite.values.words import NULL, Words, arrow_buffer, validity_buffer
 
 # One Arrow string array has 32-bit offsets.
 _CHUNK_BYTES = 2**31 - 1
+
+_LOADED_AT_ONCE = 1 << 15
+"""Texts that are loaded at once: it takes about as long as starting a thread and finding it busy."""
+_PIECE = 1 << 16
+"""Texts that are loaded before it is looked whether anybody wants them."""
 
 
 def text_ids(texts: Any) -> Words:
@@ -65,6 +73,38 @@ class TextUse:
         self._users.pop(id(self), None)
 
 
+class Loading:
+    """Texts that a thread adds."""
+
+    __slots__ = ("begun", "is_given_up", "texts")
+
+    def __init__(self, texts: int) -> None:
+        self.texts = texts
+        self.begun = threading.Event()
+        self.is_given_up = False
+
+
+class _Unusable:
+    """Stands for the lock and the memory of a dictionary whose texts could not be loaded."""
+
+    def __init__(self, error: BaseException) -> None:
+        object.__setattr__(self, "_error", error)
+
+    def __enter__(self) -> None:
+        self._refuse()
+
+    def __exit__(self, *_: object) -> None: ...
+
+    def __getattr__(self, name: str) -> Any:
+        self._refuse()
+
+    def _refuse(self) -> None:
+        error = self._error
+        if isinstance(error, TektiteError):
+            raise type(error)(*error.args) from error
+        raise FaultError(f"the texts of the storage could not be loaded: {type(error).__name__}: {error}") from error
+
+
 class Dictionary:
     """Texts by their ids. Threads may share one: a lock guards every call.
 
@@ -89,11 +129,14 @@ class Dictionary:
         self._adders: dict[int, weakref.ref[TextUse]] = {}
         self._readers: dict[int, weakref.ref[TextUse]] = {}
         self._kept: dict[int, weakref.ref[Words]] = {}
+        self._loading: Loading | None = None
+        self._loaded = START
 
     @property
     def texts(self) -> int:
-        """The number of texts."""
-        return int(self._space.state[strings.COUNT])
+        """The number of texts; while some are loaded, about what it will be."""
+        loading = self._loading
+        return int(self._space.state[strings.COUNT]) if loading is None else loading.texts
 
     @property
     def nbytes(self) -> int:
@@ -170,6 +213,62 @@ class Dictionary:
             more = size + texts * strings.HEADER
             if space.end.position + more > len(space.heap):
                 space.grow_heap(more)
+
+    # ------------------------------------------------------------------ loading
+
+    def load(self, columns: Sequence[Any]) -> None:
+        """Add the texts of some large Arrow string arrays to an empty dictionary. Many of them are added by a thread, and other
+        calls wait for it. An error of that thread is raised by all calls that follow.
+        """
+        texts = sum(map(len, columns))
+        self.reserve(texts, sum([column.nbytes for column in columns]))
+        loading = Loading(texts)
+        if texts < _LOADED_AT_ONCE:
+            self._load(columns, loading)
+            return
+        self._loading = loading
+        # It has the lock before this call returns.
+        threading.Thread(target=self._load_all, args=(columns, loading), name="tektite-texts", daemon=True).start()
+        loading.begun.wait()
+
+    def _load_all(self, columns: Sequence[Any], loading: Loading) -> None:
+        with self._lock:
+            loading.begun.set()
+            try:
+                self._load(columns, loading)
+                self._loading = None
+            except BaseException as error:  # nobody will ever add a text
+                broken: Any = _Unusable(error)
+                self._space = self._lock = broken
+
+    def _load(self, columns: Sequence[Any], loading: Loading) -> None:
+        for column in columns:
+            for start in range(0, len(column), _PIECE):
+                if loading.is_given_up:
+                    raise ConflictError("the texts of the storage were not loaded: the engine was closed")
+                self.add_all([column.slice(start, _PIECE)])
+        self.limit = max(self.limit, int(self._space.state[strings.COUNT]))
+        self.is_due = False
+        self._loaded = self.mark()
+
+    @property
+    def is_loading(self) -> bool:
+        """Whether texts are being loaded, or could not be, so that nobody has added any since."""
+        return self._loading is not None
+
+    @property
+    def loaded(self) -> Mark:
+        """The mark behind the texts that were loaded."""
+        with self._lock:
+            return self._loaded
+
+    def give_up_loading(self) -> None:
+        """Load no more texts: nobody will ask for any."""
+        loading = self._loading
+        if loading is not None:
+            loading.is_given_up = True
+
+    # ------------------------------------------------------------------ texts
 
     def lookup(self, ids: Words) -> pa.Array[Any]:
         """The texts of `ids` as an Arrow string array, null for NULL. An unknown id is an error."""

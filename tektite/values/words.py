@@ -109,9 +109,9 @@ def arrow_type(type: Type) -> pa.DataType:
     if isinstance(type, DecimalType):
         return pa.decimal128(type.precision, type.scale)
     if isinstance(type, ListType):
-        return pa.list_(arrow_type(type.element))
+        return pa.list_(arrow_field("item", type.element))
     if isinstance(type, StructType):
-        return pa.struct([(name, arrow_type(kind)) for name, kind in type.fields])
+        return pa.struct([arrow_field(name, kind) for name, kind in type.fields])
     return _ARROW_TYPES[type.kind]
 
 
@@ -127,9 +127,9 @@ def type_from_arrow(arrow: pa.DataType) -> Type:
         return Decimal(arrow.precision, arrow.scale)
     if _is_list(arrow):
         inner: Any = arrow
-        return ListType("list", type_from_arrow(inner.value_type))
+        return ListType("list", type_of_field(inner.value_field))
     if pat.is_struct(arrow) and arrow.num_fields:
-        return StructType("struct", tuple((field.name, type_from_arrow(field.type)) for field in arrow))
+        return StructType("struct", tuple((field.name, type_of_field(field)) for field in arrow))
     for test, type in _TYPE_TESTS:
         if test(arrow):
             return type
@@ -137,6 +137,8 @@ def type_from_arrow(arrow: pa.DataType) -> Type:
     raise UnsupportedError(f"the Arrow type {arrow} has no Tektite type: {advice}")
 
 
+FEW: Final = 16
+"""Values up to which a loop finds NULLs faster than NumPy."""
 NAMED: Final = frozenset({"json", "uuid"})
 """Kinds of values that Arrow has no type for: they are strings, in a field that says what they are."""
 _KIND: Final = b"tektite.type"
@@ -244,8 +246,12 @@ def decode_list(words: Words, type: Type, column: str = "value", dictionary: Tex
         return values
     if type == Int:
         values = words.tolist()
+        if len(values) <= FEW:
+            return [None if value == NULL else value for value in values]
     elif type == Float:
         values = word_floats(words).tolist()
+        if len(values) <= FEW:
+            return [None if word == NULL else value for word, value in zip(words.tolist(), values, strict=True)]
     else:
         _check_bools(words, column)
         values = (words == 1).tolist()

@@ -15,7 +15,8 @@ def test_both_sides_are_measured_and_checked(workers: int) -> None:
     for side in graph_queries.SIDES:
         phases = [record["phase"] for record in records if record["side"] == side]
         assert phases == ["load", *["fig6"] * 8, "fig5"]
-    shared, apart = ([one for one in records if one["side"] == side][-1] for side in graph_queries.SIDES)
+    # Of the records, the first: how many changes lie in the last one depends on how fast the machine is.
+    shared, apart = (next(one for one in records if one["side"] == side) for side in graph_queries.SIDES)
     assert shared["index_mib"] < apart["index_mib"]
 
 

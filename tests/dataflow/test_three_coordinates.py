@@ -32,6 +32,7 @@ from tektite.trace.chunk import Chunk, column_spec
 from tektite.trace.times import Time, before
 from tests.support.brute import Bag, Brute, Row, bag
 from tests.support.executors import examples, make_engine
+from tests.support.nightly import by_day_or_night
 from tests.support.programs import odd_ones, spread
 
 pytestmark = pytest.mark.executors
@@ -249,7 +250,7 @@ def at_random(seed: int, operation: Operation, leave: bool) -> None:
 )  # fmt: skip
 @pytest.mark.parametrize("name", OPERATIONS)
 def test_an_operator_in_a_nested_loop_is_right_at_every_point(name: str) -> None:
-    @settings(max_examples=examples(MOST))
+    @settings(max_examples=examples(by_day_or_night(MOST // 2, MOST)))
     @given(seed=st.integers(0, 2**32 - 1))
     def check(seed: int) -> None:
         at_random(seed, OPERATIONS[name], leave=False)
@@ -260,7 +261,7 @@ def test_an_operator_in_a_nested_loop_is_right_at_every_point(name: str) -> None
 @pytest.mark.executors(stages=["count", "join of joins"])
 @pytest.mark.parametrize("name", ["join", "count", "join of joins", "delta pipelines", "reduce"])
 def test_what_leaves_a_nested_loop_is_right_at_every_point(name: str) -> None:
-    @settings(max_examples=examples(MOST))
+    @settings(max_examples=examples(by_day_or_night(MOST // 2, MOST)))
     @given(seed=st.integers(0, 2**32 - 1))
     def check(seed: int) -> None:
         at_random(seed, OPERATIONS[name], leave=True)

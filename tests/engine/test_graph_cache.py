@@ -10,6 +10,7 @@ import pytest
 import tektite as tk
 from tektite.dataflow.flow import Dataflow
 from tektite.engine.core import core_of
+from tektite.engine.graph_cache import MOST_PLANS
 from tektite.expr import text
 from tests.support.executors import make_engine
 from tests.support.row_changes import row_changes
@@ -201,3 +202,57 @@ def test_what_several_readers_begin_with_is_computed_once() -> None:
         engine.advance()
         assert sorted(row[0] for row in view.rows()) == [2, 6]
         assert seen == [8, 1]
+
+
+def test_a_query_that_is_built_anew_begins_with_the_graph_of_the_same_one() -> None:
+    engine = tk.Engine()
+    left = engine.create_table("left", {"k": tk.Int, "v": tk.Int}, order_by="k")
+    right = engine.create_table("right", {"k": tk.Int, "w": tk.Int}, order_by="k")
+    left.insert([(1, 2), (2, 3)])
+    right.insert([(1, 5), (3, 6)])
+
+    def install(bound: int) -> tk.View:
+        return engine.install("query", left.join(right, on="k").filter(tk.col("w") > bound))
+
+    view = install(1)
+    first = flow_of(engine, "query")
+    assert view.rows() == [(1, 2, 5)]
+    view.drop()
+    right.insert([(2, 7)])
+    view = install(1)
+    assert flow_of(engine, "query") is first
+    assert sorted(view.rows()) == [(1, 2, 5), (2, 3, 7)]
+    view.drop()
+    view = install(5)
+    assert flow_of(engine, "query") is not first
+    assert view.rows() == [(2, 3, 7)]
+
+
+def test_plans_that_are_the_same_share_a_graph_however_often_they_use_a_part() -> None:
+    engine = tk.Engine()
+    table = engine.create_table("t", {"k": tk.Int})
+    table.insert([(1,), (2,)])
+
+    def install() -> tk.View:
+        doubled = table.select("k")
+        for _ in range(40):  # a plan of 40 operators and 2**40 ways from the first to the last
+            doubled = doubled.concat(doubled).distinct()
+        return engine.install("query", doubled)
+
+    view = install()
+    first = flow_of(engine, "query")
+    assert sorted(view.rows()) == [(1,), (2,)]
+    view.drop()
+    view = install()
+    assert flow_of(engine, "query") is first
+    assert sorted(view.rows()) == [(1,), (2,)]
+
+
+def test_the_plans_that_are_kept_are_few() -> None:
+    engine = tk.Engine()
+    table = engine.create_table("t", {"k": tk.Int})
+    for bound in range(MOST_PLANS + 10):
+        engine.install("query", table.filter(tk.col("k") > bound)).drop()
+    assert len(core_of(engine).catalog.graphs._recent) == MOST_PLANS
+    engine.drop("t")
+    assert not core_of(engine).catalog.graphs._recent

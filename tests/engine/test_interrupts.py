@@ -47,6 +47,7 @@ class World:
         self.view("joined", self.a.join(self.b, on="k").count(by="k"))
         for k in range(5):
             self.view(f"few {k}", self.a.filter(tk.col("k") == k))
+        self.view("mapped", self.a.map_batches(lambda batch: batch, k=tk.Int, v=tk.Int))
         for epoch in range(3):
             self.write(epoch)
             self.engine.advance()
@@ -99,6 +100,8 @@ class World:
         assert self.found() == wanted
         for k in range(5):
             self.check_filter(k)
+        if "mapped" in self.engine.views and self.engine.view("mapped").failure is None:
+            assert Counter(self.engine.view("mapped").rows()) == +self.held["a"]
         if reopen and self.folder is not None:
             epoch = self.engine.next_epoch
             self.engine.close()

@@ -64,7 +64,7 @@ def test_input_that_is_read_cannot_be_dropped() -> None:
     engine = engine_with_a_path(3)
     edges = engine.table("edges")
     view = engine.install("degrees", edges.count(by="src"))
-    with pytest.raises(tk.ConflictError, match="cannot drop table 'edges': 'degrees' read it"):
+    with pytest.raises(tk.ConflictError, match="cannot drop table 'edges': 'degrees' reads it"):
         engine.drop("edges")
     view.drop()
     engine.drop("edges")

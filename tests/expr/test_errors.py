@@ -34,7 +34,10 @@ MAX = 2**63 - 1
         (i + s, r"i \+ s: add needs two numbers, found column i of type int and column s of type string"),
         (b * 2, r"b \* 2: mul needs two numbers, found column b of type bool and 2 of type int"),
         (d + t, "can only be subtracted, or moved by an Int"),
-        (d * 2, "can only be subtracted, or moved by an Int, found column d of type date and 2 of type int"),
+        (
+            d * 2,
+            "can only be subtracted, or moved by an Int or an interval, found column d of type date and 2 of type int",
+        ),
         (i - d, "can only be subtracted"),
         (-s, "unary minus needs a number"),
         (s.abs(), "abs needs a number, found column s of type string"),

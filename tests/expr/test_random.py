@@ -70,7 +70,8 @@ OPERATIONS: dict[str, list[tuple[str, Any]]] = {
         ("float", Expr.sign), ("decimal", Expr.sign), ("string", Expr.length), ("decimal decimal", Expr.__floordiv__),
         *[("date", call) for call in (Expr.year, Expr.month, Expr.day, Expr.quarter, Expr.weekday)],
         *[("stamp", call) for call in (Expr.year, Expr.day, Expr.hour, Expr.minute, Expr.second, Expr.weekday)],
-        ("date date", Expr.__sub__), ("stamp stamp", Expr.__sub__), ("int shift", Expr.shift_right),
+        ("date date", Expr.__sub__), ("stamp stamp", lambda a, b: (a - b).dt.total_microseconds()),
+        ("int shift", Expr.shift_right),
     ],
     "float": [
         *[("float float", call) for call in (*FOUR, Expr.__mul__, Expr.__truediv__)],
@@ -88,6 +89,7 @@ OPERATIONS: dict[str, list[tuple[str, Any]]] = {
         *[("bool bool", call) for call in arithmetic("and", "or") * 5], *[("bool", Expr.__invert__)] * 5,
         *[(f"{kind} {kind} {kind} {kind}", lambda a, *items: a.isin([*items, None, items[0]])) for kind in COLUMNS],
         *[(f"{kind} {kind}s", Expr.isin) for kind in ("int", "float", "string", "date", "decimal")],
+        *[("stamp stamp stamp stamp", lambda a, b, c, d, call=call: call(a - b, c - d)) for call in COMPARE],
         *[("string string", call) for call in (Expr.startswith, Expr.endswith, Expr.contains)],
     ],
     "string": [

@@ -54,6 +54,7 @@ LOCAL = {
     "server/test_durable_catalog.py": "a program beside the server",
     "server/test_embedded.py": "a server in the program's own process",
     "server/test_subscriptions.py": "a query of this process, which does not travel",
+    "server/test_system_rights.py": "a server in the program's own process",
     "install/test_wheel.py": "programs of their own, with the installed package",
     "install/test_extras.py": "programs of their own, with the installed package",
 }

@@ -162,7 +162,7 @@ def run_at_random(w: World, rng: random.Random) -> None:
 
 @pytest.mark.executors("stages", "spark")
 def test_every_view_equals_brute_force_at_every_epoch() -> None:
-    @settings(max_examples=examples(by_day_or_night(5, 15) * MOST))
+    @settings(max_examples=examples(by_day_or_night(3, 15) * MOST))
     @given(seed=SEEDS, operators=st.integers(1, 8), epochs=st.integers(1, 10))
     def check(seed: int, operators: int, epochs: int) -> None:
         rng = random.Random(~seed)

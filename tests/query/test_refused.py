@@ -210,3 +210,22 @@ def test_advice_names_what_is_there(c: tk.Table) -> None:
             assert known or first[2] in ("descending", "the", "col", "select", "engine", "polars", "duckdb", "len"), (
                 advice
             )
+
+
+def test_names_of_other_libraries_for_lists_structs_and_json_are_answered() -> None:
+    for expression, name, use in (
+        (col("x").list, "first", "get\\(0\\)"),
+        (col("x").list, "sum", "explode"),
+        (col("x").struct, "unnest", "struct.field"),
+        (col("x").json, "json_path_match", "text\\(path\\)"),
+        (col("x").dt, "convert_time_zone", "in_zone"),
+    ):
+        with pytest.raises(AttributeError, match=f"has no '{name}'; use .*{use}"):
+            getattr(expression, name)
+
+
+def test_a_table_that_a_view_reads_is_not_replaced_and_the_error_says_what_to_do() -> None:
+    engine = tk.Engine()
+    engine.create_view("v", engine.create_table("t", {"x": int}))
+    with pytest.raises(tk.ConflictError, match="'v' reads it. if_exists='keep' keeps the table"):
+        engine.create_table("t", {"x": int}, if_exists="replace")

@@ -41,6 +41,18 @@ CASES: dict[str, tuple[Query, str]] = {
     "try_strptime": (
         lambda s, _: s.select(x=item.str.to_datetime("%d.%m.%Y", strict=False)),
         "SELECT try_strptime(item, '%d.%m.%Y') AS x FROM sales"),
+    "a difference of timestamps": (
+        lambda s, _: s.select(x=at - col("day"), y=at - datetime.datetime(2024, 1, 1), z=col("day") - datetime.date(2024, 1, 1)),
+        "SELECT at - day AS x, at - TIMESTAMP '2024-01-01' AS y, day - DATE '2024-01-01' AS z FROM sales"),
+    "a filter by a difference": (
+        lambda s, _: s.filter(at - col("day") > timedelta(hours=9)),
+        "SELECT * FROM sales WHERE at - day > INTERVAL '9 hours'"),
+    "aggregates of differences": (
+        lambda s, _: s.group_by("shop").agg(x=(at - col("day")).sum(), y=(at - col("day")).max(), z=(at - col("day")).mean()),
+        "SELECT shop, sum(at - day) AS x, max(at - day) AS y, avg(at - day) AS z FROM sales GROUP BY shop"),
+    "a bound that moves by a difference": (
+        lambda s, _: s.filter(tk.now() - at < timedelta(days=1)),
+        "SELECT * FROM sales WHERE now() - at < INTERVAL '1 day'"),
     "nullif": (lambda s, _: s.select(x=amount.nullif(1)), "SELECT nullif(amount, 1) AS x FROM sales"),
     "log": (lambda s, _: s.select(x=price.log(2), y=price.log()), "SELECT log(2, price) AS x, ln(price) AS y FROM sales"),
     "concat_ws": (

@@ -41,8 +41,8 @@ class HighWater(Node):
         self.routes = shards > 1
         self.buffer = Buffer(self, 2)
         self.mints = Trace(2, self.times, 1, shards, self.flow.effort)
-        self.flow.traces.append(self.mints)
-        self.flow.holds.append(Hold(self.mints, scope.frontier))
+        self.flow.traces += (self.mints,)
+        self.flow.holds += (Hold(self.mints, scope.frontier),)
         self.marks = Arranged(self.mints, scope, (0, 1), 1, imported=False)
         self.left: list[list[tuple[int, int, int]]] = [[] for _ in range(shards)]
 

@@ -7,6 +7,7 @@ import datetime
 import os
 import shutil
 import subprocess
+import uuid
 from decimal import Decimal
 from pathlib import Path
 
@@ -33,6 +34,48 @@ def test_asyncpg_sends_and_reads_every_type_in_binary(served: RunningServer) -> 
         async with client.transaction():
             found = [row["i"] async for row in client.cursor("SELECT i FROM a ORDER BY i", prefetch=10)]
         assert found == [*range(1, 50), 100]
+        await client.close()
+
+    asyncio.run(use())
+
+
+ARRAYS = {
+    "int8": [1, None], "float8": [None, 1.5], "bool": [True, None, False], "numeric": [Decimal("1.500"), None],
+    "text": ['a"b\\c, {} ', "", "NULL", None], "timestamp": [datetime.datetime(2020, 1, 1, 2), None],
+    "date": [None, datetime.date(2020, 1, 2)], "uuid": [uuid.UUID(int=7), None], "bytea": [b"a,\0", None],
+    "json": ['{"a": [1, 2]}', None], "int4[]": [[1, 2], [None, 3]],
+}  # fmt: skip
+
+
+def test_asyncpg_sends_and_reads_arrays_with_nulls(served: RunningServer) -> None:
+    async def use() -> None:
+        client = await asyncpg.connect(served.url)
+        for name, value in ARRAYS.items():
+            assert await client.fetchval(f"SELECT $1::{name}[]", value) == value, name
+            column = name.replace("[]", "_array")
+            await client.execute(f"CREATE TABLE t_{column} (id int PRIMARY KEY, x {name}[])")
+            await client.execute(f"INSERT INTO t_{column} VALUES (1, $1), (2, NULL)", value)
+            found = await client.fetch(f"SELECT x FROM t_{column} ORDER BY id")
+            assert [row["x"] for row in found] == [value, None], name
+        await client.close()
+
+    asyncio.run(use())
+
+
+def test_asyncpg_compares_with_all_elements_of_an_array(served: RunningServer) -> None:
+    async def use() -> None:
+        client = await asyncpg.connect(served.url)
+        await client.execute(
+            "CREATE TABLE t (id int, v text); INSERT INTO t SELECT x, 'v' || x FROM generate_series(1, 9) AS g(x)"
+        )
+        count = "SELECT count(*) FROM t WHERE "
+        for said, value, wanted in (
+            ("id = ANY($1)", [1, None, 3], 2), ("v = ANY($1)", ["v1", "w"], 1), ("NOT id = ANY($1)", [1, None], 0),
+            ("id = ANY($1)", list(range(5000)), 9), ("id <> ALL($1)", [1, 2], 7), ("id <> ALL($1)", [1, None], 0),
+            ("id < ALL($1::int[])", [5, 4], 3), ("id > ANY($1::int[])", [5, 8], 4), ("id = ANY($1)", [], 0),
+            ("id = ANY($1)", None, 0),
+        ):  # fmt: skip
+            assert await client.fetchval(count + said, value) == wanted, said
         await client.close()
 
     asyncio.run(use())

@@ -273,6 +273,7 @@ def test_command_stops_cleanly_when_asked_and_resumes(spark: SparkSession, folde
     add_orders(files, 8, 8)
     process = start(folder)
     try:
+        wait_until(lambda: any(folder.glob("out/*.parquet")), process)
         wait_until(lambda: sum(written(spark, folder).values()) >= 3, process)
         process.send_signal(signal.SIGTERM)
         _, said = process.communicate(timeout=300)

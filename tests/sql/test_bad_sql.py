@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import tektite as tk
+from tektite.sql.catalog.catalog_lookup import FUNCTIONS
 from tests.support.nightly import by_day_or_night
 
 
@@ -294,3 +295,12 @@ def test_a_bad_line_of_a_file_is_named_by_its_number(engine: tk.Engine, text: st
         engine, f"COPY people (id, name) FROM '{tmp_path}/some.csv' (FORMAT csv, HEADER)", tk.IncorrectError
     )
     assert re.search(said, message), message
+
+
+@pytest.mark.parametrize("name", [name for name in FUNCTIONS if name.isidentifier()])
+def test_function_of_the_catalogs_works_without_a_value_or_says_that_it_needs_one(engine: tk.Engine, name: str) -> None:
+    for read in ("people", "people, pg_catalog.pg_class"):
+        try:
+            engine.sql(f"SELECT {name}() FROM {read}")
+        except tk.TektiteError as error:
+            assert name in str(error)

@@ -11,6 +11,7 @@ import pytest
 
 import tektite as tk
 from tektite import sql
+from tektite.sql import runner
 from tektite.sql.access.access_control import PermissionDenied
 from tests.support.executors import make_engine
 
@@ -501,19 +502,86 @@ def test_a_user_who_loses_rights_does_not_end_what_others_follow_when_policies_c
     assert accumulated(of_ann, held["ann"]) == Counter({(1,): 1, (3,): 1})
 
 
-def test_a_shared_query_keeps_what_its_users_may_keep_together() -> None:
+def test_a_time_before_the_arguments_of_a_shared_query_is_refused() -> None:
     engine = make_engine(autocommit=True)
     engine.sql(
-        "CREATE TABLE n (x int); CREATE USER ann MEMORY LIMIT '64 kB'; CREATE USER bob; GRANT SELECT ON n TO PUBLIC;"
+        "CREATE TABLE docs (id int, owner text); CREATE USER ann; CREATE USER bob; GRANT SELECT ON docs TO PUBLIC"
     )
+    engine.table("docs").insert([(1, "ann"), (2, "bob")])
     ann, bob = users(engine, "ann", "bob")
-    query = "SUBSCRIBE (SELECT a.x AS x, b.x AS y FROM n a, n b WHERE a.x > {})"
-    of_bob, of_ann = bob(query.format(1)).subscription, ann(query.format(2)).subscription
-    engine.table("n").insert([(x,) for x in range(200)])
-    held: Counter[Any] = Counter()
-    assert len(accumulated(of_bob, held)) == 198 * 200  # bob has no limit, and ann, who came later, gives him none
-    assert len(of_ann.changes()) == 197 * 200
-    of_bob.close()
-    engine.table("n").insert([(200,)])  # bob has gone: what is left has ann's limit
-    with pytest.raises(tk.TektiteError, match="its limit is 64"):
-        of_ann.changes()
+    query = "SUBSCRIBE (SELECT id FROM docs WHERE owner = current_user)"
+    first = ann(query).subscription
+    time = first.source.time
+    second = bob(query).subscription
+    with pytest.raises(tk.IncorrectError, match="has been answered from time"):  # bob's rows would come twice
+        second.source.subscribe(snapshot=False, since=time)
+    assert first.source.subscribe(snapshot=False, since=time).changes() == []
+    assert second.source.subscribe(snapshot=False, since=second.source.time).changes() == []
+
+
+def test_a_query_that_takes_more_than_its_user_may_ends_alone() -> None:
+    engine = make_engine(autocommit=True)
+    engine.sql("CREATE TABLE n (g int, x int); CREATE USER bob; CREATE USER eve MEMORY LIMIT '128 kB'")
+    names = [f"user_{number}" for number in range(6)]
+    engine.sql("; ".join(f"CREATE USER {name} MEMORY LIMIT '128 kB'" for name in names))
+    engine.sql("GRANT SELECT ON n TO PUBLIC")
+    query = "SUBSCRIBE (SELECT a.x AS x, b.x AS y FROM n a, n b WHERE a.g = {0} AND b.g = {0})"
+    groups = dict(zip([*names, "bob", "eve"], [*range(6), 99, 99], strict=True))
+    runs = dict(zip(groups, users(engine, *groups), strict=True))
+    followed = {name: run(query.format(groups[name])).subscription for name, run in runs.items()}
+    held: dict[str, Counter[Any]] = {name: Counter() for name in groups}
+
+    def check(names: list[str], rows: list[tuple[int, int]]) -> None:
+        for name in names:
+            mine = [x for g, x in rows if g == groups[name]]
+            assert accumulated(followed[name], held[name]) == Counter((x, y) for x in mine for y in mine)
+
+    small = [(number, x) for number in range(6) for x in range(3)]
+    engine.table("n").insert(small)
+    check(list(groups), small)
+    large = [(99, x) for x in range(600)]
+    engine.table("n").insert(large)
+    check([*names, "bob"], small + large)  # bob asks the same as eve, without a limit
+    with pytest.raises(tk.TektiteError, match="its limit is 896"):  # of all who share
+        followed["eve"].changes()
+    engine.table("n").insert([(1, 7)])
+    check([*names, "bob"], [*small, *large, (1, 7)])
+    with pytest.raises(tk.TektiteError, match="its limit is 128"):  # alone, at once
+        runs["eve"](query.format(99))
+    followed["eve"] = runs["eve"](query.format(5)).subscription  # what is not too much, eve shares again
+    groups["eve"], held["eve"] = 5, Counter()
+    engine.table("n").insert([(5, 8)])
+    check(list(groups), [*small, *large, (1, 7), (5, 8)])
+    assert "alone: it kept more" in str(runs["eve"]("EXPLAIN " + query.format(99)))
+    assert (
+        len([shared for shared in runner(engine).shared.all() if not shared.shape.alone]) == 2
+    )  # with limits, and bob's
+
+
+def test_whoever_comes_last_and_takes_too_much_ends_nobody_else() -> None:
+    engine = make_engine(autocommit=True)
+    engine.sql(
+        "CREATE TABLE n (g int, x int); CREATE USER ann MEMORY LIMIT '128 kB'; CREATE USER eve MEMORY LIMIT '128 kB'"
+    )
+    engine.sql("GRANT SELECT ON n TO PUBLIC")
+    engine.table("n").insert([(1, 1), *((2, x) for x in range(600))])
+    ann, eve = users(engine, "ann", "eve")
+    query = "SUBSCRIBE (SELECT a.x AS x, b.x AS y FROM n a, n b WHERE a.g = {0} AND b.g = {0})"
+    of_ann, held = ann(query.format(1)).subscription, Counter[Any]()
+    with pytest.raises(tk.TektiteError, match="its limit is 256"):
+        eve(query.format(2))
+    assert accumulated(of_ann, held) == Counter([(1, 1)])
+    engine.table("n").insert([(1, 2)])
+    assert accumulated(of_ann, held) == Counter((x, y) for x in (1, 2) for y in (1, 2))
+
+
+def test_a_prepared_statement_that_takes_more_than_its_user_may_fails_alone() -> None:
+    engine = make_engine(autocommit=True)
+    engine.sql("CREATE TABLE n (g int, x int); CREATE USER ann MEMORY LIMIT '128 kB'; GRANT SELECT ON n TO PUBLIC")
+    engine.table("n").insert([(1, 1), *((2, x) for x in range(600))])
+    (ann,) = users(engine, "ann")
+    ann("PREPARE pairs AS SELECT a.x AS x, b.x AS y FROM n a, n b WHERE a.g = $1 AND b.g = $1")
+    assert ann("EXECUTE pairs(1)").rows() == [(1, 1)]
+    with pytest.raises(tk.TektiteError, match="its limit is 128"):
+        ann("EXECUTE pairs(2)")
+    assert ann("EXECUTE pairs(1)").rows() == [(1, 1)]

@@ -501,3 +501,19 @@ def test_defaults_of_a_stored_table_outlive_the_process(tmp_path: Path) -> None:
         engine.sql("INSERT INTO t (id) VALUES (2)")
         rows = sorted(engine.sql("SELECT * FROM t").rows())
     assert rows[0][1:] == rows[1][1:] == ("altered", Decimal("1.50"), datetime.date(2024, 2, 29), True, 0.1)
+
+
+@pytest.mark.parametrize("word", ["if", "lock", "cube", "rollup", "map", "install", "exclude"])
+def test_a_word_that_is_not_reserved_names_a_column_everywhere(word: str) -> None:
+    engine = make_engine(autocommit=True)
+    engine.sql(f"CREATE TABLE t ({word} INT, b INT); INSERT INTO t ({word}, b) VALUES (1, 2), (3, 4)")
+    engine.sql(f"UPDATE t SET {word} = {word} + 4 WHERE {word} = 3; DELETE FROM t WHERE {word} = 1")
+    for query, rows in (
+        (f"SELECT {word}, t.{word}, b * {word} FROM t", [(7, 7, 28)]),
+        (f"SELECT {word}, count(*) FROM t WHERE {word} IS NOT NULL GROUP BY {word} ORDER BY {word}", [(7, 1)]),
+        (f"SELECT max({word}) AS {word} FROM t AS {word} WHERE {word} NOT IN (1)", [(7,)]),
+        (f"SELECT CASE WHEN {word} > 1 THEN {word} END FROM t GROUP BY ROLLUP ({word}), b HAVING {word} > 1", [(7,)]),
+        ("SELECT * EXCLUDE (b) FROM t", [(7,)]),
+    ):
+        assert engine.sql(query).rows() == rows, query
+    engine.sql("DROP TABLE IF EXISTS t; CREATE TABLE IF NOT EXISTS t (a INT)")

@@ -41,6 +41,25 @@ def test_view_is_what_its_query_gives(number: int) -> None:
         assert engine.view("v").rows()
 
 
+def test_a_row_without_a_moment_is_there_once_with_no_window() -> None:
+    engine = make_engine(autocommit=True)
+    engine.sql("CREATE TABLE seen (k int, ts timestamp)")
+    engine.sql("INSERT INTO seen VALUES (1, TIMESTAMP '2024-01-01 00:10:00'), (2, NULL), (3, NULL)")
+    for call in (
+        "tumble(seen, ts, INTERVAL '1 hour')",
+        "hop(seen, ts, INTERVAL '30 minutes', INTERVAL '1 hour')",
+        "session(seen, ts, INTERVAL '1 hour')",
+        "session(seen, ts, INTERVAL '1 hour', k)",
+    ):
+        engine.sql(f"CREATE OR REPLACE MATERIALIZED VIEW v AS SELECT k, window_start, window_end FROM {call}")
+        assert sorted(row for row in engine.view("v").rows() if row[1] is None) == [(2, None, None), (3, None, None)], (
+            call
+        )
+        engine.sql("UPDATE seen SET ts = TIMESTAMP '2024-01-01 00:20:00' WHERE k = 2")
+        assert [row for row in engine.view("v").rows() if row[1] is None] == [(3, None, None)], call
+        engine.sql("UPDATE seen SET ts = NULL WHERE k = 2")
+
+
 def test_sessions_take_rows_of_one_moment_together() -> None:
     engine = make_engine(autocommit=True)
     engine.sql("CREATE TABLE seen (k int, ts timestamp)")

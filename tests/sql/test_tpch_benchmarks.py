@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks import fig1, fig4b, fig12, fig13
+from tests.support.nightly import few_of
 
 pytestmark = pytest.mark.slow
 
@@ -44,7 +45,7 @@ def test_physical_batches_do_not_change_the_answer(tmp_path: Path) -> None:
     assert drawn(fig4b, records, tmp_path / "fig4b.png", scale=SCALE)
 
 
-@pytest.mark.parametrize("history", [False, True])
+@pytest.mark.parametrize("history", few_of([False, True], False))
 def test_sides_agree_while_queries_come_and_go(tmp_path: Path, history: bool) -> None:
     sides = ("shared", "not shared", "lean")
     records = list(fig1.run(scale=SCALE, sides=sides, active=4, batch=6_000, history=history))

@@ -339,6 +339,7 @@ def test_the_level_of_a_transaction_is_the_one_that_is_asked_for_or_a_stronger_o
         ("SET TRANSACTION READ ONLY", "BEGIN it first"),
         ("SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY", "BEGIN READ ONLY"),
         ("BEGIN; SET TRANSACTION ISOLATION LEVEL SERIALIZABLE", "BEGIN ISOLATION LEVEL SERIALIZABLE"),
+        ("BEGIN READ ONLY; SELECT 1; SET TRANSACTION READ WRITE", "before its first query"),
     ],
 )  # fmt: skip
 def test_modes_that_cannot_be_had_are_refused(text: str, message: str) -> None:
@@ -357,3 +358,16 @@ def test_a_savepoint_of_the_same_name_hides_the_older_one_until_it_is_released()
     assert engine.sql("SELECT a FROM t").rows() == []
     with pytest.raises(tk.NotFoundError, match="there is no savepoint"):
         engine.sql("RELEASE s; RELEASE s")
+
+
+def test_a_read_only_transaction_may_write_if_that_is_said_before_its_first_query() -> None:
+    engine = make_engine(autocommit=True)
+    engine.sql("CREATE TABLE t (a INT)")
+    engine.sql(
+        "BEGIN READ ONLY; SHOW transaction_read_only; SET TRANSACTION READ WRITE; INSERT INTO t VALUES (1); COMMIT"
+    )
+    engine.sql("BEGIN; SELECT 1; SET TRANSACTION READ WRITE; INSERT INTO t VALUES (2); SET TRANSACTION READ ONLY")
+    with pytest.raises(tk.ConflictError, match="read-only"):
+        engine.sql("INSERT INTO t VALUES (3)")
+    engine.sql("COMMIT")
+    assert sorted(engine.table("t").rows()) == [(1,), (2,)]

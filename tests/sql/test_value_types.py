@@ -312,3 +312,24 @@ def test_a_default_that_a_declaration_cannot_keep_is_refused_before_there_is_a_t
     engine.sql("CREATE TABLE t (k int, v uuid DEFAULT '7d444840-9dc0-11d1-b245-5ffdce74fad2')")
     engine.sql("INSERT INTO t (k) VALUES (1)")
     assert len(engine.sql("SELECT v FROM t").rows()) == 1
+
+
+def test_the_first_rows_of_groups_keep_their_own_of_equal_values() -> None:
+    engine = make_engine(autocommit=True)
+    engine.sql("CREATE TABLE t (a INT, i INTERVAL, f DOUBLE)")
+    table = engine.table("t")
+    table.insert(
+        [
+            (1, tk.IntervalValue(days=30), -0.0),
+            (2, tk.IntervalValue(months=1), 0.0),
+            (3, tk.IntervalValue(days=40), 1.0),
+        ]
+    )
+    wanted = [(1, "30 days", "-0.0"), (3, "40 days", "1.0")]
+    engine.sql("CREATE MATERIALIZED VIEW first AS SELECT DISTINCT ON (i, f) a, i, f FROM t ORDER BY i, f, a")
+    views = [engine.view("first"), engine.create_view("least", table.bottom_k(1, by="a", per=["i", "f"]))]
+    for view in views:
+        assert sorted((a, str(i), str(f)) for a, i, f in view.rows()) == wanted
+    table.remove([(1, tk.IntervalValue(days=30), -0.0)])
+    for view in views:
+        assert sorted((a, str(i), str(f)) for a, i, f in view.rows()) == [(2, "1 month", "0.0"), wanted[1]]

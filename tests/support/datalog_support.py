@@ -71,6 +71,11 @@ RULES: dict[str, list[tuple[str, str]]] = {
             "o(x) :- p($P($N(x), _)).",
         ),
         ("subtypes and unions", ".type A <: number .type B <: number .type U = A | B .decl o(x: U) o(1)."),
+        (
+            "types of tables",
+            ".decl d(x: date, m: decimal(5, 2)) d(\"2024-02-29\", 1.5). .decl o(x: date) o(x) :- d(x, _), x > \"2024-01-01\".",
+        ),
+        ("lists of values", ".decl o(l: date[]) o(\"[2024-01-01, 2024-02-29]\")."),
         ("eqrel", ".decl o(x: number, y: number) eqrel o(1, 2)."),
         ("choice-domain", ".decl o(x: number, y: number) choice-domain x o(x, y) :- e(x, y)."),
         ("subsumption", ".decl o(x: number, y: number) o(x, y) :- e(x, y). o(x, a) <= o(x, b) :- a <= b."),

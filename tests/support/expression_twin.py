@@ -204,7 +204,7 @@ def move(left: Any, right: Any) -> Any:
 
 def minus(left: Any, right: Any) -> Any:
     if isinstance(right, datetime.datetime):
-        return (left - right) // datetime.timedelta(microseconds=1)
+        return left - right
     if isinstance(right, datetime.date):
         return (left - right).days
     return move(left, -right)
@@ -252,6 +252,7 @@ def rank(value: Any, descending: bool) -> int:
 STRICT: dict[str, Any] = {
     "key": lambda a: a + 0.0 if isinstance(a, float) else a, "rank": rank,
     "text_word": lambda text, at: int.from_bytes(text.encode()[7 * at : 7 * at + 7].ljust(7, b"\0")),
+    "interval_length": lambda length, unit, fractional: length // datetime.timedelta(microseconds=1),
     "add": mixed(move), "sub": mixed(minus), "mul": mixed(lambda a, b: a * b),
     "div": divide(lambda a, b: float(a) / float(b)), "floordiv": divide(floor_div), "mod": divide(floor_mod),
     "neg": lambda a: -a, "abs": abs, "sign": lambda a: 1 if key(a) > (0, 0) else -1 if a < 0 else 0,

@@ -16,7 +16,7 @@ from tests.support.brute import Bag, bag
 def mint(trace: Trace, updates: list[tuple[int, int, int]], upper: int) -> None:
     """Append updates (row, epoch, diff) as the batch of everything before `upper`."""
     rows = consolidate([Chunk.of_array(np.array(updates, np.int64).T.copy())], (1, 1, 1), 0)
-    trace.mint(0, rows.head, rows.memory, ((upper,),))
+    trace.mint(0, rows, ((upper,),))
 
 
 def content(found: Version | tuple[Batch, ...]) -> Bag:

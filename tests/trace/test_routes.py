@@ -38,7 +38,7 @@ def mint(trace: Trace, rows: list[Row], epoch: int) -> None:
     """Mint rows as the batch of an epoch. Columns of more than 2048 rows are narrow."""
     columns = np.array([[*row, epoch, 1] for row in rows], np.int64).T.copy()
     built = consolidate([Chunk.of_array(columns)], trace.shape, 0)
-    trace.mint(0, built.head, built.memory, ((epoch + 1,),))
+    trace.mint(0, built, ((epoch + 1,),))
 
 
 def rows_of(batches: tuple[Batch, ...]) -> list[Row]:

@@ -17,7 +17,7 @@ from tektite.kernels.merge.state import TAKEN_A, TAKEN_B
 from tektite.kernels.sort.build import build
 from tektite.trace.batch import Batch
 from tektite.trace.merge import DiffOverflow
-from tektite.trace.spine import Spine, Version
+from tektite.trace.spine import WAITING, Spine, Version
 from tests.support.rows_twin import LEAST, MOST, Row, Rows, consolidate, read
 
 
@@ -166,16 +166,15 @@ KINDS = "constant 1,constant 100,growing,doubling,shrinking,halving,big small bi
 def test_batches_stay_logarithmically_many(kind: str, effort: str, cancelling: bool) -> None:
     generator = np.random.default_rng(3)
     held = [np.zeros((1, 1), np.int64)]
-    spine = Spine((1, 1, 1), effort, lambda: held[0])
     forced: list[int] = []
-    enforce = spine._enforce_bound
 
-    def count_forced() -> None:
-        open_before = spine.open_merges
-        enforce()
-        forced.append(open_before - spine.open_merges)
+    class CountingSpine(Spine):
+        def _enforce_bound(self) -> None:
+            open_before = self.open_merges
+            super()._enforce_bound()
+            forced.append(open_before - self.open_merges)
 
-    spine._enforce_bound = count_forced  # type: ignore[method-assign]
+    spine = CountingSpine((1, 1, 1), effort, lambda: held[0])
     inserted = 0
     for epoch, size in enumerate(sizes(kind)):
         keys = generator.integers(0, 5000 if cancelling else 2**60, size)
@@ -187,7 +186,7 @@ def test_batches_stay_logarithmically_many(kind: str, effort: str, cancelling: b
         spine.insert(Batch(head, buf, ((epoch,),), ((epoch + 1,),), ((0,),)))
         inserted += size
         rows = sum(batch.n for batch in spine.version.batches)
-        assert spine.batches <= 6 + 3 * math.log2(1 + rows / 32)
+        assert spine.batches <= 6 + WAITING + 3 * math.log2(1 + rows / 32)
         if effort == "eager":
             assert spine.open_merges == 0
     if effort == "default":
@@ -335,11 +334,26 @@ def test_an_empty_batch_only_moves_the_upper_frontier() -> None:
 
 def test_a_merged_batch_says_what_it_covers() -> None:
     feed = Feed()
-    for _ in range(10):
+    for _ in range(WAITING + 1):
         feed.insert([(feed.epoch, 1, 1)])
         feed.follow()
     (batch,) = feed.spine.version.batches
-    assert (batch.lower, batch.upper, batch.since) == (((0,),), ((10,),), ((9,),))
+    assert (batch.lower, batch.upper, batch.since) == (((0,),), ((WAITING + 1,),), ((WAITING,),))
+
+
+def test_small_batches_wait_to_be_merged_together() -> None:
+    feed = Feed()
+    for epoch in range(3 * WAITING):
+        feed.insert([(epoch, 1, 1)])
+        assert feed.spine.batches <= WAITING + 1
+    assert sorted(contents(feed.spine.version)) == sorted(feed.history)
+    feed.insert([(3 * WAITING, 1, 1)])
+    feed.spine.join_waiting()
+    assert feed.spine.batches == 1
+    assert sorted(contents(feed.spine.version)) == sorted(feed.history)
+    feed.insert([(row, 2, 1) for row in range(64)])
+    assert feed.spine.batches == 1
+    assert sorted(contents(feed.spine.version)) == sorted(feed.history)
 
 
 @pytest.mark.parametrize("size", [1, 3000])

@@ -17,9 +17,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
+from tektite.client_protocol import Mode
 from tektite.datalog.syntax import edn
 from tektite.engine.core import core_of
-from tektite.engine.declarations import Mode
 from tektite.errors import IncorrectError, NotFoundError
 from tektite.values.types import Type
 

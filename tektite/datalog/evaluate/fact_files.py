@@ -19,10 +19,11 @@ import pyarrow.compute as pc
 from pyarrow import csv
 
 from tektite.datalog.syntax import statements
-from tektite.errors import IncorrectError, NotFoundError, UnsupportedError
+from tektite.errors import IncorrectError, NotFoundError, TektiteError, UnsupportedError
+from tektite.expr.literals import literal_value, parse
 from tektite.values.python_values import python_list
 from tektite.values.schema import Schema
-from tektite.values.types import Float, Int, String, Type
+from tektite.values.types import Bool, Float, Int, String, Type
 from tektite.values.words import arrow_type
 
 LARGEST = 2**63 - 1
@@ -186,7 +187,10 @@ def _value(text: str, type: Type, name: str, where: str, form: FileForm) -> Any:
     if type == String:
         return text
     if type not in (Int, Float):
-        raise UnsupportedError(f"{where}: column {name!r} is {type}, which fact files do not hold")
+        try:
+            return parse(text, type) if type == Bool else literal_value(text, type)
+        except (TektiteError, ValueError):
+            raise IncorrectError(f"{where}: column {name!r}: expected {type}, found {shorten(text)}") from None
     # Python reads more than a number: 1_0, for one.
     number = text.strip(" \t")
     if not (WHOLE if type == Int else FRACTION).fullmatch(number):
@@ -238,6 +242,8 @@ def shown(value: Any) -> str:
     """
     if isinstance(value, float):
         return repr(value) if math.isfinite(value) else {"inf": "inf", "-inf": "-inf", "nan": "nan"}[str(value)]
+    if isinstance(value, bool):
+        return "true" if value else "false"
     return "" if value is None else str(value)
 
 

@@ -96,7 +96,7 @@ class Query:
             self._drop_views()
             raise
         if self._asks:
-            core_of(self._asks[0]).flow.on_swept.append(self._watch)
+            core_of(self._asks[0]).flow.on_swept += (self._watch,)
 
     def __repr__(self) -> str:
         return f"<Query {self.view!r}>"

@@ -15,6 +15,7 @@ from tektite.datalog.syntax import ir
 from tektite.errors import IncorrectError, TektiteError, UnsupportedError
 from tektite.expr import Expr, coalesce, col, concat, greatest, hash64, least, lit, truncdiv, truncmod, type_of, when
 from tektite.expr.comparisons import OPERATIONS
+from tektite.expr.literals import literal_value, parse
 from tektite.expr.record_text import python_call, record, record_field, whole_of_text, whole_power
 from tektite.values.types import Bool, DecimalType, Float, Int, String, Type
 
@@ -35,10 +36,12 @@ def constant_type(value: ir.Value) -> Type:
 
 
 def fits(value: ir.Value, type: Type) -> bool:
-    """Whether a constant may stand where a type is wanted: a whole number may stand for a float, and a number for a decimal
-    that has as many places.
+    """Whether a constant may stand where a type is wanted: a whole number may stand for a float, a number for a decimal that has
+    as many places, and a text for a value that only SQL has a way to write, such as a date.
     """
     own = constant_type(value)
+    if own == String and type != String and type not in (Int, Float) and not isinstance(type, DecimalType):
+        return _said(value, type) is not None
     if isinstance(type, DecimalType) and own in (Int, Float):
         exact = Decimal(repr(value))
         if not exact.is_finite():
@@ -49,10 +52,18 @@ def fits(value: ir.Value, type: Type) -> bool:
     return own == type or (type == Float and own == Int)
 
 
+def _said(value: ir.Value, type: Type) -> Any:
+    """The value of a type that a text says; None if it says none."""
+    try:
+        return parse(str(value), type) if type == Bool else literal_value(value, type)
+    except (TektiteError, ValueError):
+        return None
+
+
 def plain_value(value: ir.Value, type: Type) -> Any:
     """A constant as a value of a type that it fits."""
     if isinstance(value, str):
-        return value
+        return value if type == String else _said(value, type)
     return float(value) if type == Float else Decimal(repr(value)) if type.kind == "decimal" else value
 
 
@@ -97,6 +108,9 @@ def comparison(op: str, left: ir.Term, right: ir.Term, types: VariableTypes) -> 
             type, own = term_type(other, types), constant_type(one.value)
             if type is not None and type.kind == "decimal" and own == Float and isfinite(float(one.value)):
                 sides[at] = lit(Decimal(repr(one.value)))
+                continue
+            if type is not None and own == String != type and fits(one.value, type):
+                sides[at] = literal(one.value, type)
                 continue
             numbers = ({Int, Float}, {type, Int}) if type is not None and type.kind == "decimal" else ({Int, Float},)
             if type is not None and not fits(one.value, type) and {type, own} not in numbers:

@@ -7,10 +7,9 @@ from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
 from tektite.datalog.syntax import ir, statements
-from tektite.datalog.syntax.declared_types import PLAIN
+from tektite.datalog.syntax.declared_types import column_type
 from tektite.errors import IncorrectError, NotFoundError, UnsupportedError
 from tektite.expr.record_text import PythonFunction
-from tektite.values.types import String
 
 MOST_ARGUMENTS = 3
 """Arguments that the memo of a function takes (`tektite.expr.text`)."""
@@ -59,7 +58,7 @@ def python_function(functor: statements.Functor, function: Callable[..., Any]) -
             f"{functor.position}: functor {functor.name!r} takes {len(functor.arguments)} values; one to {MOST_ARGUMENTS} are "
             "supported: put several into a record"
         )
-    types = [PLAIN.get(kind, String) for kind in (*functor.arguments, functor.result)]
+    types = [column_type(kind) for kind in (*functor.arguments, functor.result)]
     return PythonFunction(functor.name, function, tuple(types[:-1]), types[-1])
 
 

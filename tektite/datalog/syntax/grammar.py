@@ -98,13 +98,13 @@ aggregate: NAME ":" block -> aggregate_all
               | MINUS further_value -> minus
 block: "{" body "}" | call -> block_atom
 declaration: _DECL NAME ("," NAME)* "(" [column ("," column)*] ")" (QUALIFIER | choice)*
-column: NAME ":" name
+column: NAME ":" (name | TABLE_TYPE)
 choice: _CHOICE domain ("," domain)*
 domain: NAME | "(" NAME ("," NAME)* ")"
 directive: DIRECTIVE target_name ("," target_name)*
 target_name: name ["(" [option ("," option)*] ")"]
 option: NAME "=" (STRING | NAME | NUMBER | FLOAT)
-type_alias: _TYPE name [("<:" | "=") name ("|" name)*]
+type_alias: _TYPE name [("<:" | "=") (name | TABLE_TYPE) ("|" (name | TABLE_TYPE))*]
           | _NUMBER_TYPE name -> number_alias
           | _SYMBOL_TYPE name -> symbol_alias
           | _TYPE name "=" "[" [column ("," column)*] "]" -> record_type
@@ -118,6 +118,7 @@ component_type: name ["<" name ("," name)* ">"]
 override: _OVERRIDE NAME
 pragma: _PRAGMA STRING [STRING]
 unsupported: UNSUPPORTED
+TABLE_TYPE.2: /decimal\s*\(\s*\d+\s*(,\s*\d+\s*)?\)(\[\])*|[A-Za-z_]\w*(\[\])+/
 _DECL: /\.decl\b/
 _TYPE: /\.type\b/
 _NUMBER_TYPE: /\.number_type\b/

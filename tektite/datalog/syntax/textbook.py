@@ -15,12 +15,12 @@ from lark import Token, Tree
 
 from tektite.datalog.syntax import ir, statements
 from tektite.datalog.syntax.components import expanded
-from tektite.datalog.syntax.declared_types import PLAIN, STATEMENTS, DeclaredTypes
+from tektite.datalog.syntax.declared_types import STATEMENTS, DeclaredTypes, column_type, is_structure
 from tektite.datalog.syntax.grammar import parse
 from tektite.datalog.syntax.preprocessor import LinePlace, preprocessed
 from tektite.datalog.syntax.terms import TermReader, unquoted
 from tektite.errors import IncorrectError, UnsupportedError
-from tektite.values.types import Bool, String
+from tektite.values.types import Bool
 
 GOAL = re.compile(r"^(\s*)\?-")
 
@@ -130,7 +130,7 @@ class TextbookReader(TermReader):
                 f"{self.position(tree)}: functor {name} is stateful: a function must give the same value whenever it is called"
             )
         *arguments, result = [str(c.children[-1]) if isinstance(c, Tree) else str(c) for c in columns]
-        kinds = [self.types.resolved(kind, tree) for kind in (*arguments, result)]
+        kinds = [self.types.field(kind, tree) for kind in (*arguments, result)]
         self.functors.append(statements.Functor(str(name), tuple(kinds[:-1]), kinds[-1], self.position(tree)))
 
     def _declaration(self, tree: Tree[Any]) -> None:
@@ -145,7 +145,7 @@ class TextbookReader(TermReader):
             elif qualifier == "eqrel":
                 equivalence = True
         kinds = [(str(c.children[0]), self.types.resolved(str(c.children[1]), c)) for c in columns]
-        typed = tuple((name, PLAIN.get(kind, String)) for name, kind in kinds) or ((ir.HOLDS_COLUMN, Bool),)
+        typed = tuple((name, column_type(kind)) for name, kind in kinds) or ((ir.HOLDS_COLUMN, Bool),)
         if len({name for name, _ in typed}) < len(typed):
             raise self.wrong(tree, f"two columns of {names[0]!r} have one name")
         if equivalence and (len(typed) != 2 or typed[0][1] != typed[1][1]):
@@ -155,7 +155,7 @@ class TextbookReader(TermReader):
             raise self.wrong(
                 tree, f"{names[0]!r} is an equivalence relation, and has a choice-domain: it can be one of them"
             )
-        structures = tuple(kind if kind not in PLAIN else None for _, kind in kinds)
+        structures = tuple(kind if is_structure(kind) else None for _, kind in kinds)
         for name in names:
             self.declarations.append(
                 statements.Declaration(

@@ -90,7 +90,7 @@ class PlanLines:
 
     def of(self, flow: Dataflow, made: Node | LinearStep) -> str | None:
         """The line of the plan that an operator, or a step on an edge, was made for, if there is one."""
-        operator = flow.purposes.get(made)
+        operator = flow.purpose_of(made)
         if not isinstance(operator, Operator):
             return None
         found = self._lines.get(operator)

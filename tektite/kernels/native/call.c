@@ -7,7 +7,10 @@
    `define` makes a Python function of a kernel's name and kinds. The kernel gets its code by `bind`; a call before that asks the
    function `resolve` for it. Arguments are checked against the kinds, so a kernel never runs on memory that is not as declared.
 
-   `addresses` makes what kernels take as a list of rows: every step of a dataflow makes some. */
+   `addresses` makes what kernels take as a list of rows: every step of a dataflow makes some.
+
+   `Rows` is what a kernel made of some rows: a head, which says how many there are and where their columns lie, and the memory of the
+   columns. `returning` makes of a kernel the same one that returns such objects. Python sees arrays only if it asks for them. */
 
 #define Py_LIMITED_API 0x030b0000
 #define PY_SSIZE_T_CLEAN
@@ -28,8 +31,12 @@
 
 enum { MOST_ARGUMENTS = 32, MOST_WORDS = 3 * MOST_ARGUMENTS, MOST_RESULTS = 8, MOST_RESULT_WORDS = 9 * MOST_RESULTS };
 
-/* A kind is a letter: i an integer, v a one-dimensional array, m a two-dimensional one. */
-static int result_words(char kind) { return kind == 'i' ? 1 : kind == 'v' ? ARRAY_SHAPE + 2 : ARRAY_SHAPE + 4; }
+/* A kind is a letter: i an integer, v a one-dimensional array, m a two-dimensional one. Of results also r, rows, which are two arrays,
+   the memory of their columns and their head; and h, rows whose columns lie in memory that others keep, which are a head. */
+static int result_words(char kind) {
+    const int vector = ARRAY_SHAPE + 2;
+    return kind == 'i' ? 1 : kind == 'm' ? ARRAY_SHAPE + 4 : kind == 'r' ? 2 * vector : vector;
+}
 
 typedef struct {
     char *pickled; /* the class and the arguments of the exception, which Numba wrote when it compiled the kernel */
@@ -45,23 +52,41 @@ typedef struct {
     PyObject_HEAD
     Run run;
     PyObject *resolve;
+    PyObject *original; /* the kernel that this one differs from by what it makes of results */
+    PyObject *rows;     /* the class of the rows that it returns */
     int arguments, results, tuple;
     char argument_kinds[MOST_ARGUMENTS + 1], result_kinds[MOST_RESULTS + 1];
     char *name;
     PyMethodDef method;
 } Kernel;
 
-static PyTypeObject *kernel_type;
+/* A head begins with the number of rows, its own address and the number of columns; then come an address, a step and a constant for
+   each column (see layout/rows.py). */
+enum { HEAD_ROWS, HEAD_ADDRESS, HEAD_WIDTH, HEAD_COLUMNS, PER_COLUMN = 3, COLUMN_STEP = 1, COLUMN_CONSTANT = 2 };
 
-static void free_block(PyObject *owner) {
-    Block *block = PyCapsule_GetPointer(owner, NULL);
-    if (atomic_fetch_sub(&block->references, 1) == 1) {
+typedef struct {
+    PyObject_HEAD
+    PyObject *head;     /* the head as an array; NULL until somebody asks for it */
+    PyObject *memory;   /* keeps columns alive; NULL if nothing else has to */
+    Block *head_block;  /* the head as a kernel made it */
+    Block *block;       /* columns as a kernel made them */
+    int64_t *words;     /* of the head */
+    int64_t length;     /* of the head, in words */
+    int64_t n, at;
+} Rows;
+
+static PyTypeObject *kernel_type, *rows_type;
+
+static void release_block(Block *block) {
+    if (block != NULL && atomic_fetch_sub(&block->references, 1) == 1) {
         if (block->end != NULL)
             block->end(block->data);
         free(block->owned);
         free(block);
     }
 }
+
+static void free_block(PyObject *owner) { release_block(PyCapsule_GetPointer(owner, NULL)); }
 
 /* The NumPy array of an array that a kernel made. It takes over the kernel's reference to the memory. */
 static PyObject *array_from(const int64_t *made, int dimensions) {
@@ -86,8 +111,42 @@ static PyObject *array_from(const int64_t *made, int dimensions) {
     return array;
 }
 
-static PyObject *value_from(const int64_t *result, char kind) {
-    return kind == 'i' ? PyLong_FromLongLong(*result) : array_from(result, kind == 'v' ? 1 : 2);
+static void set_head(Rows *rows, int64_t *words, int64_t length) {
+    rows->words = words;
+    rows->length = length;
+    rows->n = words[HEAD_ROWS];
+    rows->at = words[HEAD_ADDRESS];
+}
+
+/* The rows of arrays that a kernel made. They take over the kernel's references to the memory. */
+static PyObject *rows_from(const Kernel *kernel, const int64_t *columns, const int64_t *head) {
+    Rows *rows = (Rows *)PyType_GenericAlloc((PyTypeObject *)kernel->rows, 0);
+    if (rows == NULL || head[ARRAY_BLOCK] == 0 || (columns != NULL && columns[ARRAY_BLOCK] == 0)) {
+        release_block((Block *)head[ARRAY_BLOCK]);
+        if (columns != NULL)
+            release_block((Block *)columns[ARRAY_BLOCK]);
+        if (rows != NULL)
+            PyErr_SetString(PyExc_SystemError, "a kernel returned rows that it did not make");
+        Py_XDECREF((PyObject *)rows);
+        return NULL;
+    }
+    rows->head_block = (Block *)head[ARRAY_BLOCK];
+    rows->block = columns == NULL ? NULL : (Block *)columns[ARRAY_BLOCK];
+    set_head(rows, (int64_t *)head[ARRAY_DATA], head[ARRAY_SHAPE]);
+    return (PyObject *)rows;
+}
+
+static PyObject *value_from(const Kernel *kernel, const int64_t *result, char kind) {
+    switch (kind) {
+    case 'i':
+        return PyLong_FromLongLong(*result);
+    case 'r':
+        return rows_from(kernel, result, result + result_words('v'));
+    case 'h':
+        return rows_from(kernel, NULL, result);
+    default:
+        return array_from(result, kind == 'v' ? 1 : 2);
+    }
 }
 
 static PyObject *fail(const Kernel *kernel, int32_t status, const Failure *error) {
@@ -144,10 +203,15 @@ static PyObject *call(PyObject *self, PyObject *const *arguments, Py_ssize_t giv
         }
     }
     if (kernel->run == NULL) {
-        PyObject *done = PyObject_CallFunction(kernel->resolve, "s", kernel->name);
-        if (done == NULL)
-            return NULL;
-        Py_DECREF(done);
+        Kernel *original = (Kernel *)kernel->original;
+        if (original == NULL || original->run == NULL) {
+            PyObject *done = PyObject_CallFunction(kernel->resolve, "s", kernel->name);
+            if (done == NULL)
+                return NULL;
+            Py_DECREF(done);
+        }
+        if (original != NULL)
+            kernel->run = original->run;
         if (kernel->run == NULL) {
             PyErr_Format(PyExc_SystemError, "nothing was bound to kernel %s", kernel->name);
             return NULL;
@@ -164,12 +228,12 @@ static PyObject *call(PyObject *self, PyObject *const *arguments, Py_ssize_t giv
     if (!kernel->tuple) {
         if (kernel->results == 0)
             Py_RETURN_NONE;
-        return value_from(result, kernel->result_kinds[0]);
+        return value_from(kernel, result, kernel->result_kinds[0]);
     }
     PyObject *all = PyTuple_New(kernel->results);
     const int64_t *at = result;
     for (int i = 0; i < kernel->results; i++) { /* all of them, also after a failure: each array takes over its memory */
-        PyObject *value = value_from(at, kernel->result_kinds[i]);
+        PyObject *value = value_from(kernel, at, kernel->result_kinds[i]);
         at += result_words(kernel->result_kinds[i]);
         if (all == NULL)
             Py_XDECREF(value);
@@ -179,6 +243,37 @@ static PyObject *call(PyObject *self, PyObject *const *arguments, Py_ssize_t giv
             PyTuple_SetItem(all, i, value);
     }
     return all;
+}
+
+static PyObject *kernel_function(const char *name, const char *arguments, const char *results, int tuple, PyObject *resolve,
+                                 PyObject *original, PyObject *rows) {
+    Kernel *kernel = PyObject_New(Kernel, kernel_type);
+    if (kernel == NULL)
+        return NULL;
+    kernel->run = NULL;
+    kernel->arguments = (int)strlen(arguments);
+    kernel->results = (int)strlen(results);
+    kernel->tuple = tuple;
+    strcpy(kernel->argument_kinds, arguments);
+    strcpy(kernel->result_kinds, results);
+    kernel->resolve = Py_NewRef(resolve);
+    kernel->original = Py_XNewRef(original);
+    kernel->rows = Py_XNewRef(rows);
+    kernel->name = strdup(name);
+    kernel->method = (PyMethodDef){kernel->name, (PyCFunction)(void (*)(void))call, METH_FASTCALL, NULL};
+    PyObject *function = PyCFunction_NewEx(&kernel->method, (PyObject *)kernel, NULL);
+    Py_DECREF(kernel);
+    return function;
+}
+
+/* The kernel of a function that `define` made. */
+static Kernel *kernel_of(PyObject *function) {
+    PyObject *self = PyCFunction_Check(function) ? PyCFunction_GetSelf(function) : NULL;
+    if (self == NULL || Py_TYPE(self) != kernel_type) {
+        PyErr_SetString(PyExc_TypeError, "this is not a function that `define` made");
+        return NULL;
+    }
+    return (Kernel *)self;
 }
 
 PyDoc_STRVAR(define_doc, "define(name, arguments, results, tuple, resolve): the function that calls a kernel of these kinds.");
@@ -192,27 +287,40 @@ static PyObject *define(PyObject *module, PyObject *given) {
         PyErr_Format(PyExc_ValueError, "kernel %s has more than %d arguments or %d results", name, MOST_ARGUMENTS, MOST_RESULTS);
         return NULL;
     }
-    Kernel *kernel = PyObject_New(Kernel, kernel_type);
+    return kernel_function(name, arguments, results, tuple, resolve, NULL, NULL);
+}
+
+PyDoc_STRVAR(returning_doc, "returning(function, results, rows): the same kernel, with results of other kinds. `rows` is a class of `Rows`.");
+static PyObject *returning(PyObject *module, PyObject *given) {
+    PyObject *function, *rows;
+    const char *results;
+    if (!PyArg_ParseTuple(given, "OsO", &function, &results, &rows))
+        return NULL;
+    Kernel *kernel = kernel_of(function);
     if (kernel == NULL)
         return NULL;
-    kernel->run = NULL;
-    kernel->arguments = (int)strlen(arguments);
-    kernel->results = (int)strlen(results);
-    kernel->tuple = tuple;
-    strcpy(kernel->argument_kinds, arguments);
-    strcpy(kernel->result_kinds, results);
-    kernel->resolve = Py_NewRef(resolve);
-    kernel->name = strdup(name);
-    kernel->method = (PyMethodDef){kernel->name, (PyCFunction)(void (*)(void))call, METH_FASTCALL, NULL};
-    PyObject *function = PyCFunction_NewEx(&kernel->method, (PyObject *)kernel, NULL);
-    Py_DECREF(kernel);
-    return function;
+    if (!PyType_Check(rows) || !PyType_IsSubtype((PyTypeObject *)rows, rows_type)) {
+        PyErr_SetString(PyExc_TypeError, "rows are of a class that is derived from Rows");
+        return NULL;
+    }
+    char arrays[2 * MOST_RESULTS + 1] = "";
+    if (strlen(results) <= MOST_RESULTS)
+        for (const char *kind = results; *kind; kind++)
+            strcat(arrays, *kind == 'r' ? "vv" : *kind == 'h' ? "v" : *kind == 'v' ? "v" : *kind == 'i' ? "i" : "m");
+    if (strcmp(arrays, kernel->result_kinds) != 0) {
+        PyErr_Format(PyExc_ValueError, "kernel %s returns %s, which is not %s", kernel->name, kernel->result_kinds, results);
+        return NULL;
+    }
+    return kernel_function(kernel->name, kernel->argument_kinds, results, strlen(results) > 1, kernel->resolve, (PyObject *)kernel,
+                           rows);
 }
 
 static void free_kernel(PyObject *self) {
     Kernel *kernel = (Kernel *)self;
     PyTypeObject *type = Py_TYPE(self);
     Py_DECREF(kernel->resolve);
+    Py_XDECREF(kernel->original);
+    Py_XDECREF(kernel->rows);
     free(kernel->name);
     PyObject_Free(self);
     Py_DECREF(type);
@@ -241,19 +349,149 @@ static PyObject *bind(PyObject *module, PyObject *given) {
     void *library = PyLong_AsVoidPtr(place);
     if (library == NULL)
         return NULL;
-    PyObject *self = PyCFunction_Check(function) ? PyCFunction_GetSelf(function) : NULL;
-    if (self == NULL || Py_TYPE(self) != kernel_type) {
-        PyErr_SetString(PyExc_TypeError, "only a function that `define` made can be bound");
+    Kernel *kernel = kernel_of(function);
+    if (kernel == NULL)
         return NULL;
-    }
     Run run = (Run)dlsym(library, symbol);
     if (run == NULL) {
         PyErr_SetString(PyExc_OSError, dlerror());
         return NULL;
     }
-    ((Kernel *)self)->run = run;
+    kernel->run = run;
     Py_RETURN_NONE;
 }
+
+/* ---- Rows */
+
+static int begin_rows(PyObject *self, PyObject *arguments, PyObject *names) {
+    Rows *rows = (Rows *)self;
+    PyObject *head, *memory;
+    if (names != NULL && PyDict_Size(names) > 0) {
+        PyErr_SetString(PyExc_TypeError, "rows are made of a head and a memory, without names");
+        return -1;
+    }
+    if (!PyArg_ParseTuple(arguments, "OO", &head, &memory))
+        return -1;
+    PyArrayObject *array = (PyArrayObject *)head;
+    if (!PyArray_Check(head) || PyArray_TYPE(array) != NPY_INT64 || PyArray_NDIM(array) != 1
+        || !PyArray_CHKFLAGS(array, NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_ALIGNED) || PyArray_DIMS(array)[0] < HEAD_COLUMNS) {
+        PyErr_SetString(PyExc_TypeError, "a head is a contiguous array of at least three int64");
+        return -1;
+    }
+    if (rows->head != NULL || rows->head_block != NULL || rows->memory != NULL) {
+        PyErr_SetString(PyExc_TypeError, "rows do not begin twice");
+        return -1;
+    }
+    rows->head = Py_NewRef(head);
+    rows->memory = Py_NewRef(memory);
+    set_head(rows, PyArray_DATA(array), PyArray_DIMS(array)[0]);
+    return 0;
+}
+
+static void free_rows(PyObject *self) {
+    Rows *rows = (Rows *)self;
+    PyTypeObject *type = Py_TYPE(self);
+    Py_XDECREF(rows->head);
+    Py_XDECREF(rows->memory);
+    release_block(rows->head_block);
+    release_block(rows->block);
+    ((freefunc)PyType_GetSlot(type, Py_tp_free))(self);
+    Py_DECREF(type);
+}
+
+PyDoc_STRVAR(share_doc, "share(rows): be the same rows as others, which stay in memory as long as these.");
+static PyObject *share(PyObject *self, PyObject *others) {
+    Rows *rows = (Rows *)self, *other = (Rows *)others;
+    if (!PyObject_TypeCheck(others, rows_type) || other->words == NULL || rows->words != NULL) {
+        PyErr_SetString(PyExc_TypeError, "only new rows can be the same as others");
+        return NULL;
+    }
+    rows->memory = Py_NewRef(others);
+    set_head(rows, other->words, other->length);
+    Py_RETURN_NONE;
+}
+
+static PyObject *get_head(PyObject *self, void *unused) {
+    Rows *rows = (Rows *)self;
+    if (rows->head == NULL && rows->head_block != NULL) {
+        const int64_t made[] = {(int64_t)rows->head_block, 0, 0, 0, (int64_t)rows->words, rows->length};
+        atomic_fetch_add(&rows->head_block->references, 1);
+        rows->head = array_from(made, 1);
+    } else if (rows->head == NULL && rows->memory != NULL) {
+        return get_head(rows->memory, NULL); /* shared */
+    } else if (rows->head == NULL) {
+        PyErr_SetString(PyExc_AttributeError, "these rows have not begun");
+    }
+    return Py_XNewRef(rows->head);
+}
+
+/* What keeps the columns alive: the rows themselves, if a kernel made some of them. */
+static PyObject *get_memory(PyObject *self, void *unused) {
+    Rows *rows = (Rows *)self;
+    if (rows->block != NULL)
+        return Py_NewRef(self);
+    if (rows->memory != NULL && rows->head == NULL && rows->head_block == NULL)
+        return get_memory(rows->memory, NULL); /* shared */
+    return Py_NewRef(rows->memory != NULL ? rows->memory : Py_None);
+}
+
+static int set_memory(PyObject *self, PyObject *memory, void *unused) {
+    Rows *rows = (Rows *)self;
+    if (memory == NULL || rows->memory != NULL || rows->head_block == NULL) {
+        PyErr_SetString(PyExc_TypeError, "only rows that a kernel made can be given a memory, once");
+        return -1;
+    }
+    rows->memory = Py_NewRef(memory);
+    return 0;
+}
+
+static PyObject *get_n(PyObject *self, void *unused) { return PyLong_FromLongLong(((Rows *)self)->n); }
+static PyObject *get_at(PyObject *self, void *unused) { return PyLong_FromLongLong(((Rows *)self)->at); }
+
+static PyObject *get_width(PyObject *self, void *unused) {
+    Rows *rows = (Rows *)self;
+    return PyLong_FromLongLong(rows->words == NULL ? 0 : rows->words[HEAD_WIDTH]);
+}
+
+PyDoc_STRVAR(constants_doc, "constants(first, count): the words of some columns, if all of them are constant; else None.");
+static PyObject *constants(PyObject *self, PyObject *given) {
+    Rows *rows = (Rows *)self;
+    Py_ssize_t first, count;
+    if (!PyArg_ParseTuple(given, "nn", &first, &count))
+        return NULL;
+    if (first < 0 || count < 0 || HEAD_COLUMNS + PER_COLUMN * (first + count) > rows->length) {
+        PyErr_SetString(PyExc_IndexError, "there are not so many columns");
+        return NULL;
+    }
+    const int64_t *column = rows->words + HEAD_COLUMNS + PER_COLUMN * first;
+    for (Py_ssize_t i = 0; i < count; i++)
+        if (column[PER_COLUMN * i + COLUMN_STEP] != 0)
+            Py_RETURN_NONE;
+    PyObject *found = PyTuple_New(count);
+    for (Py_ssize_t i = 0; found != NULL && i < count; i++) {
+        PyObject *word = PyLong_FromLongLong(column[PER_COLUMN * i + COLUMN_CONSTANT]);
+        if (word == NULL)
+            Py_CLEAR(found);
+        else
+            PyTuple_SetItem(found, i, word);
+    }
+    return found;
+}
+
+static PyGetSetDef rows_attributes[] = {
+    {"head", get_head, NULL, "The head, as an array.", NULL},
+    {"memory", get_memory, set_memory, "What keeps the columns in memory.", NULL},
+    {"n", get_n, NULL, "The number of rows.", NULL},
+    {"at", get_at, NULL, "The address of the head.", NULL},
+    {"width", get_width, NULL, "The number of columns.", NULL},
+    {NULL, NULL, NULL, NULL, NULL},
+};
+
+static PyMethodDef rows_methods[] = {
+    {"share", share, METH_O, share_doc},
+    {"constants", constants, METH_VARARGS, constants_doc},
+    {NULL, NULL, 0, NULL},
+};
 
 static void free_table(PyObject *owner) {
     PyObject *rows = PyCapsule_GetContext(owner);
@@ -279,7 +517,12 @@ static PyObject *addresses(PyObject *module, PyObject *given) {
     }
     PyCapsule_SetContext(owner, rows);
     for (npy_intp i = 0; i < number; i++) {
-        PyObject *value = PyObject_GetAttr(PyTuple_GetItem(rows, i), at);
+        PyObject *row = PyTuple_GetItem(rows, i);
+        if (PyObject_TypeCheck(row, rows_type)) {
+            table[i] = ((Rows *)row)->at;
+            continue;
+        }
+        PyObject *value = PyObject_GetAttr(row, at);
         table[i] = value ? PyLong_AsLongLong(value) : -1;
         Py_XDECREF(value);
         if (table[i] == -1 && PyErr_Occurred()) {
@@ -332,6 +575,7 @@ static PyMethodDef functions[] = {
     {"define", define, METH_VARARGS, define_doc},
     {"load", load, METH_O, load_doc},
     {"bind", bind, METH_VARARGS, bind_doc},
+    {"returning", returning, METH_VARARGS, returning_doc},
     {"addresses", addresses, METH_O, addresses_doc},
     {"processor", processor, METH_NOARGS, processor_doc},
     {NULL, NULL, 0, NULL},
@@ -344,9 +588,17 @@ static PyType_Slot kernel_slots[] = {{Py_tp_dealloc, free_kernel}, {0, NULL}};
 static PyType_Spec kernel_spec = {"tektite.kernels.call.Kernel", sizeof(Kernel), 0,
                                   Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, kernel_slots};
 
+static PyType_Slot rows_slots[] = {{Py_tp_dealloc, free_rows},        {Py_tp_init, begin_rows},     {Py_tp_new, PyType_GenericNew},
+                                   {Py_tp_getset, rows_attributes}, {Py_tp_methods, rows_methods}, {0, NULL}};
+static PyType_Spec rows_spec = {"tektite.kernels.call.Rows", sizeof(Rows), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, rows_slots};
+
 PyMODINIT_FUNC PyInit_call(void) {
     if (PyArray_ImportNumPyAPI() < 0)
         return NULL;
     kernel_type = (PyTypeObject *)PyType_FromSpec(&kernel_spec);
-    return kernel_type ? PyModule_Create(&definition) : NULL;
+    rows_type = (PyTypeObject *)PyType_FromSpec(&rows_spec);
+    PyObject *module = kernel_type && rows_type ? PyModule_Create(&definition) : NULL;
+    if (module != NULL && PyModule_AddObjectRef(module, "Rows", (PyObject *)rows_type) < 0)
+        Py_CLEAR(module);
+    return module;
 }

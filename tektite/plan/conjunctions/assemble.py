@@ -301,7 +301,7 @@ class Assembly:
         words = Schema({"literal": type}).encode([(value,)], self.dictionary)
         if type.interned:
             self.dictionary.keep(words)
-            self.renderer.flow.constants.append(words)
+            self.renderer.flow.constants += (words,)
         return int(words[0, 0])
 
 

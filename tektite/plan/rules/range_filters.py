@@ -30,6 +30,7 @@ from tektite.expr import Expr, at_scale, col
 from tektite.expr import type_of as expression_type
 from tektite.expr.comparisons import MIRRORED, ORDERING, SIGNS
 from tektite.expr.fold import can_fail
+from tektite.expr.interval_parts import isolated
 from tektite.plan.algebra import (
     Aggregate,
     Clause,
@@ -104,7 +105,7 @@ def with_bound(match: Match, at: int) -> Operator | None:
         return None
     compared = [part for part in match.where if set(part.columns()) & own]
     rest = tuple([part for part in match.where if not set(part.columns()) & own])
-    sides = apart(compared[0], set(clause.variables), own) if len(compared) == 1 else None
+    sides = apart(with_moments_apart(compared[0], match), set(clause.variables), own) if len(compared) == 1 else None
     if sides is None:
         return None
     op, value, bound = sides
@@ -187,6 +188,15 @@ def with_column(
 
 def type_of(expression: Expr, match: Match) -> Type:
     return expression_type(expression, {name: (at, type) for at, (name, type) in enumerate(match.types.items())})
+
+
+def with_moments_apart(part: Expr, match: Match) -> Expr:
+    """A comparison in which a difference of two moments, such as `now - at < 1 hour`, is taken apart: `now - 1 hour < at`."""
+    for side in part.args:
+        if side.op == "sub":
+            later, earlier = (type_of(moment, match) for moment in side.args)
+            return isolated(part, (later, earlier))
+    return part
 
 
 def apart(part: Expr, variables: set[str], own: set[str]) -> tuple[str, Expr, Expr] | None:

@@ -6,6 +6,7 @@ touches files of the server or sends something elsewhere is for superusers.
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -114,7 +115,7 @@ class Connectors:
         columns: dict[str, list[Any]] = {
             "name": [c.definition.name for c in found], relation: [c.relation for c in found],
             "place": [c.definition.place for c in found], "rows": [c.state.rows for c in found],
-            "position": [str(c.position) for c in found], "error": [c.state.error for c in found],
+            "position": [json.dumps(c.position, sort_keys=True) for c in found], "error": [c.state.error for c in found],
         }  # fmt: skip
         kinds = {"rows": pa.int64()}
         return pa.table({name: pa.array(values, kinds.get(name, pa.string())) for name, values in columns.items()})

@@ -5,7 +5,6 @@ clause              binds the expressions of one clause: columns, subqueries, ag
 comparisons         binds comparisons: =, BETWEEN, IN, ANY and ALL, EXISTS, IS, LIKE
 dates               functions of dates and timestamps
 functions           types and functions of SQL, as expressions
-intervals           intervals by their parts, which move dates and timestamps
 joins               binds joins: conditions, and the columns that USING and NATURAL merge
 list_relations      UNNEST and table functions of JSON
 long_sums           adds very long sums in groups, so that trees stay shallow

@@ -9,9 +9,9 @@ from sqlglot import exp
 from tektite.expr import Expr, coalesce, lit
 from tektite.expr.comparisons import MIRRORED, OPPOSITE
 from tektite.expr.fold import folded as folded_constant
+from tektite.expr.interval_parts import IntervalParts
 from tektite.expr.predicates import FALSE, TRUE, conjunction
 from tektite.sql.bind import nested, patterns
-from tektite.sql.bind.intervals import Interval
 from tektite.sql.catalog import catalog_lookup
 from tektite.sql.parse.read_arguments import written
 from tektite.values import types
@@ -39,16 +39,10 @@ def comparison(scalars: Scalars, node: exp.Expr, op: str) -> Expr:
             name = written(tree)
             raise scalars.error(f"the value of {name} is a list: write x IN ({name}), or x = ANY({name})", node)
     if any(isinstance(side, Expr) and scalars.type(side, node) == types.Interval for side in (one, other)):
-        one, other = (side.value() if isinstance(side, Interval) else side for side in (one, other))
-    if isinstance(other, Interval) and other.ends is not None:
-        one, other, op = other, one, MIRRORED[op]
-    if isinstance(one, Interval) and one.ends is not None and isinstance(other, Interval) and other.months is None:
-        # now() - at < an hour is now() - an hour < at: a bound that moves
-        later, earlier = one.ends
-        return scalars.compare(op, other.negated().move(later, scalars.type(later, node)), earlier, node)
-    if isinstance(one, Interval) and isinstance(other, Interval):
+        one, other = (side.value() if isinstance(side, IntervalParts) else side for side in (one, other))
+    if isinstance(one, IntervalParts) and isinstance(other, IntervalParts) and one.ends is other.ends is None:
         return scalars.compare(op, one.length(), other.length(), node)
-    sides = [found.value() if isinstance(found, Interval) else found for found in (one, other)]
+    sides = [found.value() if isinstance(found, IntervalParts) else found for found in (one, other)]
     return scalars.compare(op, sides[0], sides[1], node)
 
 
@@ -91,17 +85,33 @@ def in_array(
 ) -> Expr:
     """x = ANY (array): of a constant array all comparisons, of others whether x is an element."""
     value, bound = scalars.bind(left), scalars.bind(array)
+    constant = folded_constant(bound)
+    if constant.op == "lit" and constant.params[1] is None:
+        return lit(None, types.Bool)
     if nested.is_list(scalars, bound, node):
-        return in_list(scalars, node, op, value, right, bound)
+        if constant.op != "lit":
+            return in_list(scalars, node, op, value, right, bound)
+        kind, parts = constant.params
+        return in_constants(scalars, node, op, value, right, [lit(part, kind.element) for part in parts])
     found = catalog_lookup.in_array(scalars, value, bound, node)
     if isinstance(found, list):
-        tests = [scalars.compare(op, value, element, node) for element in found]
-        return conjunction(tests) if isinstance(right, exp.All) else disjunction_of(tests)
+        return in_constants(scalars, node, op, value, right, found)
     if (op, type(right)) == ("eq", exp.Any):
         return scalars.checked(found, node)
     if (op, type(right)) == ("ne", exp.All):
         return scalars.checked(~found, node)
     raise scalars.unsupported("ANY or ALL of an array with anything but = ANY and <> ALL", node)
+
+
+def in_constants(
+    scalars: Scalars, node: exp.Expr, op: str, value: Expr, right: exp.Any | exp.All, elements: list[Expr]
+) -> Expr:
+    """A comparison with all elements of a constant array."""
+    if elements and (op, type(right)) in (("eq", exp.Any), ("ne", exp.All)):
+        found = scalars.checked(value.isin([scalars.as_said(element, value, node) for element in elements]), node)
+        return found if op == "eq" else ~found
+    tests = [scalars.compare(op, value, element, node) for element in elements]
+    return conjunction(tests) if isinstance(right, exp.All) else disjunction_of(tests)
 
 
 def in_list(scalars: Scalars, node: exp.Expr, op: str, value: Expr, right: exp.Any | exp.All, lists: Expr) -> Expr:
@@ -158,7 +168,7 @@ def elements(scalars: Scalars, value: Expr, item: exp.Expr, node: exp.In) -> lis
     return [bound]
 
 
-def is_list(scalars: Scalars, node: exp.Expr, bound: Expr | Interval) -> bool:
+def is_list(scalars: Scalars, node: exp.Expr, bound: Expr | IntervalParts) -> bool:
     """Whether a tree is a parameter whose value is a list."""
     if not isinstance(node, exp.Parameter | exp.Placeholder) or not isinstance(bound, Expr):
         return False

@@ -8,11 +8,11 @@ from sqlglot import exp
 
 from tektite.errors import IncorrectError, UnsupportedError
 from tektite.expr import Expr, lit
-from tektite.expr.date_functions import CLOCK, FIELDS, formatted, read_format, unknown_letter
+from tektite.expr.date_functions import CLOCK, FIELDS, elapsed, formatted, read_format, unknown_letter
 from tektite.expr.fold import folded
+from tektite.expr.interval_parts import IntervalParts, interval_field
 from tektite.expr.number_functions import quotient, remainder
 from tektite.sql.bind import zones
-from tektite.sql.bind.intervals import Interval
 from tektite.values import types
 from tektite.values.interval_text import MICROSECONDS, unit_name
 
@@ -39,11 +39,13 @@ def field_name(word: str) -> str:
 def extract(scalars: Scalars, node: exp.Expr, field: str, tree: exp.Expr) -> Expr:
     """EXTRACT and DATE_PART, of a moment or of an interval."""
     value, name = scalars.any(tree), field_name(field)
-    if isinstance(value, Interval):
-        return interval_field(scalars, node, name, value)
-    kind = scalars.type(value, node)
+    kind = types.Interval if isinstance(value, IntervalParts) else scalars.type(value, node)
     if kind == types.Interval:
-        return interval_field(scalars, node, name, Interval.of(value))
+        found = interval_field(value if isinstance(value, IntervalParts) else IntervalParts.of(value), name)
+        if found is None:
+            raise scalars.unsupported(f"the field {name} of an interval", node)
+        return found
+    assert isinstance(value, Expr)
     if kind == types.TimestampTz:
         if name == "epoch":
             return CLOCK[name](value.cast(types.Timestamp))
@@ -63,49 +65,12 @@ def extract(scalars: Scalars, node: exp.Expr, field: str, tree: exp.Expr) -> Exp
     return CLOCK[name](value if kind == types.Timestamp else value.cast(types.Timestamp))
 
 
-def interval_field(scalars: Scalars, node: exp.Expr, name: str, value: Interval) -> Expr:
-    """A field of an interval: its days, or its time of day, or all of it in seconds."""
-    if name == "epoch" and value.months is None:
-        return value.length() / 1_000_000
-    if name == "epoch":  # a year has 365.25 days, and a month that is left over 30
-        months = part_of(value, "months")
-        rest = Interval(None, value.days, value.microseconds).length()
-        years, left = quotient(months, lit(12)), remainder(months, lit(12))
-        return (years * 31_557_600_000_000 + left * 2_592_000_000_000 + rest) / 1_000_000
-    if name in ("year", "quarter", "month"):
-        months = part_of(value, "months")
-        if name == "year":
-            return quotient(months, lit(12))
-        return remainder(months, lit(12)) if name == "month" else quotient(remainder(months, lit(12)), lit(3)) + 1
-    if name in ("millisecond", "microsecond"):
-        return quotient(remainder(part_of(value, "microseconds"), lit(60_000_000)), lit(MICROSECONDS[name]))
-    if name == "day":
-        return part_of(value, "days")
-    within = {"hour": None, "minute": 3_600_000_000, "second": 60_000_000}
-    if name not in within:
-        raise scalars.unsupported(f"the field {name} of an interval", node)
-    clock = part_of(value, "microseconds")
-    rest = clock if within[name] is None else remainder(clock, lit(within[name]))
-    return quotient(rest, lit(MICROSECONDS[name]))
-
-
-def part_of(value: Interval, name: str) -> Expr:
-    """The months, days or microseconds of an interval: NULL if any of its parts is, and 0 if it certainly has none of them."""
-    parts = {"months": value.months, "days": value.days, "microseconds": value.microseconds}
-    own = parts.pop(name)
-    found = lit(0) if own is None else own
-    for other in parts.values():
-        if other is not None:
-            found = found + other * 0
-    return found
-
-
 MOMENTS = (types.Date, types.Time, types.Timestamp, types.TimestampTz)
 
 
 def zone_field(scalars: Scalars, node: exp.Expr, name: str, value: Expr) -> Expr:
     """How far the clocks of the session's zone are ahead of UTC at a moment: in seconds, or a part of that."""
-    ahead = (zones.clock(scalars, value) - value.cast(types.Timestamp)) // 1_000_000
+    ahead = elapsed(zones.clock(scalars, value), value.cast(types.Timestamp)) // 1_000_000
     if name == "timezone_hour":
         return quotient(ahead, lit(3600))
     return remainder(quotient(ahead, lit(60)), lit(60)) if name == "timezone_minute" else ahead
@@ -120,7 +85,7 @@ def truncated(scalars: Scalars, node: exp.Expr, unit: str, value: Expr) -> Expr:
         return value.truncate("year").add_months(value.year() % LONG[name] * -12)
     if name in ("millisecond", "microsecond") and scalars.type(value, node) == types.Timestamp:
         micros = MICROSECONDS[name]
-        return value - (value - value.truncate("second")) % micros
+        return value - elapsed(value, value.truncate("second")) % micros
     return value.truncate(name)
 
 
@@ -139,7 +104,7 @@ def difference(scalars: Scalars, node: exp.DateDiff) -> Expr:
     if unit not in MICROSECONDS:
         raise scalars.unsupported(f"DATE_DIFF by {unit}", node)
     moments = [truncated(scalars, node, unit, m.cast(types.Timestamp)) for m in (later, earlier)]
-    return (moments[0] - moments[1]) // MICROSECONDS[unit]
+    return elapsed(*moments) // MICROSECONDS[unit]
 
 
 def in_session(scalars: Scalars, value: Expr, node: exp.Expr) -> Expr:
@@ -152,7 +117,7 @@ def bucket(scalars: Scalars, node: exp.DateBin) -> Expr:
     a Monday, or from the moment given.
     """
     width = scalars.any(node.this)
-    if not isinstance(width, Interval) or width.months is not None:
+    if not isinstance(width, IntervalParts) or width.months is not None:
         raise scalars.unsupported("time_bucket of anything but an interval of days or less", node)
     length = folded(width.length())
     if length.op != "lit" or not length.params[1] > 0:

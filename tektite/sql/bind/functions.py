@@ -327,6 +327,8 @@ def named(scalars: Scalars, node: exp.Anonymous) -> Expr | None:
     if name in ANONYMOUS_PARTS and len(node.expressions) == 1:
         return dates.extract(scalars, node, name, node.expressions[0])
     if name in catalog_lookup.FUNCTIONS and (name not in BY_NAME or scalars.context.reads_system()):
+        if not node.expressions and name not in catalog_lookup.WITHOUT_VALUES:
+            raise scalars.error(f"{name} needs a value", node)
         return catalog_lookup.FUNCTIONS[name](
             scalars, node, [constant_of(scalars.bind(part), scalars) for part in node.expressions]
         )

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from sqlglot import exp
 
 from tektite.expr import Expr, lit
+from tektite.expr.interval_parts import IntervalParts, of_unit
 from tektite.sql.bind import zones
-from tektite.sql.bind.intervals import Interval, of_unit
 from tektite.values import types
 from tektite.values.interval_text import DAYS, MICROSECONDS, MONTHS
 
@@ -22,7 +22,7 @@ PLURALS = {"century": "centuries", "millennium": "millennia"}
 
 def made_interval(scalars: Scalars, node: exp.MakeInterval) -> Expr:
     """MAKE_INTERVAL(years => 1, days => 3), or its parts in order."""
-    found = Interval()
+    found = IntervalParts()
     order = ("year", "month", "week", "day", "hour", "minute", "second")
     units = {"years": "year", "months": "month", "weeks": "week", "days": "day", "hours": "hour", "mins": "minute",
              "secs": "second"}  # fmt: skip
@@ -72,10 +72,7 @@ def from_epoch(scalars: Scalars, node: exp.UnixToTime) -> Expr:
 
 def justified(scalars: Scalars, node: exp.JustifyDays | exp.JustifyHours | exp.JustifyInterval) -> Expr:
     """JUSTIFY_DAYS, JUSTIFY_HOURS, JUSTIFY_INTERVAL: days as months, hours as days, both."""
-    months, days, micros = (part for part in (Interval.of(scalars.bind(node.this)).months,
-                                              Interval.of(scalars.bind(node.this)).days,
-                                              Interval.of(scalars.bind(node.this)).microseconds))  # fmt: skip
-    assert months is not None and days is not None and micros is not None
+    months, days, micros = IntervalParts.of(scalars.bind(node.this)).each()
     from tektite.expr import truncdiv, truncmod
 
     if not isinstance(node, exp.JustifyDays):

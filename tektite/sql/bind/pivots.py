@@ -124,6 +124,10 @@ def unpivoted(binder: Binder, pivot: exp.Pivot, source: exp.Expr, columns: list[
         into = pivot.args.get("into")
         name, value = "name", "value"
         if into is not None:
+            if not isinstance(into.this, exp.Expr):
+                raise binder.source.error(
+                    "syntax error: INTO takes two names, as in INTO NAME month VALUE sales", pivot
+                )
             if len(into.expressions) != 1:
                 raise binder.unsupported("UNPIVOT into several values", pivot)
             name, value = folded(into.this.this), folded(into.expressions[0].this)
@@ -131,6 +135,8 @@ def unpivoted(binder: Binder, pivot: exp.Pivot, source: exp.Expr, columns: list[
     found: list[tuple[str, str]] = []
     for tree in chosen:
         found += chosen_columns(binder, tree, columns)
+    if not found:
+        raise binder.source.error("UNPIVOT needs the columns that become rows, as in UNPIVOT t ON a, b", pivot)
     taken = {column for column, _ in found}
     kept = [column for column in columns if column not in taken]
     for new in (name, value):

@@ -12,9 +12,9 @@ from tektite.errors import TektiteError, UnsupportedError
 from tektite.expr import Expr, concat, lit, truncdiv, truncmod
 from tektite.expr import type_of as expression_type
 from tektite.expr.fold import folded as folded_constant
+from tektite.expr.interval_parts import IntervalParts, of_unit, parse_interval
 from tektite.expr.predicates import FALSE, TRUE, conjunction
 from tektite.sql.bind import comparisons, functions, nested, numbers, zones
-from tektite.sql.bind.intervals import Interval, of_unit, parse_interval
 from tektite.sql.bind.long_sums import long_sum, sum_in_groups
 from tektite.sql.catalog import catalog_lookup
 from tektite.sql.catalog.contents import CatalogContents
@@ -22,7 +22,6 @@ from tektite.sql.parse.places import StatementText
 from tektite.sql.parse.read_arguments import written
 from tektite.values import types
 from tektite.values.interval_text import unit_name
-from tektite.values.intervals import DAY
 from tektite.values.types import Type
 
 COMPARISONS = {exp.EQ: "eq", exp.NEQ: "ne", exp.LT: "lt", exp.LTE: "le", exp.GT: "gt", exp.GTE: "ge"}
@@ -85,7 +84,7 @@ class Scalars:
         source: StatementText,
         context: Context,
         columns: dict[str, tuple[int, Type]],
-        meanings: dict[int, Expr | Interval] | None = None,
+        meanings: dict[int, Expr | IntervalParts] | None = None,
     ) -> None:
         self.source = source
         self.context = context
@@ -98,7 +97,7 @@ class Scalars:
     def bind(self, node: exp.Expr) -> Expr:
         """The expression that a tree means."""
         found = self.any(node)
-        return self.checked(found.value(), node) if isinstance(found, Interval) else found
+        return self.checked(found.value(), node) if isinstance(found, IntervalParts) else found
 
     def predicate(self, node: exp.Expr, where: str) -> Expr:
         """An expression that is a condition."""
@@ -125,7 +124,7 @@ class Scalars:
 
     # ------------------------------------------------------------------ by kind of node
 
-    def any(self, node: exp.Expr) -> Expr | Interval:
+    def any(self, node: exp.Expr) -> Expr | IntervalParts:
         """What a tree means: an expression or an interval."""
         found = self._any(node)
         if self.context.zone != "UTC" and isinstance(found, Expr):
@@ -134,13 +133,13 @@ class Scalars:
             self.meanings[id(node)] = found
         return found
 
-    def _any(self, node: exp.Expr) -> Expr | Interval:
+    def _any(self, node: exp.Expr) -> Expr | IntervalParts:
         kind = type(node)
         if kind in COMPARISONS:
             return comparisons.comparison(self, node, COMPARISONS[kind])
         rule = RULES.get(kind)
         if rule is not None:
-            found: Expr | Interval = rule(self, node)
+            found: Expr | IntervalParts = rule(self, node)
             return found
         if isinstance(node, exp.AggFunc):
             return self.context.aggregate(node, self)
@@ -179,14 +178,14 @@ class Scalars:
         except (ValueError, decimal.InvalidOperation):
             raise self.error(f"{text} is not a number", node) from None
 
-    def paren(self, node: exp.Paren) -> Expr | Interval:
+    def paren(self, node: exp.Paren) -> Expr | IntervalParts:
         return self.any(node.this)
 
-    def negative(self, node: exp.Neg) -> Expr | Interval:
+    def negative(self, node: exp.Neg) -> Expr | IntervalParts:
         if isinstance(node.this, exp.Literal) and not node.this.is_string:
             return self.number("-" + node.this.this, node)
         found = self.any(node.this)
-        return found.negated() if isinstance(found, Interval) else self.checked(-found, node)
+        return found.negated() if isinstance(found, IntervalParts) else self.checked(-found, node)
 
     def boolean(self, node: exp.Boolean) -> Expr:
         return TRUE if node.this else FALSE
@@ -207,12 +206,12 @@ class Scalars:
     def negation(self, node: exp.Not) -> Expr:
         return self.checked(~self.bind(node.this), node)
 
-    def arithmetic(self, node: exp.Binary) -> Expr | Interval:
+    def arithmetic(self, node: exp.Binary) -> Expr | IntervalParts:
         links = long_sum(node)
         if links:
             return sum_in_groups(self, node, links)
         left, right = self.any(node.this), self.any(node.expression)
-        if any(isinstance(side, Interval) or self.type(side, node) == types.Interval for side in (left, right)):
+        if any(isinstance(side, IntervalParts) or self.type(side, node) == types.Interval for side in (left, right)):
             return self.with_interval(node, left, right)
         assert isinstance(left, Expr) and isinstance(right, Expr)
         kind = type(node)
@@ -223,17 +222,15 @@ class Scalars:
         if kind is exp.Sub:
             kinds = {self.type(left, node), self.type(right, node)}
             if kinds == {types.Time}:
-                return Interval(None, None, left - right)
+                return IntervalParts.between(left, right, types.Time)
             if kinds & {types.Timestamp, types.TimestampTz} and kinds <= {
                 types.Date,
                 types.Timestamp,
                 types.TimestampTz,
             }:
-                common = types.TimestampTz if types.TimestampTz in kinds else types.Timestamp
-                ends = zones.cast(self, left, common, node), zones.cast(self, right, common, node)
-                between = ends[0] - ends[1]
-                days, clock = truncdiv(between, lit(DAY)), truncmod(between, lit(DAY))
-                return Interval(None, days, clock, ends)
+                if types.TimestampTz in kinds:
+                    left, right = (zones.cast(self, end, types.TimestampTz, node) for end in (left, right))
+                return IntervalParts.between(left, right, types.Timestamp)
             return self.checked(left - right, node)
         if kind is exp.Mul:
             return self.checked(left * right, node)
@@ -246,35 +243,37 @@ class Scalars:
             raise self.unsupported("// of floats", node)
         return truncdiv(left, right)
 
-    def with_interval(self, node: exp.Binary, left: Expr | Interval, right: Expr | Interval) -> Expr | Interval:
+    def with_interval(
+        self, node: exp.Binary, left: Expr | IntervalParts, right: Expr | IntervalParts
+    ) -> Expr | IntervalParts:
         """Arithmetic in which intervals take part."""
         if isinstance(left, Expr) and self.type(left, node) == types.Interval:
-            left = Interval.of(left)
+            left = IntervalParts.of(left)
         if isinstance(right, Expr) and self.type(right, node) == types.Interval:
-            right = Interval.of(right)
-        if isinstance(left, Interval) and isinstance(right, Interval):
+            right = IntervalParts.of(right)
+        if isinstance(left, IntervalParts) and isinstance(right, IntervalParts):
             if isinstance(node, exp.Add | exp.Sub):
                 return left.plus(right if isinstance(node, exp.Add) else right.negated())
             raise self.error("intervals can be added and subtracted, and multiplied by numbers", node)
         if isinstance(node, exp.Mul | exp.Div):
-            interval, factor = (left, right) if isinstance(left, Interval) else (right, left)
-            assert isinstance(interval, Interval) and isinstance(factor, Expr)
+            interval, factor = (left, right) if isinstance(left, IntervalParts) else (right, left)
+            assert isinstance(interval, IntervalParts) and isinstance(factor, Expr)
             if isinstance(node, exp.Mul) and self.type(factor, node) == types.Int:
                 return interval.times(factor)
-            if isinstance(node, exp.Div) and isinstance(right, Interval):
+            if isinstance(node, exp.Div) and isinstance(right, IntervalParts):
                 raise self.error("an interval can be divided by a number; nothing can be divided by it", node)
             result = interval.value() * factor if isinstance(node, exp.Mul) else interval.value() / factor
             return self.checked(result, node)
-        if isinstance(node, exp.Add) and isinstance(left, Interval):
+        if isinstance(node, exp.Add) and isinstance(left, IntervalParts):
             left, right = right, left
-        if isinstance(left, Expr) and isinstance(right, Interval) and isinstance(node, exp.Add | exp.Sub):
+        if isinstance(left, Expr) and isinstance(right, IntervalParts) and isinstance(node, exp.Add | exp.Sub):
             kind = self.type(left, node)
             if kind in (types.Date, types.Time, types.Timestamp, types.TimestampTz):
                 interval = right if isinstance(node, exp.Add) else right.negated()
                 return self.checked(interval.move(left, kind, self.context.zone), node)
         raise self.error("an interval can be added to or taken from a date or a timestamp", node)
 
-    def interval(self, node: exp.Interval) -> Interval:
+    def interval(self, node: exp.Interval) -> IntervalParts:
         unit = node.args.get("unit")
         if unit is None:
             text = node.this.this if isinstance(node.this, exp.Literal) else ""
@@ -430,7 +429,8 @@ class Scalars:
         value = self.bind(node.this)
         if zones.TYPES & {self.type(value, node.this), target}:
             return self.checked(zones.cast(self, value, target, node), node)
-        if isinstance(node.this, exp.Literal) and node.this.is_string and target.kind in LITERALS:
+        is_said = isinstance(node.this, exp.Literal) and node.this.is_string
+        if (is_said or comparisons.is_list(self, node.this, value)) and target.kind in LITERALS:
             zones.check_nested(self, types.String, target, node)
             try:
                 return lit(value.params[1], target)
@@ -480,7 +480,7 @@ class Scalars:
     def null(self, node: exp.Null) -> Expr:
         return lit(None)
 
-    def alias(self, node: exp.Alias) -> Expr | Interval:
+    def alias(self, node: exp.Alias) -> Expr | IntervalParts:
         return self.any(node.this)
 
 

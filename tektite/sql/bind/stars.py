@@ -80,6 +80,9 @@ def items(binder: Binder, scope: NameScope, item: exp.Expr) -> Iterator[tuple[st
         found = [pair for pair in found if (pattern.fullmatch(pair[0]) is None) == negated]
         if not found:
             raise binder.source.error("no column of * matches", item)
+    for alias in star.args.get("replace") or ():
+        if not isinstance(alias, exp.Alias):
+            raise binder.source.error("syntax error: REPLACE takes pairs, as in * REPLACE (a + 1 AS a)", item)
     replaced = {folded(alias.args["alias"]): alias.this for alias in star.args.get("replace") or ()}
     for alias in star.args.get("rename") or ():
         if not isinstance(alias, exp.Alias) or not isinstance(alias.this, exp.Column):

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from tektite.expr import Expr, col, lit
+from tektite.expr.date_functions import elapsed
 from tektite.expr.fold import folded as constant
+from tektite.expr.interval_parts import IntervalParts
 from tektite.expr.literals import literal_value
 from tektite.sql.bind import time_windows
 from tektite.sql.bind.clause import ClauseContext
-from tektite.sql.bind.intervals import Interval
 from tektite.sql.bind.scope import NameScope, Relation, folded
 from tektite.sql.logical import Node, Project, Series, Values
 from tektite.sql.parse.dialect import Dialect
@@ -116,7 +117,7 @@ def moments(
     """
     call = node.this
     step = clause.scalars.any(call.args["step"])
-    assert isinstance(step, Interval)
+    assert isinstance(step, IntervalParts)
     ends = []
     for argument in ("start", "end"):
         tree = call.args.get(argument)
@@ -155,7 +156,9 @@ def moments(
     origin = lit(datetime.datetime(1970, 1, 1))
     number = binder.name("microseconds", types.Int)
     unit = clause.attach(Values((binder.name("unit", types.Int),), (types.Int,), ((0,),)))
-    series = Series(unit, number, ends[0] - origin, ends[1] - origin, lit(days * DAY + micros), exclusive)
+    series = Series(
+        unit, number, elapsed(ends[0], origin), elapsed(ends[1], origin), lit(days * DAY + micros), exclusive
+    )
     return Project(series, ((name, origin + col(number)),)), scope
 
 

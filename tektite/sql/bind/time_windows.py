@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from tektite.expr.fold import folded
-from tektite.sql.bind.intervals import Interval
+from tektite.expr.interval_parts import IntervalParts
 from tektite.sql.parse.parser import Plain, parse
 from tektite.sql.parse.places import KEYWORD
 from tektite.sql.parse.read_arguments import not_needed, written
@@ -51,9 +51,11 @@ def windowed_query(binder: Binder, clause: ClauseContext, node: exp.Expr, call: 
     if many > MOST_WINDOWS:
         raise binder.unsupported(f"hop with {many} windows for a row (at most {MOST_WINDOWS})", node)
     begins = f"{begins} - {every} * hops.number"
+    # a row without a moment is in no window: it is there once, with NULLs, as by TUMBLE and SESSION
+    within = f"COALESCE({moment} < {begins} + {size}, hops.number = 0)"
     return parsed(
         f"SELECT rows.*, {begins} AS window_start, {begins} + {size} AS window_end "
-        f"FROM {table} AS rows, generate_series(0, {many - 1}) AS hops(number) WHERE {moment} < {begins} + {size}"
+        f"FROM {table} AS rows, generate_series(0, {many - 1}) AS hops(number) WHERE {within}"
     )
 
 
@@ -87,7 +89,7 @@ def parsed(text: str) -> exp.Expr:
 def length_of(binder: Binder, clause: ClauseContext, tree: exp.Expr, name: str) -> int:
     """A constant length of time that is the same everywhere, in microseconds."""
     found = clause.scalars.any(tree)
-    length = folded(found.length()) if isinstance(found, Interval) and found.months is None else None
+    length = folded(found.length()) if isinstance(found, IntervalParts) and found.months is None else None
     if length is None or length.op != "lit" or not isinstance(length.params[1], int) or length.params[1] <= 0:
         raise binder.source.error(f"{name} takes constant intervals of days, hours, minutes or seconds", tree)
     return length.params[1]

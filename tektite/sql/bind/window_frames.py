@@ -9,8 +9,8 @@ from sqlglot import exp
 
 from tektite.expr import Expr
 from tektite.expr.fold import folded as folded_constant
+from tektite.expr.interval_parts import IntervalParts
 from tektite.query.window_calls import Away, Edge, Frame, Reach
-from tektite.sql.bind.intervals import Interval
 from tektite.values import types
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ def reach(
     if len(order) != 1:
         raise binder.source.error("a RANGE frame with an offset needs one column in its ORDER BY", offset)
     length = clause.scalars.any(offset)
-    number = folded_constant(length.length() if isinstance(length, Interval) else length)
+    number = folded_constant(length.length() if isinstance(length, IntervalParts) else length)
     if number.op == "lit" and not isinstance(number.params[1], int | float | Decimal):
         raise binder.source.error("the offset of a RANGE frame is a number or an interval", offset)
     if number.op == "lit" and not number.params[1] >= 0:

@@ -53,8 +53,7 @@ def pg_cast(scalars: Scalars, node: exp.Cast) -> Expr | None:
     if target in TEXTS and to.this in (exp.DataType.Type.USERDEFINED, exp.DataType.Type.NAME):
         value = scalars.bind(node.this)
         return scalars.context.declare(value.cast(types.String), target)
-    # elsewhere an array is a list; the value of a parameter comes as the text of an array
-    if is_array(target) and (scalars.context.reads_system() or isinstance(node.this, exp.Parameter | exp.Placeholder)):
+    if is_array(target) and scalars.context.reads_system():  # elsewhere an array is a list
         value = scalars.bind(node.this)
         if is_nothing(value):
             value = lit(None, types.String)
@@ -460,3 +459,10 @@ def current_schemas(scalars: Scalars, implicit: Expr) -> Expr:
     path = [schema for schema in contents.settings.search_path if schema in contents.schemas]
     system = ["pg_catalog"] if implicit.op == "lit" and implicit.params[1] else []
     return scalars.context.declare(lit(array_text([*system, *path])), "_name")
+
+
+# Functions that are called without a value. All others have one at least.
+WITHOUT_VALUES = frozenset({
+    "getdatabaseencoding", "json_build_object", "pg_advisory_unlock_all", "pg_backend_pid", "pg_is_in_recovery",
+    "pg_my_temp_schema",
+})  # fmt: skip

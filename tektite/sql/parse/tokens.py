@@ -1,6 +1,7 @@
 """Checks and rewrites tokens before sqlglot parses them: finds mistakes that it would accept, and removes ambiguities.
 
 A JOIN without a kind is an INNER one, so that it is not taken for a comma; the question marks of a statement are $1, $2, ...
+A word of `COLUMN_WORDS` that stands where it means nothing else is a name, as PostgreSQL and DuckDB read it.
 In `$1,$2` and `$a,$b` sqlglot would see the head of a text in dollar quotes: the tag of such a text is a name.
 """
 
@@ -25,6 +26,18 @@ JOINING = {
 """What may stand before JOIN and belong to it."""
 UNFINISHED = {"GROUP", "ORDER", "PARTITION"}
 """Words that sqlglot takes for names where BY is missing."""
+COLUMN_WORDS: dict[str, tuple[tuple[str, ...], ...]] = {
+    "IF": (("(",), ("EXISTS",), ("NOT", "EXISTS")),
+    "CUBE": (("(",),),
+    "ROLLUP": (("(",),),
+    "MAP": (("(",), ("{",), ("[",)),
+    "LOCK": (("IN", "SHARE"),),
+    "INSTALL": (),
+    "EXCLUDE": (("(",), ("CURRENT",), ("GROUP",), ("TIES",), ("NO",)),
+}
+"""Words that may name a column, though sqlglot takes them for its own in some places. What may stand behind a word that is no
+name; a statement's first word is none, nor is EXCLUDE behind a star.
+"""
 NUMBER = re.compile(r"(?:\d[\d_]*\.?[\d_]*|\.\d[\d_]*)(?:[eE][+-]?\d+)?")
 """A number; sqlglot takes the sign behind an exponent for a part of it, as in 1e3+1."""
 CLOSING = {"'": "'", '"': '"', "/*": "*/"}
@@ -51,11 +64,26 @@ def tokenized(text: str, dialect: Dialect) -> list[Token]:
     ]
 
 
+def is_name(tokens: list[Token], at: int) -> bool:
+    """Whether a token is one of `COLUMN_WORDS`, and names a column."""
+    word = tokens[at].text.upper()
+    quoted = tokens[at].token_type in (TokenType.IDENTIFIER, TokenType.STRING)
+    if word not in COLUMN_WORDS or quoted or not at:
+        return False
+    if word == "EXCLUDE" and tokens[at - 1].token_type == TokenType.STAR:
+        return False
+    behind = [token.text.upper() for token in tokens[at + 1 : at + 3]]
+    return all(tuple(behind[: len(other)]) != other for other in COLUMN_WORDS[word])
+
+
 def checked(source: StatementText, tokens: list[Token], dialect: Dialect) -> list[Token]:
     """The tokens of a statement as sqlglot is to see them."""
     found: list[Token] = []
     marks = 0
-    for token in whole_numbers(source, tokens, dialect):
+    read = list(whole_numbers(source, tokens, dialect))
+    for at, token in enumerate(read):
+        if is_name(read, at):
+            token = like(token, TokenType.IDENTIFIER, token.text)
         before = found[-1] if found else None
         if token.token_type == TokenType.COMMA and before is not None and before.token_type == TokenType.COMMA:
             raise source.error("syntax error: something is missing between two commas", token.start)

@@ -20,6 +20,7 @@ roles             CREATE ROLE, SET ROLE, tokens, and the objects of a role
 runner            SQL's state of an engine; runs each statement
 session_settings  SET and RESET
 shared_queries    one dataflow for queries that differ in constants and users
+shared_query      such a dataflow, who follows it and what they may keep
 show              SHOW and DESCRIBE
 shown_zone        moments of a result, by the clocks of the session's time zone
 statement_cache   caches parsed and planned statements

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, cast
 
 from sqlglot import exp
 
+from tektite.client_protocol import Mode
 from tektite.engine.core import core_of
-from tektite.engine.declarations import MODES, Mode, set_defaults, table_description
+from tektite.engine.declarations import MODES, set_defaults, table_description
 from tektite.engine.declarations import create_table as declare_table
 from tektite.engine.table import Table
 from tektite.engine.view import View

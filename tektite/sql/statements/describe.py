@@ -149,6 +149,9 @@ class StatementDescriber:
             return list_type(self.source, around.args["to"])
         if isinstance(around, exp.Cast):
             return self.type_of(around, binder)
+        if isinstance(around, exp.Any | exp.All):  # an array of what it is compared with
+            met = self.type_met(around, binder)
+            return None if met is None else types.ListType("list", met)
         if isinstance(around, exp.Binary | exp.Between | exp.In | exp.Coalesce | exp.Tuple | exp.If | exp.Case):
             for other in parts_beside(around, node):
                 type = self.type_of(other, binder)

@@ -21,11 +21,12 @@ from tektite.engine.declarations import defaults_of
 from tektite.engine.table import Table
 from tektite.engine.view import View
 from tektite.engine.view_core import ViewCore
+from tektite.expr.literals import MAX_INT
 from tektite.sql.bind.scope import folded
 from tektite.sql.parse import parser
 from tektite.sql.parse.parser import label_of
 from tektite.values.schema import Schema
-from tektite.values.types import DecimalType, Type
+from tektite.values.types import DecimalType, Int, Type
 from tektite.values.words import Words
 
 if TYPE_CHECKING:
@@ -120,17 +121,20 @@ class LookupByKey:
         if None in key:
             return None
         core = core_of(self.found)
-        wanted = self.key.encode([key], core.engine.dictionary)[:, 0]
-        lead = int(wanted[0])
+        wanted: Sequence[int] = key
+        kinds = zip(self.key.types, key, strict=True)
+        if not all([kind == Int and type(value) is int and -MAX_INT <= value <= MAX_INT for kind, value in kinds]):
+            wanted = self.key.encode([key], core.engine.dictionary)[:, 0].tolist()
+        lead = wanted[0]
         words = core.words(None, True, lead) if isinstance(core, ViewCore) else core.words(None, lead)
         for column, word in zip(core.columns[1 : len(key)], wanted[1:], strict=True):
             words = words[:, words[column] == word]
         if not words.shape[1]:
             return None
-        counts = words[-1]
-        if (counts < 0).any():
+        counts = words[-1].tolist()
+        if min(counts) < 0:
             self.found.lookup(*key)  # which says that this is no collection
-        if (counts != 1).any():
+        if counts.count(1) < len(counts):
             words = np.repeat(words, np.maximum(counts, 0), axis=1)
         found: Words = words[list(self.outputs)]
         return found

@@ -30,7 +30,7 @@ from tektite.sql.parse.places import StatementText, nearest
 from tektite.sql.parse.read_arguments import copied, refuse_unread
 from tektite.sql.statements.parametrised import ParametrisedQuery
 from tektite.sql.statements.result import Result
-from tektite.sql.statements.shared_queries import SharedQuery
+from tektite.sql.statements.shared_query import SharedQuery
 from tektite.sql.statements.shown_zone import in_zone
 from tektite.values import types
 from tektite.values.types import Type

@@ -95,6 +95,10 @@ class ConnectorRunner(Protocol):
         """SHOW SOURCES, SHOW SINKS."""
 
 
+SETTING = (parser.SetModes, parser.SetSetting, parser.Savepoint, parser.Nothing, parser.Show)
+"""Statements that are no queries: a transaction that has only run such can still be told what it may do."""
+
+
 class StatementRunner:
     """SQL's view of one engine."""
 
@@ -199,6 +203,7 @@ class StatementRunner:
                 return self._run(statement, parameters)
             except transactions.Overtaken:
                 continue
+        core.wait_for_all()
         kept, core.lock.is_kept = core.lock.is_kept, True
         try:
             user.statement_began = core.epoch
@@ -208,6 +213,8 @@ class StatementRunner:
 
     def _run(self, statement: parser.Statement, parameters: Mapping[str, Any]) -> Result:
         source = statement.source
+        if self.transaction is not None and not isinstance(statement, SETTING):
+            self.transaction.has_queried = True
         match statement:
             case parser.Plain():
                 return self._plain(statement, parameters)

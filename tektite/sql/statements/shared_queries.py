@@ -11,32 +11,35 @@ user of the row as `current_user`.
 An expression that can fail, such as a cast of a text, is not computed for many subscribers at once: its error would be
 everybody's. Prepared statements share until a row does fail: then each binding is answered alone, and only those that the row
 concerns fail (`prepared.execute`).
+
+A dataflow of users with limits may keep as much as they may keep together. If it keeps more, those who take more than is theirs
+end with the error; the others go on in a new dataflow (`recover`).
 """
 
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
+from tektite.dataflow.flow import KeepsTooMuch
 from tektite.engine.argument_tables import ArgumentTables
 from tektite.engine.core import core_of
 from tektite.engine.hooks import StandingQuery
-from tektite.engine.routing import Router
+from tektite.engine.routing import RoutedFeed, Router
 from tektite.engine.subscription import Subscription, release_with
 from tektite.engine.table import Table
 from tektite.engine.view import View
 from tektite.engine.write_set import WriteSet
-from tektite.errors import ConflictError, TektiteError, UnsupportedError
+from tektite.errors import ConflictError, IncorrectError, TektiteError, UnsupportedError
 from tektite.expr import Expr, col, lit
 from tektite.expr.fold import can_fail
 from tektite.plan.explanation import Explanation
 from tektite.query.builders import project
 from tektite.query.collection import Collection
-from tektite.query.window_calls import Ordering
 from tektite.sql.access.access_control import PermissionDenied
 from tektite.sql.access.rights_trees import RIGHTS
 from tektite.sql.access.rights_views import EVERYTHING
@@ -49,6 +52,7 @@ from tektite.sql.parse.read_arguments import refuse_unread
 from tektite.sql.rules.decorrelate import decorrelate
 from tektite.sql.rules.domains import Domain, pushed_down
 from tektite.sql.statements.parametrised import ParametrisedQuery
+from tektite.sql.statements.shared_query import BindingRow, QueryShape, SharedQuery, drop, rows_of
 from tektite.sql.walking import walk
 from tektite.values import types
 from tektite.values.schema import Schema
@@ -62,87 +66,6 @@ BINDING = "#binding"
 """The column of an answer that has the number of the arguments."""
 ARGUMENTS = "#arguments"
 """What the argument table is called in the query that says which of its rows count."""
-
-
-@dataclass(frozen=True)
-class QueryShape:
-    """What standing queries have in common that share a dataflow: everything but the values of their arguments."""
-
-    text: str
-    """The query, with labels in place of the arguments."""
-    names: tuple[str, ...]
-    """What decides on the meaning of the text: the schemas in which names are looked up, and the time zone."""
-    types: tuple[Type, ...]
-    is_gated: bool
-    """Whether its users are roles, whose rights count."""
-    is_prepared: bool
-    """Whether it is a prepared statement, which has an argument table in any case."""
-    alone: tuple[Any, ...] = ()
-    """The user and the values of a query that shares with nobody."""
-
-
-class UserMemory:
-    """The bytes that those who share a dataflow may keep, by their numbers. Some may keep any number of them (None)."""
-
-    def __init__(self) -> None:
-        self._bytes: dict[int, int | None] = {}
-        self._sum = self._unlimited = 0
-
-    def __setitem__(self, number: int, bytes: int | None) -> None:
-        self._bytes[number] = bytes
-        self._sum += bytes or 0
-        self._unlimited += bytes is None
-
-    def pop(self, number: int) -> None:
-        """Somebody has gone."""
-        bytes = self._bytes.pop(number, 0)
-        self._sum -= bytes or 0
-        self._unlimited -= bytes is None
-
-    @property
-    def together(self) -> int | None:
-        """What all of them may keep together."""
-        return None if self._unlimited or not self._bytes else self._sum
-
-
-@dataclass
-class SharedQuery:
-    """One dataflow, and the arguments that it answers."""
-
-    query: ParametrisedQuery
-    shape: QueryShape
-    who: str | None
-    """Somebody who may read it, by whose rights it is planned."""
-    view: View
-    arguments: ArgumentTables | None
-    """None for a query that depends on nothing but tables."""
-    titles: list[str]
-    order: list[tuple[str, Ordering]]
-    reads: set[str]
-    secured: set[str]
-    needs: set[tuple[str | None, str]]
-    """Who needs which object; None is whoever asks."""
-    bindings: dict[tuple[Any, ...], int] = field(default_factory=dict)
-    """The numbers of the arguments: a user and values."""
-    followers: dict[int, int] = field(default_factory=dict)
-    """How many need each number."""
-    memory: UserMemory = field(default_factory=UserMemory)
-    router: Router | None = None
-    numbers: int = 0
-
-    @property
-    def is_answering(self) -> bool:
-        """Whether the dataflow is there."""
-        return not core_of(self.view).dropped
-
-    def set_limit(self) -> None:
-        """Let the dataflow keep as much as all who share it may keep together."""
-        core_of(self.view).flow.limit = self.memory.together
-
-    @property
-    def schema(self) -> Schema:
-        """The columns of an answer, without the number and what only orders it."""
-        return self.view.schema.select(*self.titles)
 
 
 @dataclass(frozen=True)
@@ -176,6 +99,14 @@ class SharedAnswer:
     @property
     def _core(self) -> ViewCore:
         return core_of(self.shared.view)
+
+    def check_held(self, since: int | None) -> None:
+        """Refuse a time before its arguments were there: what it would have answered then is not known."""
+        shared = self.shared
+        number = shared.bindings.get((self.user, *(self.values if shared.query.labels else ())))
+        begun = shared.begun.get(number, 0) if number is not None else 0
+        if since is not None and since < begun:
+            raise IncorrectError(f"the query has been answered from time {begun} on, which is later than {since}")
 
     def subscribe(self, *, snapshot: bool = True, progress: bool = False, since: int | None = None) -> Subscription:
         """Its changes; see `View.subscribe`."""
@@ -236,22 +167,33 @@ class SharedQueries:
         allowed = runner.allowed()
         runner.check_queries(allowed)
         if shared.arguments is None:
+            shared.allow(0, allowed.memory)
             found = shared.view.subscribe(snapshot=snapshot, progress=progress, since=since)
         else:
             number = self.bind(shared, answer.values if shared.query.labels else (), answer.user)
-            core = core_of(shared.view)
-            if shared.router is None:
-                shared.router = Router(core)
-            feed = shared.router.follow(number, answer, snapshot, since)
-            found = Subscription(core, snapshot, progress, since, feed)
-        if number not in shared.followers:
-            shared.memory[number] = allowed.memory
-            shared.set_limit()
+            answer.check_held(since)
+            feed = self._routed(shared, number, answer, snapshot, since)
+            found = Subscription(core_of(shared.view), snapshot, progress, since, feed)
         shared.followers[number] = shared.followers.get(number, 0) + 1
         left, user = self._left, answer.user
         self._followed[user] += 1
         release_with(found, lambda: left.append((shared, number, user)))
         return found
+
+    def _routed(
+        self, shared: SharedQuery, number: int, answer: SharedAnswer, snapshot: bool, since: int | None
+    ) -> RoutedFeed:
+        """A feed of what has a number. If that is too much for the dataflow, those who take too much end: perhaps the caller."""
+        try:
+            if shared.router is None:
+                shared.router = Router(core_of(shared.view))
+                shared.router.recovery = lambda: self.recover(shared)
+            return shared.router.follow(number, answer, snapshot, since)
+        except KeepsTooMuch:
+            self.recover(shared)
+            if shared.router is None or not shared.is_answering or number not in shared.bindings.values():
+                raise
+            return shared.router.follow(number, answer, snapshot, since)
 
     def followed_by(self, user: str) -> int:
         """How many subscriptions a user has."""
@@ -266,7 +208,9 @@ class SharedQueries:
             assert shared.arguments is not None
             shared.numbers += 1
             number = shared.bindings[row] = shared.numbers
+            shared.allow(number, self._runner.allowed().memory)
             shared.arguments.commit({BINDING: [(number, *row)]}, 1, "bind")
+            shared.begun[number] = core_of(self._runner.engine).epoch - 1
         return number
 
     def set_apart(self, query: ParametrisedQuery, reason: str) -> None:
@@ -277,18 +221,18 @@ class SharedQueries:
         """The dataflow of a query, which is made if there is none. What it reads, the caller must be allowed to read."""
         runner = self._runner
         who = runner.access.who()
-        key = (query.text, query.types)
+        key, row = (query.text, query.types), (runner.settings.user, *query.values)
+        is_limited = runner.allowed().memory is not None
         if key not in self.alone:
-            shape = QueryShape(query.text, self._names(), query.types, who is not None, is_prepared)
+            shape = QueryShape(query.text, self._names(), query.types, who is not None, is_prepared, is_limited)
             try:
-                return self._found(query, shape, who, name)
+                found = self._found(query, shape, who, name)
+                if row not in found.greedy:
+                    return found
             except SharesNothing as reason:
                 self.alone[key] = str(reason)
         alone = query.alone()
-        shape = QueryShape(
-            query.text, self._names(), query.types, who is not None, is_prepared,
-            (runner.settings.user, *query.values),
-        )  # fmt: skip
+        shape = QueryShape(query.text, self._names(), query.types, who is not None, is_prepared, is_limited, row)
         return self._found(alone, shape, who, name)
 
     def _names(self) -> tuple[str, ...]:
@@ -339,7 +283,8 @@ class SharedQueries:
             extra = [o.column for o in bound.order if is_asked and o.column not in bound.names]
             outputs += [(column, col(column)) for column in dict.fromkeys(extra)]
             order_by = [BINDING] if is_asked else []
-            view = runner.engine.install(name, project(collection, outputs), order_by=order_by)
+            limit = None if is_asked else runner.allowed().memory  # who asks is not known yet
+            view = runner.engine.install(name, project(collection, outputs), order_by=order_by, limit=limit)
         if not is_asked:
             arguments.drop()
         kept = arguments if is_asked else None
@@ -413,7 +358,8 @@ class SharedQueries:
         try:
             lines = []
             if shared.shape.alone:
-                lines.append(f"alone: {self.alone[(query.text, query.types)]}")
+                reason = self.alone.get((query.text, query.types), "it kept more than its user may keep")
+                lines.append(f"alone: {reason}")
             elif shared.arguments is None:
                 lines.append("one dataflow for everybody: it depends on tables alone")
             else:
@@ -447,11 +393,9 @@ class SharedQueries:
                 shared.followers[number] = left
                 continue
             shared.followers.pop(number, None)
-            shared.memory.pop(number)
-            if shared.is_answering:
-                shared.set_limit()
+            shared.allow(number, None)
             for row in [row for row, found in shared.bindings.items() if found == number]:
-                del shared.bindings[row]
+                del shared.bindings[row], shared.begun[number]
                 self._unneeded.append((shared, number))
 
     def _forget(self, writes: WriteSet) -> None:
@@ -484,23 +428,85 @@ class SharedQueries:
         for shared in self.all():
             if table not in shared.secured or not shared.is_answering:
                 continue
-            old_view, old_arguments = shared.view, shared.arguments
             try:
                 made = self._made_anew(shared)
             except TektiteError as error:
                 self.remove(shared, ConflictError(f"the policies of {table!r} have changed: subscribe again ({error})"))
                 continue
-            assert made.arguments is not None and old_arguments is not None
-            rows = [(number, *row) for row, number in shared.bindings.items()]
-            made.arguments.commit({BINDING: rows}, 1, "bind")
-            if shared.router is not None:
-                shared.router.change_to(core_of(made.view))
-            shared.view, shared.arguments = made.view, made.arguments
-            shared.reads, shared.secured, shared.needs = made.reads, made.secured, made.needs
-            shared.order, shared.titles, shared.who = made.order, made.titles, made.who
-            shared.set_limit()
-            old_view.drop()
-            old_arguments.drop()
+            assert made.arguments is not None
+            made.arguments.commit({BINDING: rows_of(shared)}, 1, "bind")
+            self._replace(shared, made)
+
+    def _replace(self, shared: SharedQuery, made: SharedQuery) -> None:
+        """Answer from here on by another dataflow; followers are told the difference."""
+        old_view, old_arguments = shared.view, shared.arguments
+        assert old_arguments is not None
+        if shared.router is not None:
+            shared.router.change_to(core_of(made.view))
+        shared.view, shared.arguments = made.view, made.arguments
+        shared.reads, shared.secured, shared.needs = made.reads, made.secured, made.needs
+        shared.order, shared.titles, shared.who = made.order, made.titles, made.who
+        shared.set_limit()
+        shared.begun = dict.fromkeys(shared.bindings.values(), core_of(self._runner.engine).epoch - 1)
+        old_view.drop()
+        old_arguments.drop()
+
+    def recover(self, shared: SharedQuery) -> None:
+        """A dataflow keeps more than its users may keep together. Those who alone keep more than they may end with the error; the
+        others go on. Nobody else gets a turn meanwhile.
+        """
+        core = core_of(self._runner.engine)
+        failure = core_of(shared.view).failure
+        assert failure is not None
+        self._count()
+        kept, core.lock.is_kept = core.lock.is_kept, True
+        try:
+            rows, greedy = rows_of(shared), set[int]()
+            made = self._fitting(shared, rows)  # it may have kept the rows of somebody who has gone
+            if made is None:
+                greedy = self._greedy(shared, rows)
+                others = [row for row in rows if row[0] not in greedy]
+                made = self._fitting(shared, others) if others else None
+            if made is None:
+                self.remove(shared, failure)
+                return
+            for row, number in [pair for pair in shared.bindings.items() if pair[1] in greedy]:
+                if shared.router is not None:
+                    shared.router.end(number, failure)
+                del shared.bindings[row], shared.begun[number]
+                shared.greedy.add(row)
+                shared.allow(number, None)
+            self._replace(shared, made)
+        finally:
+            core.lock.is_kept = kept
+
+    def _greedy(self, shared: SharedQuery, rows: Sequence[BindingRow]) -> set[int]:
+        """Of numbers that do not fit together, those whose answers alone keep more than their users may. They are found by
+        halves: few dataflows for many numbers.
+        """
+        if len(rows) == 1:
+            return {rows[0][0]}
+        found, middle = set[int](), len(rows) // 2
+        for half in (rows[:middle], rows[middle:]):
+            made = self._fitting(shared, half)
+            if made is None:
+                found |= self._greedy(shared, half)
+            else:
+                drop(made)
+        return found
+
+    def _fitting(self, shared: SharedQuery, rows: Sequence[BindingRow]) -> SharedQuery | None:
+        """A dataflow for some of the numbers, unless it keeps more than their users may keep together."""
+        made = self._made_anew(shared)
+        made.memory_sum = sum([shared.memory.get(number, 0) for number, *_ in rows])
+        made.set_limit()
+        assert made.arguments is not None
+        made.arguments.commit({BINDING: rows}, 1, "bind")
+        core_of(self._runner.engine).finish(core_of(made.view))
+        if core_of(made.view).failure is None:
+            return made
+        drop(made)
+        return None
 
     def _made_anew(self, shared: SharedQuery) -> SharedQuery:
         """The dataflow of a query once more, by the rights of somebody who has them still: of its users, some may not."""

@@ -91,6 +91,10 @@ def set_modes(session: Session, modes: TransactionModes, for_session: bool) -> b
         return False
     if modes.wants_serializable and opened.reads is None:
         raise UnsupportedError("a transaction is made serializable when it begins: BEGIN ISOLATION LEVEL SERIALIZABLE")
+    if modes.read_only is False and opened.read_only and opened.has_queried:
+        error = ConflictError("a read-only transaction is made one that writes before its first query")
+        error.details["sqlstate"] = "25001"
+        raise error
     if modes.read_only is not None:
         opened.read_only = modes.read_only
     return True

@@ -364,7 +364,7 @@ FAULTS = [
     Fault("NULL joins NULL", f"{FLOW}.join JoinNode.__init__",
           lambda there: lambda self, *args, **kwargs: there(self, *args[:7], nulls_match=True), null_joins_nothing),
     Fault("NULL joins NULL nowhere", f"{FLOW}.join NULLS_MATCH", being(0), null_is_null_to_set_operations),
-    Fault("a reduction sees one epoch of a sweep", "tektite.kernels.operators.reduce reduce",
+    Fault("a reduction sees one epoch of a sweep", f"{FLOW}.reduce _reduce_rows",
           misled(lambda *args: (*args[:-1], args[-2] + 1)), each_epoch_of_a_sweep_has_its_groups),
     Fault("a threshold is one too high", f"{FLOW}.reduce at_least", misled(lambda times: (times + 1,)),
           a_threshold_counts_as_often_as_said),

@@ -127,7 +127,7 @@ FAULTS = [
           lambda there: lambda self, batch: [], filters_get_what_they_want),
     Fault("a reader gets the rows of its neighbour", "tektite.trace.routes rows_by_owner",
           altered(lambda made: (*made[:2], made[2][::-1].copy(), made[3])), filters_get_what_they_want),
-    Fault("small batches are never merged", "tektite.trace.spine Spine._join_newest", nothing, batches_stay_few),
+    Fault("small batches are never merged", "tektite.trace.spine Spine.join_waiting", nothing, batches_stay_few),
     Fault("a frontier has one time", "tektite.trace.times antichain", altered(lambda times: times[:1]), loops_in_loops_are_right),
     Fault("later rounds of outer loops are forgotten", "tektite.trace.times running_frontier",
           lambda there: lambda low, high, moment: ((low, *moment),), loops_in_loops_are_right),
