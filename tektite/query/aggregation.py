@@ -100,4 +100,4 @@ def always(result: Collection, calls: Calls, unit: Collection) -> Collection:
                 for at, (name, call) in enumerate(calls)}  # fmt: skip
     nothing = project(unit, list(defaults.items()))
     instead = project(result, list(defaults.items()))
-    return subtracted(instead, result.concat(nothing))
+    return subtracted(instead, result, nothing)

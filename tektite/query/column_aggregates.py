@@ -71,11 +71,11 @@ def other_aggregate(source: Collection, keys: list[str], aggregate: ColumnAggreg
 def extreme(values: Collection, keys: list[str], name: str, last: bool) -> Collection:
     """The least or greatest value of each group. A group of NULLs alone has NULL."""
     kind = values.schema.types[values.schema.index(name)]
+    found = with_equal_keys(values.operator, column_numbers(values.schema, keys))
     if kind.interned:
-        return derived(top(values.operator, 1, name, keys, last), values)
+        return derived(top(found, 1, name, keys, last), values)
     # NULL comes behind every value, whichever end is asked for
     absent = col(name).is_not_null() if last else col(name).is_null()
-    found = with_equal_keys(values.operator, column_numbers(values.schema, keys))
     outputs = [*((k, col(k)) for k in keys), ("#absent", absent), ("#rank", rank(col(name))), (name, col(name))]
     if kind != types.Float:  # its words order as its values do
         outputs.pop(-2)

@@ -21,9 +21,9 @@ def derived(operator: plan.Operator, *sources: Collection) -> Collection:
     return Collection(engines[0] if engines else None, operator)
 
 
-def subtracted(part: Collection, whole: Collection) -> Collection:
-    """The rows of a collection without some that it has."""
-    return whole.concat(derived(plan.Negate(part.schema, part.operator), part))
+def subtracted(part: Collection, *whole: Collection) -> Collection:
+    """The rows of some collections without a part that they have together."""
+    return whole[0].concat(*whole[1:], derived(plan.Negate(part.schema, part.operator), part))
 
 
 def check_function(found: object, verb: str) -> None:

@@ -13,7 +13,6 @@ import pytest
 
 import tektite as tk
 from tektite.engine.core import core_of
-from tests.support.executors import make_engine
 from tests.support.fault_injection import Injector
 
 SECONDS = 120
@@ -90,7 +89,7 @@ class World:
 
     def __init__(self, made: Made, workers: int = 1, **options: Any) -> None:
         self.gate = Gate()
-        self.engine = make_engine(workers=workers, autocommit=True, **options)
+        self.engine = tk.Engine(workers=workers, autocommit=True, **options)
         self.numbers = self.engine.create_table("numbers", {"n": tk.Int})
         self.others = self.engine.create_table("others", {"k": tk.Int, "v": tk.Int})
         self.slow = self.engine.install("slow", made(self.numbers, self.gate))
@@ -192,7 +191,7 @@ def test_epochs_that_close_meanwhile_are_told_in_order(world: World) -> None:
 
 
 def test_a_function_may_not_close_epochs_and_reads_the_last_answer() -> None:
-    engine = make_engine(autocommit=True)
+    engine = tk.Engine(autocommit=True)
     numbers = engine.create_table("numbers", {"n": tk.Int})
     found: list[Any] = []
 
@@ -212,7 +211,7 @@ def test_a_function_may_not_close_epochs_and_reads_the_last_answer() -> None:
 
 def test_texts_on_their_way_stay() -> None:
     gate = Gate()
-    with make_engine(autocommit=True) as engine:
+    with tk.Engine(autocommit=True) as engine:
         core_of(engine).texts.be_eager()
         words = engine.create_table("words", {"word": tk.String})
         others = engine.create_table("others", {"word": tk.String})
@@ -264,7 +263,7 @@ def test_a_serializable_transaction_waits_and_commits(world: World) -> None:
 
 @pytest.mark.parametrize("workers", [1, 2])
 def test_many_threads_and_functions_agree_with_what_was_written(workers: int) -> None:
-    with make_engine(workers=workers, turn=0.001, autocommit=True) as engine:
+    with tk.Engine(workers=workers, turn=0.001, autocommit=True) as engine:
         tables = [engine.create_table(f"t{i}", {"n": tk.Int}) for i in range(3)]
 
         def twice(batch: pa.Table) -> pa.Table:

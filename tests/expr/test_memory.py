@@ -193,7 +193,7 @@ def test_a_memo_is_read_while_it_grows() -> None:
     memo = memo_for(function, dictionary)
     source = Rows({"s": String}, [("x" * (n % 50),) for n in range(2000)], dictionary)
     runner = source.compile([col("s").length()])
-    assert runner._memos == [memo]
+    assert runner._memos == (memo,)
     stop = threading.Event()
     failures: list[str] = []
 
