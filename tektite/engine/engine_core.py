@@ -9,7 +9,8 @@ from __future__ import annotations
 import math
 import time
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -453,6 +454,22 @@ class EngineCore:
         while (away := self.coordinator.absence()) is not None and not away.is_mine:
             self._wait_for(away)
             self.lock.roll_forward()
+
+    @contextmanager
+    def undisturbed(self) -> Iterator[None]:
+        """A block in which nobody else uses the engine, however long it takes: for who reads, and then does what follows from it.
+        Holding the lock is not enough, because reading may let go of it.
+        """
+        lock = self.lock
+        with lock.held:
+            lock.roll_forward()
+            self.wait_for_all()
+            kept = lock.is_kept
+            try:
+                lock.is_kept = True
+                yield
+            finally:
+                lock.is_kept = kept
 
     def is_current(self, view: InputCore | ViewCore) -> bool:
         """Whether a view reflects every epoch that its inputs have closed."""

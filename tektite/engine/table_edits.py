@@ -18,14 +18,13 @@ if TYPE_CHECKING:
 
 
 def rewrite(table: InputCore, matching: Collection, changed: Collection | None, verb: str) -> int | None:
-    """Remove the rows of `matching`, and insert those of `changed`, as one write. Nobody else writes between reading and writing:
-    the lock is held. The rows are those that the calling session sees.
+    """Remove the rows of `matching`, and insert those of `changed`, as one write. Nobody else writes between reading and writing.
+    The rows are those that the calling session sees.
     """
     if table.is_stream:
         raise ConflictError(f"cannot {verb}: table {table.name!r} is a stream, which keeps no rows to change or remove")
     engine = table.engine
-    with engine.lock.held:
-        engine.lock.roll_forward()
+    with engine.undisturbed():
         old = engine.collect(matching)
         new = None if changed is None else engine.collect(changed)
         if new is not None:

@@ -339,3 +339,19 @@ def test_an_interrupt_leaves_nothing_locked(error: type[BaseException]) -> None:
         if mapped.failure is None:
             assert sorted(mapped.rows()) == [(1,), (2,)], made.where
         engine.close()
+
+
+def test_no_change_comes_between_what_an_edit_reads_and_writes() -> None:
+    many = 70_000  # so many rows are sorted while others use the engine
+    with tk.Engine(autocommit=True) as engine:
+        table = engine.create_table("t", {"k": tk.Int, "x": tk.Int})
+        table.insert(pa.table({"k": range(many), "x": [0] * many}))
+
+        def add() -> None:
+            for _ in range(3):
+                table.set(tk.lit(True), x=tk.col("x") + 1)
+
+        with ThreadPoolExecutor() as threads:
+            for done in [threads.submit(add) for _ in range(3)]:
+                done.result(SECONDS)
+        assert engine.install("sums", table.group_by("x").agg(tk.count())).rows() == [(9, many)]

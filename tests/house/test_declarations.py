@@ -16,6 +16,7 @@ HERE = Path(__file__).parents[1]
 LOCAL = {
     "sql/test_direct.py": "which statements need no plan in this process",
     "sql/test_describe.py": "what statements take and give, before anything runs",
+    "engine/test_graph_cache.py": "graphs that this process uses again",
     "engine/test_away.py": "threads of this process that wait for each other",
     "sql/test_system_rights.py": "what system relations of this process tell users",
     "storage/test_loaded_texts.py": "when the texts of this process are loaded",

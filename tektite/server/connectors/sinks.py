@@ -81,9 +81,13 @@ class ChangeSink(Connector):
             name = f"{HIDDEN_PREFIX}sink_{self.definition.name}"
             self._told = engine.create_table(name, relation.schema, if_exists="keep")
             self._begin()
-            self._subscription = relation.subscribe(snapshot=False)
-            time = relation.time or 0
-            parts = [self._difference(relation, self._told, time, 1), self._difference(self._told, relation, time, -1)]
+            with core_of(engine).undisturbed():  # what is in the difference is no change afterwards
+                self._subscription = relation.subscribe(snapshot=False)
+                time = relation.time or 0
+                parts = [
+                    self._difference(relation, self._told, time, 1),
+                    self._difference(self._told, relation, time, -1),
+                ]
             found = pa.concat_tables(parts)
             return found if found.num_rows else None
         found = self._subscription.table()

@@ -203,13 +203,9 @@ class StatementRunner:
                 return self._run(statement, parameters)
             except transactions.Overtaken:
                 continue
-        core.wait_for_all()
-        kept, core.lock.is_kept = core.lock.is_kept, True
-        try:
+        with core.undisturbed():
             user.statement_began = core.epoch
             return self._run(statement, parameters)
-        finally:
-            core.lock.is_kept = kept
 
     def _run(self, statement: parser.Statement, parameters: Mapping[str, Any]) -> Result:
         source = statement.source
