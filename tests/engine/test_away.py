@@ -355,3 +355,23 @@ def test_no_change_comes_between_what_an_edit_reads_and_writes() -> None:
             for done in [threads.submit(add) for _ in range(3)]:
                 done.result(SECONDS)
         assert engine.install("sums", table.group_by("x").agg(tk.count())).rows() == [(9, many)]
+
+
+def test_altering_a_table_loses_no_row_that_others_insert() -> None:
+    many = 70_000
+    with tk.Engine(autocommit=True, turn=0.0) as engine:
+        table = engine.create_table("t", {"k": tk.Int})
+        table.insert(pa.table({"k": range(many)}))
+        inserted = many
+
+        def insert() -> int:
+            for number in range(200):
+                engine.sql(f"INSERT INTO t (k) VALUES ({many + number})")
+            return 200
+
+        with ThreadPoolExecutor() as threads:
+            writers = [threads.submit(insert) for _ in range(2)]
+            for number in range(4):
+                engine.sql(f"ALTER TABLE t ADD COLUMN c{number} INT DEFAULT {number}")
+            inserted += sum(writer.result(SECONDS) for writer in writers)
+        assert engine.sql("SELECT count(*) FROM t").rows() == [(inserted,)]

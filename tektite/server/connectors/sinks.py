@@ -81,7 +81,9 @@ class ChangeSink(Connector):
             name = f"{HIDDEN_PREFIX}sink_{self.definition.name}"
             self._told = engine.create_table(name, relation.schema, if_exists="keep")
             self._begin()
-            with core_of(engine).undisturbed():  # what is in the difference is no change afterwards
+            core = core_of(engine)
+            with core.undisturbed():  # what is in the difference is no change afterwards
+                core.finish(core_of(relation))
                 self._subscription = relation.subscribe(snapshot=False)
                 time = relation.time or 0
                 parts = [

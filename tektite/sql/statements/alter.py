@@ -238,6 +238,12 @@ class Alteration:
                 set_constraints(core, self.declared)
             set_defaults(core, self.defaults)
             return
+        with core_of(runner.engine).undisturbed():  # whatever is written goes into the old table or into the new one
+            self._replace()
+
+    def _replace(self) -> None:
+        """Put a table with the rows as they are to be in the place of this one."""
+        runner, core = self.runner, core_of(self.table)
         self.refuse_readers()
         rows = None
         if not self.declared.stream:
