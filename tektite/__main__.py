@@ -52,8 +52,14 @@ def advise(
     url: Annotated[str, typer.Argument(help="The server to ask, such as tektite://user:password@host:5434.")],
 ) -> None:
     """Say what a running server could do better: indexes that nobody reads, work that is done twice, views that lag or fail."""
-    with tektite.connect(url) as session:
-        rows = session.sql("SELECT kind, about, message FROM system.advice ORDER BY bytes DESC, kind, about").rows()
+    from tektite.errors import TektiteError
+
+    try:
+        with tektite.connect(url) as session:
+            rows = session.sql("SELECT kind, about, message FROM system.advice ORDER BY bytes DESC, kind, about").rows()
+    except TektiteError as error:
+        typer.echo(f"tektite: {error}", err=True)
+        raise typer.Exit(1) from None
     for kind, about, message in rows:
         typer.echo(f"{kind}: {about}\n  {message}")
     if not rows:

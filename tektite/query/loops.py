@@ -88,7 +88,8 @@ class Loop:
         return LoopVariable(engine, operator)
 
     def enter(self, collection: Collection, at: Expr | str) -> Collection:
-        """A collection from outside, of which each row is there from round `at` on. Rounds below 0, and NULL, count as 0.
+        """A collection from outside, of which each row is there from round `at` on. Rounds below 0, and NULL, count as 0. A row
+        that enters behind the loop's `max_rounds` fails it.
 
         What a loop computes does not depend on it, if its fixed point is unique; how much work that is may. Where the least label
         wins, rounds that let small labels go first spare most others their way:
