@@ -129,7 +129,7 @@ def key_last(match: Match, at: int) -> Match | None:
         return None
     keys = failing_keys(match, at)
     others = [other for place, other in enumerate(match.clauses) if place != at]
-    guards = guards_of(clause, others, keys)
+    guards = guards_of(clause, others, match.where, keys)
     if not keys or not guards:
         return None
     first, inputs = with_inputs_of(clause, keys, set(match.types))
@@ -161,12 +161,19 @@ def failing_keys(match: Match, at: int) -> dict[str, Expr]:
     return {v: expression for v, expression in computed_failing(match.clauses[at]).items() if v in others}
 
 
-def guards_of(clause: Clause, others: Sequence[Clause], keys: Container[str]) -> list[Clause]:
-    """The relations that are joined with one, directly or through each other, without any of its keys."""
+def guards_of(clause: Clause, others: Sequence[Clause], where: Sequence[Expr], keys: Container[str]) -> list[Clause]:
+    """The relations that are joined with one, directly or through each other, or tested together with it, without any of its
+    keys.
+    """
     free = [other for other in others if not any(variable in keys for variable in other.variables)]
+    tests = [set(part.columns()) for part in where if not any(name in keys for name in part.columns())]
     reached = {variable for variable in clause.variables if variable not in keys}
     found: list[Clause] = []
-    while more := [other for other in free if other not in found and reached & set(other.variables)]:
+
+    def is_reached(variables: set[str]) -> bool:
+        return bool(reached & variables) or any(reached & test and variables & test for test in tests)
+
+    while more := [other for other in free if other not in found and is_reached(set(other.variables))]:
         found += more
         reached |= {variable for other in more for variable in other.variables}
     return [other for other in others if other in found]

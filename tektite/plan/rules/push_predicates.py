@@ -62,6 +62,18 @@ def push_predicates(operator: Project | Match, context: PassContext) -> Operator
     return Project(operator.schema, below, operator.outputs, None)
 
 
+def subtracts(operator: Operator) -> bool:
+    """Whether a collection is a sum in which rows are taken away again. What fails on such a row cancels above the sum alone."""
+    match operator:
+        case Negate():
+            return True
+        case Concat():
+            return any(subtracts(part) for part in operator.parts)
+        case Project():
+            return subtracts(operator.input)
+    return False
+
+
 class _Push:
     """Pushes predicates down."""
 
@@ -75,7 +87,7 @@ class _Push:
         if not parts or is_shared(operator):
             return filtered(operator, parts)
         alone = alone and not self._context.shared(operator)
-        if not isinstance(operator, Project | Concat | Negate | Match):
+        if not isinstance(operator, Project | Concat | Negate | Match) or subtracts(operator):
             # Below, it would be tested for rows that do not come this far.
             risky = [part for part in parts if can_fail(part, operator.schema.positions)]
             if risky:
