@@ -22,6 +22,7 @@ from tektite.errors import IncorrectError
 from tektite.kernels.seek.stretch import has_word, row_bounds
 from tektite.trace.addresses import addresses
 from tektite.trace.batch import Batch
+from tektite.trace.batch_memory import FEW_ROWS
 from tektite.trace.chunk import Chunk
 from tektite.trace.spine import Version
 from tektite.values.words import NULL, Words
@@ -193,9 +194,8 @@ class NearReduce(GroupsReduce):
 
     def _near(self, shard: int, delta: Sequence[Batch | Chunk], old: Version) -> tuple[list[Chunk], Chunk] | None:
         """What changes in large groups, and the changes of the others; None if none is large."""
-        assert self.failures is not None
         rows = sum(batch.n for batch in delta)
-        if rows * CHANGE > old.rows or len(self.failures.version(shard).table):
+        if rows * CHANGE > old.rows or self._has_failed(shard):
             return None
         changes = consolidate(
             [Chunk(b.head, b.memory) for b in delta], self.reader.trace.shape, self.flow.low
@@ -216,6 +216,16 @@ class NearReduce(GroupsReduce):
             return None
         rest = np.ascontiguousarray(changes[:, whole])
         return results, consolidate([Chunk.of_array(rest)], self.reader.trace.shape, self.flow.low)
+
+    def _has_failed(self, shard: int) -> bool:
+        """Whether a group has failed, and is not mended."""
+        assert self.failures is not None
+        version = self.failures.version(shard)
+        if not 0 < version.rows <= FEW_ROWS:
+            return version.rows > 0
+        # Small batches wait to be merged: what is mended may still be there, with what takes it away.
+        chunks = [Chunk(batch.head, batch.memory) for batch in version.batches]
+        return consolidate(chunks, self.failures.shape, self.flow.low).n > 0
 
     def _group(self, shard: int, key: Words, changes: Words, old: Version) -> list[Words] | None:
         """What some changes change in the results of a group; None if it has to be evaluated whole."""
