@@ -67,3 +67,18 @@ def test_an_error_tells_nothing_of_rows_that_a_policy_hides() -> None:
             ):
                 assert session.sql(query).rows() == []
             assert session.sql("SELECT cast(body AS int) FROM t").rows() == [(7,)]
+
+
+def test_explain_analyze_counts_no_rows_that_a_policy_hides() -> None:
+    with filled() as engine:
+        engine.sql("CREATE USER ann; GRANT SELECT ON t, deny TO ann")
+        engine.sql(
+            "CREATE POLICY p ON t USING (id NOT IN (SELECT doc FROM deny)); ALTER TABLE t ENABLE ROW LEVEL SECURITY"
+        )
+        assert engine.sql("EXPLAIN ANALYZE SELECT id FROM t").rows()[-1] == ("3 rows",)
+        with engine.session() as session:
+            session.sql("SET ROLE ann")
+            assert session.sql("EXPLAIN ANALYZE SELECT doc FROM deny").rows()[-1] == ("2 rows",)
+            for query in ("SELECT id FROM t WHERE body = 'S3'", "SELECT 1 FROM system.clients WHERE user_name = 'bob'"):
+                with pytest.raises(tk.TektiteError, match="permission denied: .*its policies hide rows from 'ann'"):
+                    session.sql(f"EXPLAIN ANALYZE {query}")

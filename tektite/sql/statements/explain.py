@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +11,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from tektite.errors import UnsupportedError
+from tektite.sql.access.access_control import PermissionDenied
 from tektite.sql.parse.parser import Explain
 from tektite.sql.statements import create
 from tektite.sql.statements.parametrised import parametrised
@@ -36,7 +37,10 @@ def explain(runner: StatementRunner, statement: Explain, parameters: Mapping[str
         raise source.error("EXPLAIN of anything but a query is not supported", None, UnsupportedError)
     is_view = joins != "auto" or isinstance(statement_tree, exp.Create)
     bind = runner.bind_standing if is_view else runner.bind
-    collection = runner.collection(bind(source, tree, parameters).joined_by(joins))
+    planned = bind(source, tree, parameters)
+    if statement.analyze:
+        _check_counts(runner, planned.secured)
+    collection = runner.collection(planned.joined_by(joins))
     explained = runner.engine.explain(collection)
     lines, data = explained.splitlines(), explained.data
     if statement.analyze:
@@ -45,6 +49,17 @@ def explain(runner: StatementRunner, statement: Explain, parameters: Mapping[str
         lines += ["operators", *(f"  {line}" for line in str(profile).splitlines()), f"{rows} rows"]
         data = data | {"analyzed": {"rows": rows, "operators": [asdict(each) for each in profile.operators]}}
     return _result(statement, lines, data)
+
+
+def _check_counts(runner: StatementRunner, tables: Iterable[str]) -> None:
+    """Refuse to count the rows of tables, ahead of their policies, for somebody whom these hide rows from."""
+    who = runner.access.who()
+    for name in sorted(tables):
+        if not runner.access.bypasses(who, name):
+            raise PermissionDenied(
+                f"permission denied: EXPLAIN ANALYZE counts all rows of {name!r}, and its policies hide rows from {who!r}. "
+                "Use EXPLAIN, or ask a superuser"
+            )
 
 
 def _subscription(runner: StatementRunner, statement: Explain, parameters: Mapping[str, Any]) -> Result:
