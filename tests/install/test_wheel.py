@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -82,6 +83,28 @@ def test_tag_says_every_cpython_from_3_11_on(wheel: Path) -> None:
 
 def test_wheel_runs_without_numba_home_cache_and_compiler(installed: Path) -> None:
     check(start(installed), installed)
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root can become another user")
+@pytest.mark.skipif(shutil.which("setpriv") is None, reason="setpriv of util-linux is missing")
+def test_wheel_runs_for_a_user_without_rights_and_home(installed: Path) -> None:
+    python = f"/usr/bin/python{sys.version_info.major}.{sys.version_info.minor}"  # one that every user may run
+    others = [path for path in sys.path if path.endswith("site-packages")]
+    with tempfile.TemporaryDirectory() as folder:  # the folders of pytest are for their owner alone
+        Path(folder).chmod(0o755)
+        shown = shutil.copytree(installed, Path(folder) / "packages")
+        paths = {"PYTHONPATH": os.pathsep.join([str(shown), *others])}
+
+        def run(program: str) -> subprocess.CompletedProcess[str]:
+            command = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", python, "-c", program]
+            return subprocess.run(command, cwd="/", env=paths, capture_output=True, text=True)
+
+        if not Path(python).exists() or run("import numpy, pyarrow, sqlglot").returncode:
+            pytest.skip(f"no other user can run {python} with this environment's packages")
+        done = run(PROGRAM)
+        assert done.returncode == 0, done.stderr
+        assert done.stdout.splitlines() == [*ANSWERS, str(shown / "tektite" / "__init__.py")]
+        assert not done.stderr
 
 
 def test_wheel_has_the_files_of_the_console(installed: Path) -> None:
