@@ -351,8 +351,9 @@ class SharedFeed:
                 self._core.lock.roll_forward()
                 unwatch(self._subscription, self)
                 self._subscription.close()
-                if self._held is not None:
-                    self._held.release()
+                held, self._held = self._held, None  # what is collected behind this moves no hold
+                if held is not None:
+                    held.release()
                 if self.source.release is not None:
                     self.source.release()
 

@@ -167,6 +167,26 @@ def test_clients_that_go_while_a_query_is_installed_leave_nothing() -> None:
     assert "internal-error" not in served.log.getvalue()
 
 
+def test_what_is_collected_behind_a_feeds_end_moves_no_hold() -> None:
+    with running_server(limits={"lease_seconds": 0.1}) as served, json_client(served) as client:
+        client.ask("create-table", name="t", columns=["a"], types=["int"])
+        client.ask("create-view", name="v", query="SELECT a FROM t")
+        with json_client(served) as going:
+            going.ask("interest", subscription=1, name="v")
+            going.push()
+            (feed,) = served.server.feeds._feeds.values()
+            client.ask("insert", table="t", rows=[[1]])
+            going.push()
+        deadline = time.monotonic() + 10
+        while (len(served.server.feeds) or feed._held is not None) and time.monotonic() < deadline:
+            time.sleep(0.02)
+        client.ask("insert", table="t", rows=[[2]])
+        time.sleep(0.2)
+        feed._take_in_worker()  # as a worker does that had to wait while the feed was closed
+        assert feed._held is None
+    assert "internal-error" not in served.log.getvalue()
+
+
 def test_a_stream_is_followed_from_here_on(served: RunningServer) -> None:
     with json_client(served) as client:
         client.ask("create-table", name="s", columns=["a"], types=["int"], mode="stream")
