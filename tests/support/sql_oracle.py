@@ -1,11 +1,17 @@
-"""DuckDB as the oracle of SQL: the same tables, the same changes, the same queries, compared as bags of rows."""
+"""DuckDB as the oracle of SQL: the same tables, the same changes, the same queries, compared as bags of rows.
+
+All oracles of a process are databases of one DuckDB: to start another one takes as long as most tests.
+"""
 
 from __future__ import annotations
 
 import datetime
 import decimal
+import functools
+import itertools
 import math
 import random
+import weakref
 from collections import Counter
 from typing import Any
 
@@ -14,6 +20,23 @@ import duckdb
 from tests.support.executors import make_engine
 
 Row = tuple[Any, ...]
+
+_numbers = itertools.count()
+
+
+@functools.cache
+def _server() -> duckdb.DuckDBPyConnection:
+    # One thread: the tables are small, and the machine has others to serve.
+    return duckdb.connect(config={"threads": 1})
+
+
+def empty_duckdb() -> duckdb.DuckDBPyConnection:
+    """A connection to a database of its own, which goes with it."""
+    name = f"oracle_{next(_numbers)}"
+    connection = _server().cursor()
+    connection.execute(f"ATTACH ':memory:' AS {name}; USE {name}")
+    weakref.finalize(connection, _server().execute, f"DETACH {name}").atexit = False
+    return connection
 
 
 def plain(value: Any) -> Any:
@@ -38,7 +61,7 @@ class Twins:
 
     def __init__(self, schema: str, **options: Any) -> None:
         self.engine = make_engine(**options)
-        self.duckdb = duckdb.connect()
+        self.duckdb = empty_duckdb()
         for statement in schema.split(";"):
             if statement.strip():
                 self.engine.sql(statement)
@@ -52,18 +75,19 @@ class Twins:
     def insert(self, table: str, rows: list[Row]) -> None:
         if rows:
             self.engine.table(table).insert(rows)
-            marks = ", ".join("?" for _ in rows[0])
-            self.duckdb.executemany(f"INSERT INTO {table} VALUES ({marks})", rows)
+            marks = "(" + ", ".join("?" for _ in rows[0]) + ")"
+            values = [value for row in rows for value in row]
+            self.duckdb.execute(f"INSERT INTO {table} VALUES {', '.join([marks] * len(rows))}", values)
 
     def remove(self, table: str, rows: list[Row]) -> None:
         """Remove each of the rows once."""
-        names = [name for name, *_ in self.duckdb.execute(f"DESCRIBE {table}").fetchall()]
         self.engine.table(table).remove(rows)
-        for row in rows:
+        if rows:
+            names = [name for name, *_ in self.duckdb.execute(f"DESCRIBE {table}").fetchall()]
             match = " AND ".join(f"{name} IS NOT DISTINCT FROM ?" for name in names)
-            found = self.duckdb.execute(f"SELECT min(rowid) FROM {table} WHERE {match}", list(row)).fetchone()
-            assert found is not None and found[0] is not None
-            self.duckdb.execute(f"DELETE FROM {table} WHERE rowid = ?", [found[0]])
+        for row in rows:
+            first = f"(SELECT min(rowid) FROM {table} WHERE {match})"
+            assert self.duckdb.execute(f"DELETE FROM {table} WHERE rowid = {first}", list(row)).fetchone() == (1,)
 
     def advance(self) -> None:
         self.engine.advance()

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-import duckdb
 from sqlglot import exp
 
 import tektite as tk
 from tektite.sql.rules.decorrelate import comparison, matched
 from tests.house.mutations.fault import Fault, altered, being, misled, returning
+from tests.support.sql_oracle import empty_duckdb
 
 SCHEMA = """
     CREATE TABLE a (k int, x int);
@@ -22,7 +22,7 @@ SCHEMA = """
 
 def agrees(query: str, ordered: bool = False) -> None:
     """A query gives what DuckDB gives, asked once and maintained."""
-    with tk.Engine(autocommit=False) as engine, duckdb.connect() as oracle:
+    with tk.Engine(autocommit=False) as engine, empty_duckdb() as oracle:
         engine.sql(SCHEMA)
         oracle.execute(SCHEMA)
         expected, found = oracle.execute(query).fetchall(), engine.sql(query).rows()

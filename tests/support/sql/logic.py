@@ -23,13 +23,12 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
-import sqlglot
 
 import tektite as tk
 from tektite.sql import runner
 from tektite.sql.shell.display import text as shown
 from tests.support.executors import make_engine
-from tests.support.sql.oracle import Oracle, difference, top_difference
+from tests.support.sql.oracle import Oracle, difference, is_select, top_difference
 
 FOLDER = Path(__file__).parents[2] / "sql" / "logic"
 
@@ -105,6 +104,7 @@ def run(path: Path) -> list[str]:
     faults = Faults(path)
     oracle = Oracle()
     views: dict[str, str] = {}
+    record = None
     with make_engine() as engine:
         for record in records(path.read_text(encoding="utf-8")):
             if record.kind == "statement":
@@ -117,6 +117,8 @@ def run(path: Path) -> list[str]:
                 check_views(record, engine, oracle, views, faults)
             else:
                 run_query(record, engine, oracle, views, faults)
+        if record is not None:
+            check_views(record, engine, oracle, views, faults)
     oracle.close()
     return faults.found
 
@@ -177,22 +179,24 @@ def run_query(record: Record, engine: Any, oracle: Oracle, views: dict[str, str]
         faults.add(record.line, f"as a view: {type(error).__name__}: {error}")
         return
     views[name] = record.sql
-    check_views(record, engine, oracle, views, faults)
+    check_views(record, engine, oracle, views, faults, [name])  # others are checked when something has changed
 
 
-def check_views(record: Record, engine: Any, oracle: Oracle, views: dict[str, str], faults: Faults) -> None:
-    """Compare everything that is maintained so far."""
+def check_views(
+    record: Record, engine: Any, oracle: Oracle, views: dict[str, str], faults: Faults, names: list[str] | None = None
+) -> None:
+    """Compare views: everything that is maintained so far, or those named."""
     if runner(engine).transaction is not None:
         return
-    for name, select in list(views.items()):
+    for name, select in [(name, views[name]) for name in names or views]:
         try:
             theirs = oracle.rows(select)
         except duckdb.Error:
             continue  # what it read was dropped
         try:
             ours = engine.view(name).rows()
-            if isinstance(sqlglot.parse_one(select, read="duckdb"), sqlglot.exp.Select):
-                found = top_difference(ours, oracle, select)
+            if is_select(select):
+                found = top_difference(ours, oracle, select, theirs)
             else:
                 found = difference(ours, theirs)
         except Exception as error:

@@ -7,6 +7,7 @@ exactly. NaN equals NaN and 0.0 equals -0.0.
 from __future__ import annotations
 
 import datetime
+import functools
 import math
 import uuid
 from collections import Counter
@@ -153,6 +154,13 @@ def ordered_difference(ours: Sequence[Row], theirs: Sequence[Row], keys: Sequenc
     return None
 
 
+@functools.lru_cache(512)
+def is_select(text: str) -> bool:
+    """Whether a query is one SELECT: no set operation, no VALUES."""
+    return isinstance(sqlglot.parse_one(text, read="duckdb"), exp.Select)
+
+
+@functools.lru_cache(512)
 def unlimited(text: str) -> tuple[str, list[int], int | None, int]:
     """A SELECT without its LIMIT and OFFSET; the positions of the columns it is ordered by; the limit; the offset."""
     tree = sqlglot.parse_one(text, read="duckdb")
@@ -176,14 +184,16 @@ def unlimited(text: str) -> tuple[str, list[int], int | None, int]:
     )
 
 
-def top_difference(ours: Sequence[Row], oracle: Oracle, text: str) -> str | None:
+def top_difference(ours: Sequence[Row], oracle: Oracle, text: str, theirs: list[Row] | None = None) -> str | None:
     """What is wrong with the answer to a query with a LIMIT, where ties may be cut as one likes: the columns it is ordered
-    by must agree as bags, and every row must be one that the query has without the limit.
+    by must agree as bags, and every row must be one that the query has without the limit. `theirs` is the oracle's answer,
+    where one has it.
     """
     whole, keys, limit, _ = unlimited(spoken(text))
+    theirs = oracle.rows(text) if theirs is None else theirs
     if limit is None:
-        return difference(ours, oracle.rows(text))
-    found = difference(([row[k] for k in keys] for row in ours), ([row[k] for k in keys] for row in oracle.rows(text)))
+        return difference(ours, theirs)
+    found = difference(([row[k] for k in keys] for row in ours), ([row[k] for k in keys] for row in theirs))
     if found is not None:
         return f"of the columns it is ordered by: {found}"
     candidates = Counter(tuple(map(plain, row)) for row in oracle.rows(whole))
