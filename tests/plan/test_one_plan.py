@@ -194,7 +194,8 @@ CASES = {
     ),
     "condition on two relations": Case(
         "SELECT id, town FROM orders JOIN customers USING (customer) WHERE total > town",
-        ".decl found(id: number, town: number)  found(id, town) :- orders(id, customer, total), customers(customer, town), total > town.",
+        ".decl found(id: number, town: number)  "
+        "found(id, town) :- orders(id, customer, total), customers(customer, town), total > town.",
         {"join": lambda world: with_customers(world).filter(tk.col("total") > tk.col("town")).select("id", "town")},
         [
             "join of (id, customer, total), (customer, town) to (id, town)  (about 1 rows)",
@@ -205,7 +206,8 @@ CASES = {
     ),
     "computed column of a join": Case(
         "SELECT id, total + town AS sum FROM orders JOIN customers USING (customer)",
-        ".decl found(id: number, sum: number)  found(id, total + town) :- orders(id, customer, total), customers(customer, town).",
+        ".decl found(id: number, sum: number)  "
+        "found(id, total + town) :- orders(id, customer, total), customers(customer, town).",
         {"join": lambda world: with_customers(world).select("id", sum=tk.col("total") + tk.col("town"))},
         [
             "select id, sum = total + town  (about 3 rows)",
