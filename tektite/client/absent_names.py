@@ -1,4 +1,4 @@
-"""What a client answers for names that it does not have: queries that are built in Python do not travel."""
+"""Errors for methods that remote sessions do not have: queries built in Python cannot be sent to a server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a server is, and who connects, from a URL."""
+"""Reads the address of a server and the user from a URL."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What users give, as tables that can be sent: converted and checked as an engine in this process does it."""
+"""Converts rows from users to tables that can be sent, with the checks of a local engine."""
 
 from __future__ import annotations
 

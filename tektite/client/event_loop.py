@@ -1,4 +1,4 @@
-"""The event loop in which clients without one run: one thread for all of them, started with the first."""
+"""The event loop of synchronous clients: one thread for all of them, started with the first client."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""RemoteResult: what a statement gave."""
+"""RemoteResult: the result of a statement."""
 
 from __future__ import annotations
 

@@ -6,6 +6,7 @@ deferred_keys     keys that a reduction has to evaluate at later moments
 errors            errors of rows: a second collection of a dataflow, beside its results
 flow              `Dataflow`: one installed graph of operators, and its sweeps
 function_node     calls users' functions with rows, while others use the engine
+function_reduce   reductions by Python functions: of a group, or of many groups at once
 graph             scopes, ports and edges; the agenda decides which node runs next
 interrupts        interrupts by other threads wait while a dataflow works that has answered
 join              join of two arrangements
@@ -19,7 +20,7 @@ output            calls Python functions with changes
 pipeline_actions  what a pipeline does with rows: fetch, subtract, intersect
 pipelines         conjunctions by delta queries: one stateless pipeline for each relation
 range_filter      rows on one side of their group's bound, while both change
-reduce            reductions by key: built in, by Python functions, by functions of many groups
+reduce            reductions by key: what all share, and the built-in ones
 succession        a dataflow continues the results of another one by another graph
 work_log          how often each operator ran, for how long, and how many rows it received and sent
 """

@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from tektite.dataflow.arrange import consolidate
+from tektite.dataflow.function_reduce import FunctionQuestion, GroupsReduce
 from tektite.dataflow.graph import Moment
-from tektite.dataflow.reduce import FunctionQuestion, GroupsReduce, ReductionPart
+from tektite.dataflow.reduce import ReductionPart
 from tektite.errors import IncorrectError
 from tektite.kernels.seek.stretch import has_word, row_bounds
 from tektite.trace.addresses import addresses

@@ -29,6 +29,7 @@ from typing import Any
 from tektite.errors import IncorrectError, NotFoundError
 from tektite.expr import expansions, functions, interned_functions, record_text
 from tektite.expr.ast import Expr
+from tektite.expr.comparisons import SIGNS
 from tektite.expr.literals import DAY, MAX_DIGITS, MAX_INT, Untyped, literal_value, literal_word
 from tektite.expr.steps import CONSTANT, INPUT, Step, TextFunction, limit_of, number, word
 from tektite.kernels.expr import steps as ops
@@ -510,7 +511,7 @@ RULES: dict[str, Callable[..., Step]] = {
     "neg": Resolver.negative,
     **dict.fromkeys(("abs", "sign"), Resolver.magnitude),
     **dict.fromkeys(("least", "greatest"), Resolver.extreme),
-    **dict.fromkeys(("eq", "ne", "lt", "le", "gt", "ge"), Resolver.comparison),
+    **dict.fromkeys(SIGNS, Resolver.comparison),
     **dict.fromkeys(("and", "or", "not"), Resolver.logic),
     **dict.fromkeys(("is_null", "is_not_null"), Resolver.is_null),
     "is_same": Resolver.same,

@@ -1,4 +1,4 @@
-"""Edges and nodes that are refused before anything is written. Every error names the graph, an offender, and what to do."""
+"""Checks edges and nodes before anything is written. Every error names the graph and a wrong row, and says what to do."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Colouring and matching, as the greedy algorithm finds them that takes nodes or edges in their order.
+"""Greedy colouring and matching: nodes or edges are taken in their order.
 
 What the algorithm decides of a node or an edge depends on lesser ones alone, so that the equations have one solution, and a loop
 comes to it: after round n, the n least of every chain of decisions are right for good.

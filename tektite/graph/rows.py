@@ -1,4 +1,4 @@
-"""Rows in whatever form a program has them, as Arrow tables with the columns that a graph asks for.
+"""Converts rows of any supported form to Arrow tables with the columns of a graph.
 
 Taken are lists of tuples or dicts, mappings from names to columns, NumPy arrays with a row for each edge, and whatever has
 Arrow's stream interface: Arrow tables, pandas and Polars frames, Tektite's tables and views.

@@ -1,4 +1,4 @@
-"""Graphs from data that is there already: data frames, NetworkX, Parquet files, edge lists and Spark.
+"""Builds graphs from data frames, NetworkX, Parquet files, edge lists and Spark.
 
 Each function creates the tables of a graph and fills them, or, if something is wrong with the data, leaves nothing behind.
 The graph changes by `add_edges` and `remove_edges` from then on.

@@ -18,6 +18,7 @@ from tektite.dataflow.arrange import Arranged, serves
 from tektite.dataflow.errors import ErrorNode, ErrorOrigin, ErrorSource, Fallible, sources_of
 from tektite.dataflow.flow import Dataflow, EpochSource
 from tektite.dataflow.function_node import BatchFunction, FunctionNode
+from tektite.dataflow.function_reduce import FunctionReduce, GroupsReduce
 from tektite.dataflow.graph import LinearStep, Scope
 from tektite.dataflow.linear import Accumulate, NegateStep, ProgramStep, SelectStep
 from tektite.dataflow.near_reduce import NearReduce
@@ -489,9 +490,9 @@ class Renderer:
                 # the function gets rows with their columns in order
                 width = len(operator.input.schema.names)
                 source = self.arranged(operator.input, tuple(range(width)), None, operator.key)
-                make: type[reduce.FunctionReduce] = reduce.FunctionReduce
+                make: type[FunctionReduce] = FunctionReduce
                 if operator.together:
-                    make = NearReduce if hasattr(operator.function, "near") else reduce.GroupsReduce
+                    make = NearReduce if hasattr(operator.function, "near") else GroupsReduce
                 node = make(source, self.shards, operator.key, operator.function, operator.input.schema, operator.schema,
                             self.dictionary, "reduce")  # fmt: skip
                 node.errors = self._origin(operator.key + 1, node.scope, node)

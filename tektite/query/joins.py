@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 from tektite.errors import IncorrectError
 from tektite.expr import col, lit, rank
+from tektite.expr.comparisons import ORDERING, SIGNS
 from tektite.plan import algebra as plan
 from tektite.plan.algebra import ColumnNumbers
 from tektite.query.columns import ColumnNames, column_list, column_numbers, project, select, with_columns
@@ -193,7 +194,7 @@ def filter_by_bound(
     rows: plan.Operator, column: str, op: str, bounds: plan.Operator, bound: str, by: ColumnNames
 ) -> plan.Operator:
     """The rows whose column passes the bound of their group (see `Collection.filter_by_bound`)."""
-    if op not in ("<", "<=", ">", ">="):
+    if op not in [SIGNS[comparison] for comparison in ORDERING]:
         raise IncorrectError(f"filter_by_bound: op is <, <=, > or >=, not {op!r}")
     schema, limits = rows.schema, bounds.schema
     mine, theirs = key_pairs(schema, limits, column_list(by), None, None, "filter_by_bound")

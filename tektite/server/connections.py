@@ -1,4 +1,4 @@
-"""Connections: who is connected, by whatever front end, and how many may be.
+"""Connections: all connections of a server, over every protocol, and their limit.
 
 Each connection has a number and a secret. A client that knows both may cancel its statement.
 """

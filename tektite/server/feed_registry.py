@@ -1,4 +1,4 @@
-"""Feeds: the feeds of a server, by what they tell of; who is interested shares one, and the last to leave ends it."""
+"""Feeds: the feeds of a server, one for each table, view or query. Subscribers share a feed; it ends with the last one."""
 
 from __future__ import annotations
 

@@ -147,6 +147,103 @@ CASES = {
             "  read customers  (about 2 rows)",
         ],
     ),
+    "computed column": Case(
+        "SELECT id, total * 2 AS twice FROM orders",
+        ".decl found(id: number, twice: number)  found(id, total * 2) :- orders(id, _, total).",
+        {"select": lambda world: world.orders.select("id", twice=tk.col("total") * 2)},
+        [
+            "select id, twice = total * 2  (about 3 rows)",
+            "  read orders  (about 3 rows)",
+        ],
+    ),
+    "equal columns of one relation": Case(
+        "SELECT id FROM orders WHERE customer = total",
+        ".decl found(id: number)  found(id) :- orders(id, customer, customer).",
+        {"filter": lambda world: world.orders.filter(tk.col("customer") == tk.col("total")).select("id")},
+        [
+            "select id where customer == total  (about 1 rows)",
+            "  read orders  (about 3 rows)",
+        ],
+    ),
+    "different rows": Case(
+        "SELECT DISTINCT customer FROM orders",
+        ".decl found(customer: number)  found(customer) :- orders(_, customer, _).",
+        {"distinct": lambda world: world.orders.select("customer").distinct()},
+        [
+            "distinct  (about 3 rows)",
+            "  select customer  (about 3 rows)",
+            "    read orders  (about 3 rows)",
+        ],
+    ),
+    "union": Case(
+        "SELECT customer AS n FROM orders UNION SELECT town AS n FROM towns",
+        ".decl found(n: number)  found(n) :- orders(_, n, _).  found(n) :- towns(n, _).",
+        {
+            "concat": lambda world: (
+                world.orders.select(n="customer").concat(world.towns.select(n="town")).distinct()
+            ),
+        },
+        [
+            "distinct  (about 3 rows)",
+            "  union all  (about 4 rows)",
+            "    select n = customer  (about 3 rows)",
+            "      read orders  (about 3 rows)",
+            "    select n = town  (about 1 rows)",
+            "      read towns  (about 1 rows)",
+        ],
+    ),
+    "condition on two relations": Case(
+        "SELECT id, town FROM orders JOIN customers USING (customer) WHERE total > town",
+        ".decl found(id: number, town: number)  "
+        "found(id, town) :- orders(id, customer, total), customers(customer, town), total > town.",
+        {"join": lambda world: with_customers(world).filter(tk.col("total") > tk.col("town")).select("id", "town")},
+        [
+            "join of (id, customer, total), (customer, town) to (id, town)  (about 1 rows)",
+            "  where total > town",
+            "  read orders  (about 3 rows)",
+            "  read customers  (about 2 rows)",
+        ],
+    ),
+    "computed column of a join": Case(
+        "SELECT id, total + town AS sum FROM orders JOIN customers USING (customer)",
+        ".decl found(id: number, sum: number)  "
+        "found(id, total + town) :- orders(id, customer, total), customers(customer, town).",
+        {"join": lambda world: with_customers(world).select("id", sum=tk.col("total") + tk.col("town"))},
+        [
+            "select id, sum = total + town  (about 3 rows)",
+            "  join of (id, customer, total), (customer, town) to (id, total, town)  (about 3 rows)",
+            "    read orders  (about 3 rows)",
+            "    read customers  (about 2 rows)",
+        ],
+    ),
+    "cycle": Case(
+        "SELECT country FROM orders JOIN customers USING (customer) JOIN towns USING (town) WHERE towns.country = orders.id",
+        """
+            .decl found(country: number)
+            found(country) :- orders(country, customer, _), customers(customer, town), towns(town, country).
+        """,
+        {
+            "joins": lambda world: (
+                world.orders.select("customer", country="id")
+                .join(world.customers, on="customer")
+                .join(world.towns, on=["town", "country"])
+                .select("country")
+            ),
+            "match": lambda world: tk.match(
+                (world.orders, ("country", "customer", None)),
+                (world.customers, ("customer", "town")),
+                (world.towns, ("town", "country")),
+                find=["country"],
+            ),
+        },
+        [
+            "join of (country, customer, _), (customer, town), (town, country) in the order orders, customers, towns "
+            "to (country)  (about 3 rows)",
+            "  read orders  (about 3 rows)",
+            "  read customers  (about 2 rows)",
+            "  read towns  (about 1 rows)",
+        ],
+    ),
 }  # fmt: skip
 
 

@@ -10,8 +10,9 @@ from itertools import pairwise
 from tektite.datalog.syntax import ir, statements
 from tektite.datalog.syntax.edn import EdnForm, EdnScalar, Group, Keyword, Symbol, read, show
 from tektite.errors import IncorrectError
+from tektite.expr.comparisons import OPERATIONS
 
-COMPARISONS = {"=": "=", "==": "=", "not=": "!=", "!=": "!=", "<>": "!=", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
+COMPARISONS = {sign: sign for sign in OPERATIONS} | {"==": "=", "not=": "!=", "<>": "!="}
 FUNCTIONS = {
     "+": "+", "-": "-", "*": "*", "/": "ratio", "quot": "/", "rem": "%", "mod": "floor-mod",
     "min": "min", "max": "max", "str": "cat", "count": "strlen", "subs": "subs",

@@ -14,7 +14,6 @@ from tektite.expr.record_text import PythonFunction
 Value = int | float | str | bool
 
 AGGREGATES = ("count", "sum", "min", "max", "avg", "count-distinct", "median", "variance", "stddev")
-COMPARISONS = ("=", "!=", "<", "<=", ">", ">=")
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""What a pattern is made of, as it was written."""
+"""The syntax tree of a pattern."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Statements of drivers that are read in a simpler form, which means the same here."""
+"""Rewrites statements that drivers send to simpler ones with the same meaning."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""COPY between a client and the engine: reads what the client sends into a table, or sends rows to it."""
+"""COPY between a client and the engine: loads rows from a client into a table, or sends rows to the client."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Prepared statements and portals of one connection: what Parse, Bind and Execute pass on to each other."""
+"""Prepared statements and portals of one connection: the state that Parse, Bind and Execute share."""
 
 from __future__ import annotations
 

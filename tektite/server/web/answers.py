@@ -1,4 +1,4 @@
-"""What a request gives: facts and, with some, a table. And what all classes of requests share."""
+"""Answers to requests: fields and, for some requests, a table; and the base class of all requests."""
 
 from __future__ import annotations
 

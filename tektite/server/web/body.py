@@ -1,4 +1,4 @@
-"""RequestBody: what a request says, field by field, checked. A field that nobody has asked for is refused."""
+"""RequestBody: the fields of a request, each checked when it is read. Unknown fields are refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What HTTP's paths lead to.
+"""The paths of the HTTP interface.
 
 | path | |
 |---|---|

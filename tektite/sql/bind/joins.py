@@ -8,6 +8,7 @@ from sqlglot import exp
 
 from tektite.errors import NotFoundError, UnsupportedError
 from tektite.expr import Expr, coalesce, col, lit
+from tektite.expr.comparisons import ORDERING
 from tektite.expr.predicates import TRUE, conjunction, conjuncts
 from tektite.query.window_calls import Ordering
 from tektite.sql.bind import relations
@@ -108,7 +109,7 @@ def nearest_before(binder: Binder, left: Node, right: Node, condition: Expr, kin
     """ASOF JOIN: each row on the left with the one row on the right that the comparison brings nearest to it."""
     found = []
     for part in conjuncts(condition):
-        sides = [set(side.columns()) for side in part.args] if part.op in ("lt", "le", "gt", "ge") else []
+        sides = [set(side.columns()) for side in part.args] if part.op in ORDERING else []
         if sides and sides[0] <= left.columns.keys() and sides[1] and sides[1] <= right.columns.keys():
             found.append((part.args[1], part.op in ("gt", "ge")))
         elif sides and sides[1] <= left.columns.keys() and sides[0] and sides[0] <= right.columns.keys():

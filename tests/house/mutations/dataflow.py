@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import tektite as tk
-from tektite.dataflow import reduce as reducing
+from tektite.dataflow import function_reduce
 from tests.dataflow.test_three_coordinates import OPERATIONS, Grid, at_random
 from tests.house.mutations.fault import Fault, altered, being, misled, nothing
 from tests.query.test_loop_entries import first_rounds
@@ -254,7 +254,7 @@ def least_and_greatest_are_told_apart() -> None:
 
 def a_group_is_given_whole() -> None:
     with pytest.MonkeyPatch.context() as patch, tk.Engine(autocommit=False) as engine:
-        patch.setattr(reducing, "TOGETHER", 4)
+        patch.setattr(function_reduce, "TOGETHER", 4)
         engine.sql("CREATE TABLE t (g int, s varchar)")
         rows = ", ".join(f"({n % 2}, 'text {n:02}')" for n in range(20))
         engine.sql(f"INSERT INTO t VALUES {rows}")
@@ -372,7 +372,7 @@ FAULTS = [
           least_and_greatest_are_told_apart),
     Fault("a stretch of a group is taken for the group", f"{FLOW}.near_reduce KeyRows.around",
           altered(lambda found: found and (*found[:3], True, True)), a_window_changes_where_its_rows_do),
-    Fault("groups are cut anywhere", f"{FLOW}.reduce whole_groups", cut_anywhere, a_group_is_given_whole),
+    Fault("groups are cut anywhere", f"{FLOW}.function_reduce whole_groups", cut_anywhere, a_group_is_given_whole),
     Fault("a bound is not within itself", f"{FLOW}.range_filter COMPARISONS",
           lambda there: there | {"<=": there["<"], ">=": there[">"]}, bounds_are_themselves_within),
     Fault("a sum of floats is their average", f"{FLOW}.reduce linear",

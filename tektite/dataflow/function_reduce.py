@@ -1,0 +1,249 @@
+"""Reductions by Python functions: of one group at a time, or of many groups at once.
+
+A function is called for each group at each time at which the group may have changed. Old results are read from the node's own
+output. A group for which the function raises has an error instead of rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from tektite.dataflow.arrange import Arranged, consolidate
+from tektite.dataflow.away import LONG
+from tektite.dataflow.graph import Moment, Outbox
+from tektite.dataflow.linear import function_name
+from tektite.dataflow.reduce import NOTHING, GroupNames, GroupResults, Groups, ReduceNode, ReductionPart
+from tektite.errors import FaultError, IncorrectError, TektiteError
+from tektite.kernels.operators.collect import collect, settle
+from tektite.trace.chunk import Chunk, column_spec
+from tektite.trace.spine import Version
+from tektite.values.words import Words
+
+if TYPE_CHECKING:
+    from tektite.values.dictionary import Dictionary
+    from tektite.values.schema import Schema
+
+# Rows of groups for one call of a function. Its intermediate arrays then stay in the cache.
+TOGETHER = 1 << 15
+
+
+class FunctionReduce(ReduceNode):
+    """A reduction by a Python function, called for each group at each time at which the group may have changed.
+
+    Old results are read from the node's output, so the function is not called again for them. A group for which it raises has no
+    rows but an error. Old errors are read from `failures`, a trace of keys and messages.
+    """
+
+    by_function = True
+    error: type[TektiteError] = FaultError
+
+    def __init__(
+        self,
+        source: Arranged,
+        shards: int,
+        key: int,
+        function: Callable[..., Any],
+        given: Schema,
+        wanted: Schema,
+        dictionary: Dictionary,
+        name: str,
+    ) -> None:
+        values = len(wanted.names) - key
+        super().__init__(source, shards, key, values, tuple(range(key + values)), True, name)
+        self.function = function
+        names = given.names
+        self.key_schema = given.select(*names[:key])
+        self.value_schema = given.select(*names[key:])
+        self.result_schema = wanted.select(*wanted.names[key:])
+        self.dictionary = dictionary
+        trace = source.trace
+        self.shape = np.array([key, trace.data, self.times, trace.times, 1, values, 1, 0], np.int64)
+        self.failure_shape = np.array([key, trace.data, self.times, trace.times, 1, 1, 1, 0], np.int64)
+        self._remember_failures(key + 1)
+
+    def explain(self, words: Words) -> str:
+        """What went wrong in a group."""
+        text = self.dictionary.lookup(np.ascontiguousarray(words[-1]))[0].as_py()
+        return f"{text}{GroupNames(self.key_schema, self.dictionary).show(words[:-1])}"
+
+    def _ask(self, shard: int, part: ReductionPart, moment: Moment) -> FunctionQuestion:
+        flow = self.flow
+        past = self.output.trace.version(shard)
+        at = np.array(moment, np.int64)
+        buf, head, request_buf, request_head, todo_buf, todo_head = collect(
+            *self.work_of(part), part.new.table, past.table, self.shape, at, flow.low, flow.high
+        )
+        if todo_head[0]:
+            self.defer(shard, Chunk(todo_head, todo_buf))
+        return FunctionQuestion(self, shard, Chunk(request_head, request_buf), Chunk(head, buf).to_array(), past, at)
+
+    def may_take_long(self, groups: Words) -> bool:
+        """Whether evaluating some groups may take long: the function is the user's."""
+        return True
+
+    def settled(self, question: FunctionQuestion, outbox: Outbox) -> Chunk:
+        """What changes in the output. Sends the changes of which groups fail."""
+        requests, past, at = question.requests, question.past, question.at
+        result = self._settled(requests, *question.results, past, self.shape, at)
+        self._settle_failures(question.shard, requests, question.failed, at, outbox)
+        if not question.near:
+            return result
+        return consolidate([*question.near, result], self.output.trace.shape, self.flow.low)
+
+    def _settled(
+        self, requests: Chunk, numbers: Words, words: Words, counts: Words, past: Version, shape: Words, at: Words
+    ) -> Chunk:
+        """What groups are to show, less what a version shows of them."""
+        columns = np.ascontiguousarray(np.vstack([numbers, words, np.zeros_like(numbers), counts]))
+        width = len(words) + 1
+        built = consolidate([Chunk.of_array(columns)], (width, 1, 1), 0)
+        wants = built.select(column_spec([*range(width), width + 1]))
+        buf, head = settle(requests.at, wants.at, past.table, shape, at, self.flow.low, self.flow.high)
+        return Chunk(head, buf)
+
+    def _settle_failures(
+        self, shard: int, requests: Chunk, failed: list[tuple[int, str]], at: Words, outbox: Outbox
+    ) -> None:
+        """Send the changes of which groups fail, and remember them."""
+        assert self.failures is not None
+        past = self.failures.version(shard)
+        if not failed and not len(past.table):
+            return
+        numbers = np.array([number for number, _ in failed], np.int64)
+        texts = self.dictionary.add(pa.array([text for _, text in failed], pa.string()))
+        changes = self._settled(
+            requests, numbers, texts.reshape(1, -1), np.ones_like(numbers), past, self.failure_shape, at
+        )
+        if changes.n:
+            assert self.errors is not None
+            self.failures.mint(shard, changes, self.scope.passed())
+            self.errors.send(shard, changes.to_array(), self.times, outbox)
+
+    def results(self, groups: Words, requests: Words, failed: list[tuple[int, str]]) -> GroupResults:
+        """Call the function for every group that is not empty. The requests are the groups' keys and times. Groups for which it
+        fails are added to `failed`, with a message.
+        """
+        keys = self.key_schema.decode_rows(np.ascontiguousarray(requests[: self.key]), self.dictionary)
+        rows = self.value_schema.decode_rows(np.ascontiguousarray(groups[1:-1]), self.dictionary)
+        counted = list(zip(rows, groups[-1].tolist(), strict=True))
+        numbers, starts = np.unique(groups[0], return_index=True)
+        stops = [*starts.tolist(), len(counted)][1:]
+        results: list[tuple[Any, ...]] = []
+        origins: list[int] = []
+        for number, start, stop in zip(numbers.tolist(), starts.tolist(), stops, strict=True):
+            try:
+                found = list(self.function(keys[number], counted[start:stop]))
+            except Exception as error:
+                failed.append((number, f"{function_name(self.function)} raised {error!r}"))
+                continue
+            results.extend(found)
+            origins.extend([number] * len(found))
+        try:
+            words = self.result_schema.encode(results, self.dictionary)
+        except IncorrectError:
+            origins, words = self._encoded_apart(results, origins, failed)
+        return np.array(origins, np.int64), words, np.ones(len(origins), np.int64)
+
+    def _encoded_apart(
+        self, results: list[tuple[Any, ...]], origins: list[int], failed: list[tuple[int, str]]
+    ) -> tuple[list[int], Words]:
+        """The results of the groups whose results can be encoded; the other groups fail."""
+        kept: list[int] = []
+        parts = [np.empty((self.values, 0), np.int64)]
+        for number in dict.fromkeys(origins):
+            found = [row for row, origin in zip(results, origins, strict=True) if origin == number]
+            try:
+                parts.append(self.result_schema.encode(found, self.dictionary))
+            except IncorrectError as error:
+                failed.append((number, f"what {function_name(self.function)} returned: {error}"))
+            else:
+                kept += [number] * len(found)
+        return kept, np.concatenate(parts, axis=1)
+
+
+class FunctionQuestion:
+    """The evaluation of a part by a function."""
+
+    __slots__ = ("at", "failed", "groups", "near", "node", "past", "requests", "results", "shard")
+
+    def __init__(
+        self, node: FunctionReduce, shard: int, requests: Chunk, groups: Words, past: Version, at: Words
+    ) -> None:
+        self.node = node
+        self.shard = shard
+        self.requests = requests
+        """The keys and times to evaluate."""
+        self.groups = groups
+        """The rows of these groups."""
+        self.past = past
+        self.at = at
+        self.near: list[Chunk] = []
+        """What changes in other groups."""
+        self.failed: list[tuple[int, str]] = []
+        self.results: GroupResults = (NOTHING, NOTHING, NOTHING)
+
+    @property
+    def is_long(self) -> bool:
+        """Whether the function may take long."""
+        return self.node.may_take_long(self.groups)
+
+    def answer(self) -> None:
+        """Call the function."""
+        self.results = self.node.results(self.groups, self.requests.to_array(), self.failed)
+
+    def settle(self, outbox: Outbox) -> Chunk:
+        """What changes in the output."""
+        return self.node.settled(self, outbox)
+
+
+class GroupsReduce(FunctionReduce):
+    """A reduction by a function of many groups at once, over words. If it fails, groups are given to it in smaller numbers, to
+    find those for which it does.
+    """
+
+    error: type[TektiteError] = IncorrectError
+
+    def may_take_long(self, groups: Words) -> bool:
+        """Whether there are many rows: the function is one of ours."""
+        return bool(groups.shape[1] >= LONG)
+
+    def results(self, groups: Words, requests: Words, failed: list[tuple[int, str]]) -> GroupResults:
+        """Call the function for some groups at a time."""
+        there = groups[:, groups[-1] > 0]
+        parts = []
+        waiting = [there[:, start:stop] for start, stop in whole_groups(there[0])]
+        waiting.reverse()
+        while waiting:
+            part = waiting.pop()
+            try:
+                parts.append(self._made_of(part, requests))
+            except IncorrectError as error:
+                numbers = np.unique(part[0])
+                if len(numbers) == 1:
+                    failed.append((int(numbers[0]), str(error)))
+                else:
+                    cut = int(np.searchsorted(part[0], numbers[len(numbers) // 2]))
+                    waiting += [part[:, cut:], part[:, :cut]]
+        if not parts:
+            return NOTHING, np.empty((self.values, 0), np.int64), NOTHING
+        numbers_found, words, counts = zip(*parts, strict=True)
+        return np.concatenate(numbers_found), np.concatenate(words, axis=1), np.concatenate(counts)
+
+    def _made_of(self, groups: Words, requests: Words) -> GroupResults:
+        columns = np.vstack([requests[: self.key, groups[0]], groups[1:-1]])
+        found: GroupResults = self.function(Groups(groups[0], columns, groups[-1], self.dictionary))
+        return found
+
+
+def whole_groups(numbers: Words) -> Iterator[tuple[int, int]]:
+    """Ranges of about `TOGETHER` rows that end with a group. The groups' numbers must be in ascending order."""
+    start = 0
+    while start < len(numbers):
+        last = min(start + TOGETHER, len(numbers)) - 1
+        stop = int(np.searchsorted(numbers, numbers[last], side="right"))
+        yield start, stop
+        start = stop
