@@ -9,8 +9,8 @@ from __future__ import annotations
 import math
 import time
 import weakref
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -455,21 +455,14 @@ class EngineCore:
             self._wait_for(away)
             self.lock.roll_forward()
 
-    @contextmanager
-    def undisturbed(self) -> Iterator[None]:
-        """A block in which nobody else uses the engine, however long it takes: for who reads, and then does what follows from it.
-        Holding the lock is not enough, because reading may let go of it.
+    def undisturbed(self) -> AbstractContextManager[bool]:
+        """Wait until no dataflow is away, and give back the lock of a block in which nobody else uses the engine, however long it
+        takes: `with core.lock.held, core.undisturbed():`. It is for who reads, and then does what follows from it. Holding the
+        engine's lock is not enough, because reading may let go of it.
         """
-        lock = self.lock
-        with lock.held:
-            lock.roll_forward()
-            self.wait_for_all()
-            kept = lock.is_kept
-            try:
-                lock.is_kept = True
-                yield
-            finally:
-                lock.is_kept = kept
+        assert self.lock.is_owned, "take the engine's lock before"
+        self.wait_for_all()
+        return self.lock.kept
 
     def is_current(self, view: InputCore | ViewCore) -> bool:
         """Whether a view reflects every epoch that its inputs have closed."""

@@ -63,15 +63,15 @@ class _Refusal:
 class EngineLock:
     """The lock of an engine, reentrant, and the change that is being made."""
 
-    __slots__ = ("__weakref__", "decision", "held", "in_child", "is_kept")
+    __slots__ = ("__weakref__", "decision", "held", "in_child", "kept")
 
     def __init__(self) -> None:
         self.held = threading.RLock()
         """Held while a guarded method runs; the same thread may take it again."""
         self.decision: Decision | None = None
         """The change that has been decided and may be applied only in part."""
-        self.is_kept = False
-        """Whether nobody else gets a turn even in a long call."""
+        self.kept = threading.RLock()
+        """Held, beside `held`, by who lets nobody else have a turn even in a long call: see `EngineCore.undisturbed`."""
         self.in_child: list[Callable[[], object]] = []
         """Called in a process that is a fork of the engine's."""
         _LOCKS.add(self)
@@ -138,6 +138,12 @@ class EngineLock:
         return bool(held._is_owned())
 
     @property
+    def is_kept(self) -> bool:
+        """Whether the calling thread lets nobody else have a turn."""
+        kept: Any = self.kept
+        return bool(kept._is_owned())
+
+    @property
     def is_usable(self) -> bool:
         """Whether calls are answered: not in the child of a fork, nor when a change could not be applied."""
         return not isinstance(self.decision, _Refusal)
@@ -149,7 +155,7 @@ _LOCKS: weakref.WeakSet[EngineLock] = weakref.WeakSet()
 def _refuse_in_child() -> None:
     """Let a forked process use none of the engines: the threads that they need are in its parent alone."""
     for lock in list(_LOCKS):
-        lock.held = threading.RLock()  # a thread of the parent may have held it
+        lock.held, lock.kept = threading.RLock(), threading.RLock()  # a thread of the parent may have held them
         for function in lock.in_child:
             function()
         lock.decision = _Refusal(

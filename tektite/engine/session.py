@@ -485,12 +485,8 @@ class Transaction:
         """Refuse writes that follow from what others have changed since."""
         if self.reads is None or not any(self.writes.rows(source) for source in self.writes.updates):
             return
-        lock = self._core.lock
-        kept, lock.is_kept = lock.is_kept, True
-        try:
+        with self._core.lock.kept:  # `commit` has waited for what was away
             changed = self.reads.changed(self._core, self._changes)
-        finally:
-            lock.is_kept = kept
         if changed is not None:
             raise TransactionConflict(
                 f"table {changed!r}: what this transaction has read of it has been changed by another one since it began (as of "

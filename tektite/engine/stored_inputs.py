@@ -44,7 +44,7 @@ def adopt(
         low = source.low
         batches: list[Chunk | None] = [None] * core.workers
         more: list[tuple[int, Chunk]] = []
-        with core.dictionary.alone():  # a stream encodes its rows without the engine's lock
+        with core.dictionary.alone:  # a stream encodes its rows without the engine's lock
             before = core.dictionary.mark()
             for info in files:
                 opened = storage.writer.files.open(info)

@@ -24,7 +24,7 @@ def rewrite(table: InputCore, matching: Collection, changed: Collection | None, 
     if table.is_stream:
         raise ConflictError(f"cannot {verb}: table {table.name!r} is a stream, which keeps no rows to change or remove")
     engine = table.engine
-    with engine.undisturbed():
+    with engine.lock.held, engine.undisturbed():
         old = engine.collect(matching)
         new = None if changed is None else engine.collect(changed)
         if new is not None:

@@ -21,7 +21,7 @@ from __future__ import annotations
 import threading
 import weakref
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from typing import Any
 
 import numpy as np
@@ -301,11 +301,10 @@ class Dictionary:
                 space.reading = TextTable(space.state[list(strings.READING)], (space.table, space.heap))
             return space.reading
 
-    @contextmanager
-    def alone(self) -> Iterator[None]:
-        """Keep other threads from adding texts, so that whatever comes between two marks is the caller's."""
-        with self._lock:
-            yield
+    @property
+    def alone(self) -> AbstractContextManager[bool]:
+        """A lock that keeps other threads from adding texts, so that whatever comes between two marks is the caller's."""
+        return self._lock
 
     def mark(self) -> Mark:
         """The current position, for `since`."""

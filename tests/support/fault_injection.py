@@ -7,48 +7,65 @@ import functools
 import sys
 import threading
 from collections.abc import Callable
+from contextlib import _GeneratorContextManager
 from types import CodeType, FrameType
 from typing import Any
 
 import tektite
 
 _ROOT = tektite.__path__[0]
+_ENTER: CodeType = _GeneratorContextManager.__enter__.__code__
 
 
 class Injector:
     """Counts the lines of the package that the calling thread executes in `call`, and raises at one of them.
 
-    Lines in `only`, paths inside the package, are counted; all, if there are none.
+    Lines in `only`, paths inside the package, are counted; all, if there are none. Behind the first part of a function that is a
+    context manager there is one more point: an interrupt may come there, before the `with` statement knows of the block. What was
+    raised is kept, as an interactive Python does, so that its frames stay.
     """
 
     def __init__(self, only: tuple[str, ...] = ()) -> None:
         self._only = only
         self.lines = 0
         self.where = ""
+        self.raised: BaseException | None = None
 
     def call(
         self, function: Callable[[], Any], at: int | None = None, error: type[BaseException] | None = None
     ) -> bool:
         """Call a function, raising `error` at line number `at`, from 1 on; whether that line was reached."""
         self.lines = 0
+        self.raised = None
         reached = False
 
-        def trace_line(frame: FrameType, event: str, _: Any) -> Any:
+        def pass_point(frame: FrameType) -> None:
             nonlocal reached
+            self.lines += 1
+            if self.lines == at:
+                reached = True
+                self.where = f"{frame.f_code.co_filename.removeprefix(_ROOT)}:{frame.f_lineno}"
+                assert error is not None
+                raise error("injected")
+
+        def trace_line(frame: FrameType, event: str, _: Any) -> Any:
             if event == "line" and frame.f_lasti not in _ends_of_with(frame.f_code):
-                self.lines += 1
-                if self.lines == at:
-                    reached = True
-                    self.where = f"{frame.f_code.co_filename.removeprefix(_ROOT)}:{frame.f_lineno}"
-                    assert error is not None
-                    raise error("injected")
+                pass_point(frame)
             return trace_line
 
+        def trace_enter(frame: FrameType, event: str, value: Any) -> Any:
+            if event == "return" and sys.exc_info()[0] is None and frame.f_back is not None:
+                pass_point(frame.f_back)
+            return trace_enter
+
+        def is_counted(frame: FrameType | None) -> bool:
+            name = "" if frame is None else frame.f_code.co_filename
+            return name.startswith(_ROOT) and (not self._only or name[len(_ROOT) + 1 :].startswith(self._only))
+
         def trace_call(frame: FrameType, event: str, _: Any) -> Any:
-            name = frame.f_code.co_filename
-            if not name.startswith(_ROOT) or (self._only and not name[len(_ROOT) + 1 :].startswith(self._only)):
-                return None
-            return trace_line
+            if frame.f_code is _ENTER and is_counted(frame.f_back):
+                return trace_enter
+            return trace_line if is_counted(frame) else None
 
         before = sys.gettrace()
         assert threading.current_thread() is threading.main_thread()
@@ -58,6 +75,7 @@ class Injector:
         except BaseException as found:
             if not (reached and error is not None and _stems_from(found, error)):
                 raise
+            self.raised = found
         finally:
             sys.settrace(before)
         return reached
@@ -69,11 +87,13 @@ def _ends_of_with(code: CodeType) -> frozenset[int]:
     CPython looks for signals behind calls and jumps backwards, and does not allocate memory.
     """
     instructions = list(dis.get_instructions(code))
-    return frozenset(
-        first.offset
-        for first, second, third in zip(instructions, instructions[1:], instructions[2:], strict=False)
-        if all(each.opname == "LOAD_CONST" and each.argval is None for each in (first, second, third))
-    )
+    found = set[int]()
+    for at in range(len(instructions) - 2):
+        if all(each.opname == "LOAD_CONST" and each.argval is None for each in instructions[at : at + 3]):
+            found.add(instructions[at].offset)
+            if at and instructions[at - 1].opname == "SWAP":  # a value that is returned goes below what is called
+                found.add(instructions[at - 1].offset)
+    return frozenset(found)
 
 
 def _stems_from(found: BaseException | None, kind: type[BaseException]) -> bool:

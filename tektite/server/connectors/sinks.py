@@ -82,7 +82,7 @@ class ChangeSink(Connector):
             self._told = engine.create_table(name, relation.schema, if_exists="keep")
             self._begin()
             core = core_of(engine)
-            with core.undisturbed():  # what is in the difference is no change afterwards
+            with core.lock.held, core.undisturbed():  # what is in the difference is no change afterwards
                 core.finish(core_of(relation))
                 self._subscription = relation.subscribe(snapshot=False)
                 time = relation.time or 0

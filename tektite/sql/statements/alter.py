@@ -238,7 +238,8 @@ class Alteration:
                 set_constraints(core, self.declared)
             set_defaults(core, self.defaults)
             return
-        with core_of(runner.engine).undisturbed():  # whatever is written goes into the old table or into the new one
+        engine = core_of(runner.engine)
+        with engine.lock.held, engine.undisturbed():  # whatever is written goes into the old table or into the new one
             self._replace()
 
     def _replace(self) -> None:

@@ -203,7 +203,7 @@ class StatementRunner:
                 return self._run(statement, parameters)
             except transactions.Overtaken:
                 continue
-        with core.undisturbed():
+        with core.lock.held, core.undisturbed():
             user.statement_began = core.epoch
             return self._run(statement, parameters)
 

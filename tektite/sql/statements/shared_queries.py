@@ -424,7 +424,14 @@ class SharedQueries:
             shared.arguments.drop()
 
     def replan(self, table: str) -> None:
-        """Install the queries anew that depend on the policies of a table, and tell their followers what that changes."""
+        """Install the queries anew that depend on the policies of a table, and tell their followers what that changes. Nobody
+        else gets a turn meanwhile: who subscribes is asked for in the old dataflow or in the new one.
+        """
+        core = core_of(self._runner.engine)
+        with core.lock.held, core.undisturbed():
+            self._replan(table)
+
+    def _replan(self, table: str) -> None:
         for shared in self.all():
             if table not in shared.secured or not shared.is_answering:
                 continue
@@ -456,29 +463,29 @@ class SharedQueries:
         others go on. Nobody else gets a turn meanwhile.
         """
         core = core_of(self._runner.engine)
-        failure = core_of(shared.view).failure
-        assert failure is not None
+        with core.lock.held, core.undisturbed():
+            failure = core_of(shared.view).failure
+            if failure is not None and shared.is_answering:  # else another thread has recovered it, or removed it
+                self._recover(shared, failure)
+
+    def _recover(self, shared: SharedQuery, failure: TektiteError) -> None:
         self._count()
-        kept, core.lock.is_kept = core.lock.is_kept, True
-        try:
-            rows, greedy = rows_of(shared), set[int]()
-            made = self._fitting(shared, rows)  # it may have kept the rows of somebody who has gone
-            if made is None:
-                greedy = self._greedy(shared, rows)
-                others = [row for row in rows if row[0] not in greedy]
-                made = self._fitting(shared, others) if others else None
-            if made is None:
-                self.remove(shared, failure)
-                return
-            for row, number in [pair for pair in shared.bindings.items() if pair[1] in greedy]:
-                if shared.router is not None:
-                    shared.router.end(number, failure)
-                del shared.bindings[row], shared.begun[number]
-                shared.greedy.add(row)
-                shared.allow(number, None)
-            self._replace(shared, made)
-        finally:
-            core.lock.is_kept = kept
+        rows, greedy = rows_of(shared), set[int]()
+        made = self._fitting(shared, rows)  # it may have kept the rows of somebody who has gone
+        if made is None:
+            greedy = self._greedy(shared, rows)
+            others = [row for row in rows if row[0] not in greedy]
+            made = self._fitting(shared, others) if others else None
+        if made is None:
+            self.remove(shared, failure)
+            return
+        for row, number in [pair for pair in shared.bindings.items() if pair[1] in greedy]:
+            if shared.router is not None:
+                shared.router.end(number, failure)
+            del shared.bindings[row], shared.begun[number]
+            shared.greedy.add(row)
+            shared.allow(number, None)
+        self._replace(shared, made)
 
     def _greedy(self, shared: SharedQuery, rows: Sequence[BindingRow]) -> set[int]:
         """Of numbers that do not fit together, those whose answers alone keep more than their users may. They are found by
