@@ -171,6 +171,7 @@ def test_what_is_collected_behind_a_feeds_end_moves_no_hold() -> None:
     with running_server(limits={"lease_seconds": 0.1}) as served, json_client(served) as client:
         client.ask("create-table", name="t", columns=["a"], types=["int"])
         client.ask("create-view", name="v", query="SELECT a FROM t")
+        client.ask("insert", table="t", rows=[[0]])
         with json_client(served) as going:
             going.ask("interest", subscription=1, name="v")
             going.push()
