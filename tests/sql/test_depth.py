@@ -178,3 +178,13 @@ def test_view_that_is_read_several_times_has_the_rows_that_each_use_asks_for() -
             "SELECT x.k, y.v, (SELECT max(v) FROM w WHERE w.k <= x.k) FROM w x LEFT JOIN w y ON y.k = x.k + 1"
         )
         assert sorted(found.rows()) == [(1, 20, 10), (2, None, 20)]
+
+
+@pytest.mark.parametrize("name", ["range", "list", "struct", "object", "nested", "array", "map"])
+def test_column_that_is_called_like_a_type_is_compared(name: str) -> None:
+    """A type could take arguments in `< >`."""
+    with tk.Engine() as engine:
+        found = engine.sql(f'SELECT {name} < 3, {name} < 1 AND {name} > 0 FROM (SELECT 2 AS "{name}")')
+        assert found.rows() == [(True, False)]
+        with pytest.raises(tk.IncorrectError, match="syntax error"):
+            engine.sql(f'SELECT {name} < FROM (SELECT 2 AS "{name}")')

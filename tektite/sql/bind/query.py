@@ -463,7 +463,8 @@ class Binder:
             tree = limit.args.get("count") if isinstance(limit, exp.Fetch) else limit.expression
             options = limit.args.get("limit_options")
             if options is not None and (options.args.get("percent") or options.args.get("with_ties")):
-                raise self.unsupported("LIMIT by percentage or WITH TIES", limit)
+                instead = ": QUALIFY rank() OVER (ORDER BY x) <= n keeps ties, percent_rank() says percentages"
+                raise self.unsupported("LIMIT by percentage or WITH TIES", limit, instead)
             if isinstance(limit, exp.Fetch) and (limit.args.get("direction") or "FIRST") not in ("FIRST", "NEXT"):
                 raise self.unsupported(f"FETCH {limit.args['direction']}", limit)
             if not isinstance(tree, exp.Null) and not (isinstance(tree, exp.Var) and tree.name.upper() == "ALL"):
