@@ -133,3 +133,58 @@ def test_a_join_of_thirty_tables_is_maintained(engine: tk.Engine) -> None:
     assert sorted(engine.sql("SELECT * FROM totals").rows()) == [(1, 435), (2, 870)]
     engine.sql("UPDATE r29 SET n = 1000 WHERE k = 1; DELETE FROM r3 WHERE k = 2")
     assert engine.sql("SELECT * FROM totals").rows() == [(1, 1406)]
+
+
+TWICE = "SELECT one.k FROM {0} one JOIN {0} two ON one.k = two.k"
+DEPTH = 30
+
+
+def query_of_a_flat_chain(engine: tk.Engine) -> str:
+    links = [f"c{at + 1} AS ({TWICE.format(f'c{at}')})" for at in range(DEPTH)]
+    return f"WITH c0 AS (SELECT k FROM t), {', '.join(links)} SELECT * FROM c{DEPTH}"
+
+
+def query_of_a_nested_chain(engine: tk.Engine) -> str:
+    query = "SELECT k FROM t"
+    for at in range(DEPTH):
+        query = f"WITH c{at} AS ({query}) {TWICE.format(f'c{at}')}"
+    return query
+
+
+def query_of_a_chain_of_views(engine: tk.Engine) -> str:
+    engine.sql("CREATE VIEW c0 AS SELECT k FROM t")
+    for at in range(DEPTH):
+        engine.sql(f"CREATE VIEW c{at + 1} AS {TWICE.format(f'c{at}')}")
+    return f"SELECT * FROM c{DEPTH}"
+
+
+@pytest.mark.parametrize("make", [query_of_a_flat_chain, query_of_a_nested_chain, query_of_a_chain_of_views])
+def test_chain_in_which_each_reads_the_one_before_twice_is_planned_once(make: Callable[[tk.Engine], str]) -> None:
+    """Planning it anew for each use would plan a thousand million relations."""
+    with tk.Engine() as engine:
+        engine.sql("CREATE TABLE t (k bigint); INSERT INTO t VALUES (1), (2)")
+        query = make(engine)
+        assert sorted(engine.sql(query).rows()) == [(1,), (2,)]
+        view = engine.sql(f"CREATE MATERIALIZED VIEW v AS {query}").view
+        engine.sql("INSERT INTO t VALUES (3); DELETE FROM t WHERE k = 1")
+        assert sorted(view.rows()) == [(2,), (3,)]
+
+
+def test_view_that_is_read_several_times_has_the_rows_that_each_use_asks_for() -> None:
+    with tk.Engine() as engine:
+        engine.sql("CREATE TABLE t (k bigint, v bigint); INSERT INTO t VALUES (1, 10), (2, 20)")
+        engine.sql(f"CREATE VIEW w AS SELECT k, a.v FROM t a {chain(' ', 9, 'JOIN t t# USING (k)')}")
+        found = engine.sql(
+            "SELECT x.k, y.v, (SELECT max(v) FROM w WHERE w.k <= x.k) FROM w x LEFT JOIN w y ON y.k = x.k + 1"
+        )
+        assert sorted(found.rows()) == [(1, 20, 10), (2, None, 20)]
+
+
+@pytest.mark.parametrize("name", ["range", "list", "struct", "object", "nested", "array", "map"])
+def test_column_that_is_called_like_a_type_is_compared(name: str) -> None:
+    """A type could take arguments in `< >`."""
+    with tk.Engine() as engine:
+        found = engine.sql(f'SELECT {name} < 3, {name} < 1 AND {name} > 0 FROM (SELECT 2 AS "{name}")')
+        assert found.rows() == [(True, False)]
+        with pytest.raises(tk.IncorrectError, match="syntax error"):
+            engine.sql(f'SELECT {name} < FROM (SELECT 2 AS "{name}")')

@@ -21,6 +21,7 @@ from tektite.query.collection import Collection
 from tektite.sql.access.access_control import table_object
 from tektite.sql.access.policy_conditions import PolicyConditions, SeenRows
 from tektite.sql.access.rights_trees import PROTECTED, RIGHTS, protected_table
+from tektite.sql.bind.bound import Bound
 from tektite.sql.bind.query import Binder
 from tektite.sql.catalog.contents import CatalogContents
 from tektite.sql.catalog.schemas import name_parts
@@ -268,6 +269,10 @@ class Reads:
     def _defined(self, found: Definition, binder: Binder, node: exp.Table) -> tuple[Node, list[str]]:
         if found.name in binder.expanding:
             raise binder.source.error(f"view {found.name!r} is defined by itself", node, ConflictError)
+        bound = binder.view(found.name, lambda: self._view(found, binder, node))
+        return bound.plan, bound.titles
+
+    def _view(self, found: Definition, binder: Binder, node: exp.Table) -> Bound:
         source, ctes = binder.source, binder.ctes
         binder.source, binder.ctes = found.source, {}
         binder.expanding.append(found.name)
@@ -280,7 +285,7 @@ class Reads:
         finally:
             binder.source, binder.ctes = source, ctes
             binder.expanding.pop()
-        return bound.visible(), binder.aliased(bound.titles, found.aliases, node)
+        return Bound(bound.visible(), bound.names, binder.aliased(bound.titles, found.aliases, node))
 
     def now(self, binder: Binder) -> Node:
         clock = self.runner.now

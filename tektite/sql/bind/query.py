@@ -5,7 +5,7 @@ from __future__ import annotations
 import decimal
 import functools
 import itertools
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -50,9 +50,11 @@ ENDLESS = 1 << 62
 
 
 SHARED_FROM = 8
-"""Relations that a common table expression reads, with those that it reads through others, from which on it is bound once however
-often it is read: more than a query names by hand, and little to plan.
+"""Relations that a common table expression or a view reads, with those that it reads through others, from which on it is bound
+once however often it is read: more than a query names by hand, and little to plan.
 """
+SHARED_WORK = 64
+"""The same, if relations count that were read to bind what it shares: a WITH within the query of a WITH is bound with it."""
 
 
 class Tables(Protocol):
@@ -114,8 +116,12 @@ class Binder:
         """How many rows the query that is bound needs of the relation in its FROM, where LIMIT says so."""
         self.relations_read = 0
         """How many relations the query has read so far, those of common table expressions as often as these are bound."""
+        self.relations_bound = 0
+        """The same, with those that only shared common table expressions and views read."""
         self.element_types: dict[int, str] = {}
         """The types of PostgreSQL that the elements of arrays have, by the id of the tree that makes one."""
+        self._views: dict[str, Bound] = {}
+        """Views that are only definitions, by name, where every use reads the same one."""
         self._declared: dict[Any, str] = {}
         self._declared_literals: dict[int, tuple[Expr, str]] = {}
         self.placeholders: dict[str, Expr] | None = None
@@ -241,17 +247,37 @@ class Binder:
             return self._again(found.shared)
         outer, self.ctes = self.ctes, found.ctes
         found.is_read = True
-        before = self.relations_read
+        before = self.relations_read, self.relations_bound
         try:
             bound = self.query(found.tree, found.scope)
         finally:
             self.ctes = outer
         made = Bound(bound.visible(), bound.names, self.aliased(bound.titles, found.aliases, node))
-        if self.relations_read - before >= SHARED_FROM and not free_columns(made.plan):
+        if self._is_large(made, before):
             found.shared = made
-            self.relations_read = before
             return self._again(made)  # so that no column of what is shared is one of the queries around another use
         return made
+
+    def view(self, name: str, bind: Callable[[], Bound]) -> Bound:
+        """The query of a view that is only a definition, which `bind` binds: a large one once, as `defined` has it."""
+        known = self._views.get(name)
+        if known is not None:
+            return self._again(known)
+        before = self.relations_read, self.relations_bound
+        made = bind()
+        if self._is_large(made, before):
+            self._views[name] = made
+            return self._again(made)
+        return made
+
+    def _is_large(self, made: Bound, before: tuple[int, int]) -> bool:
+        """Whether a query is bound once for all its uses; it counts as one relation then. `before` is what had been read."""
+        read, bound = before
+        is_small = self.relations_read - read < SHARED_FROM and self.relations_bound - bound < SHARED_WORK
+        if is_small or free_columns(made.plan):
+            return False
+        self.relations_read = read
+        return True
 
     def _again(self, known: Bound) -> Bound:
         """What was bound before, read once more under names of its own."""
@@ -437,7 +463,8 @@ class Binder:
             tree = limit.args.get("count") if isinstance(limit, exp.Fetch) else limit.expression
             options = limit.args.get("limit_options")
             if options is not None and (options.args.get("percent") or options.args.get("with_ties")):
-                raise self.unsupported("LIMIT by percentage or WITH TIES", limit)
+                instead = ": QUALIFY rank() OVER (ORDER BY x) <= n keeps ties, percent_rank() says percentages"
+                raise self.unsupported("LIMIT by percentage or WITH TIES", limit, instead)
             if isinstance(limit, exp.Fetch) and (limit.args.get("direction") or "FIRST") not in ("FIRST", "NEXT"):
                 raise self.unsupported(f"FETCH {limit.args['direction']}", limit)
             if not isinstance(tree, exp.Null) and not (isinstance(tree, exp.Var) and tree.name.upper() == "ALL"):

@@ -112,6 +112,7 @@ def table(binder: Binder, node: exp.Table, left: NameScope) -> tuple[Node, NameS
         plan, titles = bound.plan, bound.titles
     else:
         binder.relations_read += 1
+        binder.relations_bound += 1
         written = f"{schema}.{name}" if schema else name
         plan, titles = binder.tables.relation(written, binder, node)
         schema = schema or binder.tables.schema_of(written)

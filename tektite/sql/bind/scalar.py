@@ -282,7 +282,10 @@ class Scalars:
                 raise self.error(f"interval {text!r} is not a length of time, such as '3 days'", node)
             return found
         if isinstance(unit, exp.IntervalSpan):
-            raise self.unsupported("an interval from one unit TO another", node)
+            said = (
+                "an interval from one unit TO another is not supported: say its parts, as in INTERVAL '1 year 3 months'"
+            )
+            raise self.source.error(said, node, UnsupportedError)
         if not isinstance(unit, exp.Var) and not (isinstance(unit.this, exp.Literal) and unit.this.is_int):
             raise self.unsupported("such a unit of an interval", node)
         # in INTERVAL '90' DAY (3), which looks like a call, the number says how many digits there may be

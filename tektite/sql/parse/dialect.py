@@ -4,6 +4,7 @@
 * DATE '2024-01-01'::timestamp is a cast of the date, not a date of the cast.
 * The text of an interval stays as it is written: sqlglot would keep the first length in it.
 * Places in lists and paths of JSON stay as they are written.
+* A column may be called like a type of other values: range < 5, list < 5.
 * What EXPLAIN and its like say stays tokens, so that we parse it.
 """
 
@@ -100,9 +101,16 @@ class Dialect(DuckDB):
             return super().expression(instance, token, comments)
 
         def _parse_types(self, *args: Any, **options: Any) -> Any:
-            """A type, which stands where its name does."""
-            begin = self._curr
-            found = super()._parse_types(*args, **options)
+            """A type, which stands where its name does. In `range < 5` it is a column that is called like a type."""
+            begin, index = self._curr, self._index
+            try:
+                found = super()._parse_types(*args, **options)
+            except ParseError:
+                self._retreat(index)
+                is_type = begin is None or begin.token_type not in self.NESTED_TYPE_TOKENS
+                if is_type or self._next is None or self._next.token_type != TokenType.LT:
+                    raise
+                return None
             if isinstance(found, exp.DataType) and begin is not None:
                 found.meta["start"] = begin.start
             return found
