@@ -55,6 +55,8 @@ def write(runner: StatementRunner, table: Table, writes: list[Write]) -> None:
         runner.transaction.write(source, write_all)
     else:
         core = core_of(runner.engine)
+        if core.sessions.over:
+            core.sessions.check_not_over()
         if core.epoch != core.sessions.current().statement_began:
             raise Overtaken
         together = WriteSet()
