@@ -86,6 +86,18 @@ def test_a_transaction_is_one_time_or_nothing(session: SessionProtocol) -> None:
     changes.close()
 
 
+def test_sql_that_writes_says_the_time_at_which_it_can_be_read(session: SessionProtocol) -> None:
+    orders, _ = orders_and_totals(session)
+    for number, text in enumerate(
+        ("INSERT INTO orders VALUES ('north', 1)", "INSERT INTO orders SELECT 'north', 1"), 1
+    ):
+        assert orders.rows(at=session.sql(text).time) == [("north", 1)] * number
+    assert orders.rows(at=session.sql("BEGIN; DELETE FROM orders; COMMIT").time) == []
+    assert session.sql("SELECT 1").time is None
+    with session.transaction():
+        assert session.sql("INSERT INTO orders VALUES ('north', 1)").time is None
+
+
 def test_a_transaction_can_be_ended_within_its_block(session: SessionProtocol) -> None:
     orders, _ = orders_and_totals(session)
     with session.transaction() as begun:
