@@ -17,10 +17,10 @@ from typing import Any
 
 import tektite as tk
 from tektite import errors
-from tektite.client.async_session import AsyncSession, AsyncStatement, RemoteTransaction
+from tektite.client.async_session import AsyncSession, AsyncStatement, AsyncTransaction
 from tektite.client.relations import AsyncRelation, AsyncTable, AsyncView
 from tektite.client.results import RemoteResult
-from tektite.client.session import RemoteSession, RemoteStatement
+from tektite.client.session import RemoteSession, RemoteStatement, RemoteTransaction
 from tektite.client.subscriptions import AsyncSubscription
 from tektite.client.tables import RemoteRelation, RemoteSubscription, RemoteTable, RemoteView
 from tektite.engine.readable_collection import ReadableCollection
@@ -40,7 +40,7 @@ PAGES: dict[str, tuple[str, tuple[str, ...]]] = {
         (
             "connect", "RemoteSession", "RemoteTable", "RemoteView", "RemoteRelation", "RemoteSubscription", "RemoteStatement",
             "RemoteResult", "RemoteTransaction", "connect_async", "AsyncSession", "AsyncTable", "AsyncView", "AsyncRelation",
-            "AsyncSubscription", "AsyncStatement",
+            "AsyncSubscription", "AsyncStatement", "AsyncTransaction",
         ),
     ),
     "queries": ("Queries", ("Collection", "Grouped", "Loop", "LoopVariable", "match", "ArgumentQuery", "Explanation")),
@@ -72,6 +72,7 @@ UNNAMED: dict[str, type] = {
     for kind in (
         ReadableCollection, RemoteSession, RemoteTable, RemoteView, RemoteRelation, RemoteSubscription, RemoteStatement,
         RemoteResult, RemoteTransaction, AsyncSession, AsyncTable, AsyncView, AsyncRelation, AsyncSubscription, AsyncStatement,
+        AsyncTransaction,
     )
 }  # fmt: skip
 """Classes that programs get and do not make, so that `tektite` has no names for them."""

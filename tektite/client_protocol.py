@@ -115,6 +115,21 @@ class ViewProtocol(RelationProtocol, Protocol):
 
 
 @runtime_checkable
+class TransactionProtocol(Protocol):
+    """Writes that count together. The end of its block commits it, unless it is over by then."""
+
+    @property
+    def time(self) -> int | None: ...
+
+    @property
+    def is_open(self) -> bool: ...
+
+    def commit(self) -> int | None: ...
+
+    def rollback(self) -> None: ...
+
+
+@runtime_checkable
 class SessionProtocol(Protocol):
     """One user's way to an engine. Closing it ends this user's part; what was created stays for the others, unless the engine
     belongs to the session, as it does in one process.
@@ -158,6 +173,6 @@ class SessionProtocol(Protocol):
 
     def sql(self, text: str, params: Sequence[Any] | Mapping[str, Any] = (), /, **named: Any) -> Any: ...
 
-    def transaction(self) -> AbstractContextManager[Any]: ...
+    def transaction(self) -> AbstractContextManager[TransactionProtocol]: ...
 
     def close(self) -> None: ...

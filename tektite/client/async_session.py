@@ -33,27 +33,56 @@ SETS = re.compile(r"\s*(RE)?SET\s+(?!LOCAL\b|TRANSACTION\b)", re.IGNORECASE)
 """The beginning of a statement that sets something for the rest of a session."""
 
 
-class RemoteTransaction(ShowsWhatIsDocumented):
-    """A transaction on a server. Made by `transaction` of a session.
+MAY_WRITE = frozenset({"sql", "prepare", "execute", "insert", "remove", "transact", "close-input", "advance"})
+"""Requests that may write, which count at once where no transaction is open."""
 
+
+class AsyncTransaction(ShowsWhatIsDocumented):
+    """A transaction on a server, for a task. Made by `AsyncSession.transaction`.
+
+    >>> import asyncio
     >>> import tektite as tk
-    >>> engine = tk.Engine()
-    >>> with engine.console() as console, tk.connect(console.url) as session:
-    ...     stock = session.create_table("stock", {"item": str, "pieces": int})
-    ...     with session.transaction() as begun:
-    ...         _ = stock.insert([("tea", 3)])
-    ...     stock.rows(at=begun.time)
+    >>> async def main(url):
+    ...     async with await tk.connect_async(url) as session:
+    ...         stock = await session.create_table("stock", {"item": str, "pieces": int})
+    ...         async with session.transaction() as begun:
+    ...             await stock.insert([("tea", 3)])
+    ...             await begun.rollback()
+    ...         async with session.transaction() as other:
+    ...             await stock.insert([("tea", 4)])
+    ...             time = await other.commit()
+    ...         return begun.is_open, begun.time, await stock.rows(at=time)
+    >>> with tk.Engine().console() as console:
+    ...     asyncio.run(main(console.url))
     the console is at ...
-    [('tea', 3)]
+    (False, None, [('tea', 4)])
     """
 
     _internal = frozenset({"generation", "over"})
 
-    def __init__(self, generation: int) -> None:
+    def __init__(self, session: AsyncSession, generation: int) -> None:
+        self._session = session
         self.generation = generation
         self.time: int | None = None
         """The time at which its writes can be read, once it is committed."""
         self.over = asyncio.Event()
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it can still be written to, committed and rolled back."""
+        return not self.over.is_set()
+
+    async def commit(self) -> int | None:
+        """Make all writes readable before the end of the block; the time at which they are. Nothing can be written behind it."""
+        if not self.is_open:
+            raise ConflictError("the transaction is over: it was committed or rolled back")
+        await self._session.end_transaction(self, "commit")
+        return self.time
+
+    async def rollback(self) -> None:
+        """Forget all writes. Harmless if the transaction is over."""
+        if self.is_open:
+            await self._session.end_transaction(self, "rollback")
 
 
 class AsyncStatement:
@@ -135,7 +164,7 @@ class AsyncSession(SaysWhatDoesNotTravel):
 
     def __init__(self, link: Link) -> None:
         self.link = link
-        self._transaction: RemoteTransaction | None = None
+        self._transaction: AsyncTransaction | None = None
         self._subscriptions: dict[int, AsyncSubscription] = {}
         self._numbers = 0
         self._tasks: set[asyncio.Task[None]] = set()
@@ -168,6 +197,12 @@ class AsyncSession(SaysWhatDoesNotTravel):
         self, request: str, fields: dict[str, Any] | None = None, table: pa.Table | None = None
     ) -> WireMessage:
         """Send a request, and wait for its answer. While somebody else's transaction is open, it waits for its end."""
+        if request in MAY_WRITE and any(
+            [isinstance(one, AsyncTransaction) and one._session is self and not one.is_open for one in _WITHIN.get()]
+        ):
+            raise ConflictError(
+                "the transaction of this block is over, committed or rolled back: write before that, or after the block"
+            )
         while (begun := self._transaction) is not None and begun not in _WITHIN.get():
             await begun.over.wait()
         return await self.link.request(request, fields, table, None if begun is None else begun.generation)
@@ -194,7 +229,7 @@ class AsyncSession(SaysWhatDoesNotTravel):
         return made
 
     @asynccontextmanager
-    async def transaction(self) -> AsyncIterator[RemoteTransaction]:
+    async def transaction(self) -> AsyncIterator[AsyncTransaction]:
         """A transaction around a block: committed at its end, rolled back if it raises. Others who use the session wait."""
         begun = await self.begin_transaction()
         before = _WITHIN.get()
@@ -203,19 +238,20 @@ class AsyncSession(SaysWhatDoesNotTravel):
             try:
                 yield begun
             except BaseException:
-                await self.end_transaction(begun, "rollback")
+                await begun.rollback()
                 raise
-            await self.end_transaction(begun, "commit")
+            if begun.is_open:
+                await begun.commit()
         finally:
             _WITHIN.set(before)
 
-    async def begin_transaction(self) -> RemoteTransaction:
+    async def begin_transaction(self) -> AsyncTransaction:
         """Open a transaction."""
         while (other := self._transaction) is not None:
             if other in _WITHIN.get():
                 raise ConflictError("a transaction is open in this session already: commit it or roll it back first")
             await other.over.wait()
-        begun = self._transaction = RemoteTransaction(self.link.generation)
+        begun = self._transaction = AsyncTransaction(self, self.link.generation)
         try:
             await self.link.request("begin")
         except BaseException:
@@ -224,7 +260,7 @@ class AsyncSession(SaysWhatDoesNotTravel):
         begun.generation = self.link.generation
         return begun
 
-    async def end_transaction(self, begun: RemoteTransaction, how: Literal["commit", "rollback"]) -> None:
+    async def end_transaction(self, begun: AsyncTransaction, how: Literal["commit", "rollback"]) -> None:
         """Commit a transaction, or roll it back."""
         try:
             answer = await self.link.request(how, generation=begun.generation)
@@ -235,7 +271,7 @@ class AsyncSession(SaysWhatDoesNotTravel):
         finally:
             self._end(begun)
 
-    def _end(self, begun: RemoteTransaction) -> None:
+    def _end(self, begun: AsyncTransaction) -> None:
         self._transaction = None
         begun.over.set()
 

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Any, Self
 
 from tektite.client.absent_names import SaysWhatDoesNotTravel
-from tektite.client.async_session import _WITHIN, AsyncSession, AsyncStatement, RemoteTransaction
+from tektite.client.async_session import _WITHIN, AsyncSession, AsyncStatement, AsyncTransaction
 from tektite.client.event_loop import BackgroundLoop
 from tektite.client.results import RemoteResult
 from tektite.client.tables import RemoteSubscription, RemoteTable, RemoteView
@@ -36,6 +36,53 @@ class RemoteStatement:
     def close(self) -> None:
         """Have the server forget it."""
         self._loop.run(self._made.close())
+
+
+class RemoteTransaction:
+    """A transaction on a server. Made by `RemoteSession.transaction`.
+
+    >>> import tektite as tk
+    >>> engine = tk.Engine()
+    >>> with engine.console() as console, tk.connect(console.url) as session:
+    ...     stock = session.create_table("stock", {"item": str, "pieces": int})
+    ...     with session.transaction() as begun:
+    ...         _ = stock.insert([("tea", 3)])
+    ...     print(stock.rows(at=begun.time))
+    ...     with session.transaction() as other:
+    ...         _ = stock.insert([("tea", 4)])
+    ...         other.rollback()
+    ...     print(stock.rows(), other.is_open)
+    ...     with session.transaction() as third:
+    ...         _ = stock.remove([("tea", 3)])
+    ...         time = third.commit()
+    ...     print(stock.rows(at=time))
+    the console is at ...
+    [('tea', 3)]
+    [('tea', 3)] False
+    []
+    """
+
+    def __init__(self, loop: BackgroundLoop, made: AsyncTransaction) -> None:
+        self._loop = loop
+        self._made = made
+
+    @property
+    def time(self) -> int | None:
+        """The time at which its writes can be read, once it is committed."""
+        return self._made.time
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it can still be written to, committed and rolled back."""
+        return self._made.is_open
+
+    def commit(self) -> int | None:
+        """Make all writes readable before the end of the block; the time at which they are. Nothing can be written behind it."""
+        return self._loop.run(self._made.commit())
+
+    def rollback(self) -> None:
+        """Forget all writes. Harmless if the transaction is over."""
+        self._loop.run(self._made.rollback())
 
 
 class RemoteSession(SaysWhatDoesNotTravel):
@@ -154,11 +201,12 @@ class RemoteSession(SaysWhatDoesNotTravel):
         _WITHIN.set((*before, begun))
         try:
             try:
-                yield begun
+                yield RemoteTransaction(self._loop, begun)
             except BaseException:
-                self._loop.run(self._made.end_transaction(begun, "rollback"))
+                self._loop.run(begun.rollback())
                 raise
-            self._loop.run(self._made.end_transaction(begun, "commit"))
+            if begun.is_open:
+                self._loop.run(begun.commit())
         finally:
             _WITHIN.set(before)
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from tektite.engine.lock import guarded_by_core
 from tektite.engine.readable_collection import ReadableCollection
-from tektite.engine.table_edits import rewrite
+from tektite.engine.table_edits import check_zones, rewrite
 from tektite.engine.versions import decoded
 from tektite.errors import IncorrectError
 from tektite.expr import Expr, lit
@@ -195,10 +195,9 @@ class Table(ReadableCollection):
         for name in columns:
             self.schema.index(name)
         found = self._matching(predicates, {}, "set")
-        typed = {
-            name: (value if isinstance(value, Expr) else lit(value)).cast(self.schema.types[self.schema.index(name)])
-            for name, value in columns.items()
-        }
+        written = {name: value if isinstance(value, Expr) else lit(value) for name, value in columns.items()}
+        check_zones(self.name, found.select(**written).schema, self.schema)
+        typed = {name: value.cast(self.schema.types[self.schema.index(name)]) for name, value in written.items()}
         changed = found.with_columns(**typed).select(list(self.schema.names))
         return rewrite(self._core, found, changed, "set")
 

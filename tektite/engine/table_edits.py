@@ -9,9 +9,11 @@ import pyarrow as pa
 
 from tektite.engine.constants import given_values
 from tektite.engine.write_set import WriteSet
-from tektite.errors import ConflictError
+from tektite.errors import ConflictError, IncorrectError
 from tektite.query.collection import Collection
 from tektite.values.python_values import python_list
+from tektite.values.schema import Schema
+from tektite.values.types import Timestamp, TimestampTz
 
 if TYPE_CHECKING:
     from tektite.engine.input_core import InputCore
@@ -36,6 +38,17 @@ def rewrite(table: InputCore, matching: Collection, changed: Collection | None, 
                 table.write(new, None, 1, verb, into)
 
         return engine.write(write)
+
+
+def check_zones(name: str, given: Schema, declared: Schema) -> None:
+    """Refuse to make timestamps of moments, or the other way round: which clock is meant is not said."""
+    for column, kind in zip(given.names, given.types, strict=True):
+        wanted = declared.types[declared.index(column)]
+        if {kind, wanted} == {Timestamp, TimestampTz}:
+            raise IncorrectError(
+                f"set: column {column!r} of table {name!r} is {wanted}, found {kind}: say which clock is meant, by "
+                f".dt.{'in' if kind == TimestampTz else 'from'}_zone('UTC') of an expression for example"
+            )
 
 
 def check_moved_keys(table: InputCore, old: pa.Table, new: pa.Table) -> None:

@@ -159,6 +159,10 @@ class Collection(ReductionMethods, SqlMethods):
         >>> edges.drop("src")
         <Collection (dst: int)>
         """
+        if not columns:
+            raise IncorrectError(
+                "drop: name the columns to leave out; engine.drop_table(name) removes a table for everybody"
+            )
         gone = column_numbers(self.schema, list(flat(columns)))
         if len(gone) == len(self.schema.names):
             raise IncorrectError("drop: no column would be left")

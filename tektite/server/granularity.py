@@ -42,7 +42,10 @@ class Granularity:
         if isinstance(said, int) and not isinstance(said, bool) and 1 <= said <= 1 << 40:
             return Granularity(said)
         if isinstance(said, str):
-            found = EpochPolicy.parse(said)
+            try:
+                found = EpochPolicy.parse(said)
+            except IncorrectError:  # which speaks of epochs of the server
+                found = EpochPolicy()
             if found.seconds:
                 return Granularity(1, found.seconds)
         raise IncorrectError(f"a granularity is a number of epochs, or a time such as '100 ms', not {said!r}")

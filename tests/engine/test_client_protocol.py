@@ -14,7 +14,13 @@ import pyarrow as pa
 import pytest
 
 import tektite as tk
-from tektite.client_protocol import SessionProtocol, SubscriptionProtocol, TableProtocol, ViewProtocol
+from tektite.client_protocol import (
+    SessionProtocol,
+    SubscriptionProtocol,
+    TableProtocol,
+    TransactionProtocol,
+    ViewProtocol,
+)
 from tests.support.server import running_server
 
 
@@ -78,6 +84,41 @@ def test_a_transaction_is_one_time_or_nothing(session: SessionProtocol) -> None:
     assert delta is not None and delta.table.to_pylist() == [{"shop": "north", "total": 3, "diff": 1}]
     assert changes.poll(0) is None
     changes.close()
+
+
+def test_sql_that_writes_says_the_time_at_which_it_can_be_read(session: SessionProtocol) -> None:
+    orders, _ = orders_and_totals(session)
+    for number, text in enumerate(
+        ("INSERT INTO orders VALUES ('north', 1)", "INSERT INTO orders SELECT 'north', 1"), 1
+    ):
+        assert orders.rows(at=session.sql(text).time) == [("north", 1)] * number
+    assert orders.rows(at=session.sql("BEGIN; DELETE FROM orders; COMMIT").time) == []
+    assert session.sql("SELECT 1").time is None
+    with session.transaction():
+        assert session.sql("INSERT INTO orders VALUES ('north', 1)").time is None
+
+
+def test_a_transaction_can_be_ended_within_its_block(session: SessionProtocol) -> None:
+    orders, _ = orders_and_totals(session)
+    with session.transaction() as begun:
+        assert isinstance(begun, TransactionProtocol) and begun.is_open
+        orders.insert([("north", 1)])
+        begun.rollback()
+        assert not begun.is_open
+        for write in (
+            lambda: orders.insert([("north", 2)]),
+            lambda: session.sql("INSERT INTO orders VALUES ('north', 3)"),
+        ):
+            with pytest.raises(tk.ConflictError, match="the transaction of this block is over"):
+                write()
+    assert begun.time is None and orders.rows() == []
+    with session.transaction() as begun:
+        orders.insert([("north", 4)])
+        time = begun.commit()
+    assert time is not None and begun.time == time and orders.rows(at=time) == [("north", 4)]
+    with pytest.raises(tk.ConflictError):
+        begun.commit()
+    begun.rollback()
 
 
 def test_changes_add_up_to_the_answer_in_threads_and_tasks(session: SessionProtocol) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import random
 from typing import Any
 
@@ -98,3 +99,25 @@ def test_streams_have_no_rows_to_edit() -> None:
     table = make_engine(autocommit=True).create_table("t", {"x": int}, mode="stream")
     with pytest.raises(tk.ConflictError, match="is a stream, which keeps no rows"):
         table.delete(x=1)
+
+
+def test_set_does_not_shift_moments_to_another_clock() -> None:
+    engine = make_engine()
+    aware = datetime.datetime(2024, 1, 1, 12, tzinfo=datetime.timezone(datetime.timedelta(hours=2)))
+    naive = datetime.datetime(2024, 1, 1, 12)
+    clocks = engine.create_table("clocks", {"at": tk.Timestamp, "moment": tk.TimestampTz})
+    clocks.insert([(naive, aware)])
+    engine.advance()
+    for column, wrong in (("at", aware), ("at", tk.col("moment")), ("moment", naive), ("moment", tk.col("at"))):
+        with pytest.raises(tk.IncorrectError, match="say which clock is meant"):
+            clocks.set(tk.lit(True), **{column: wrong})
+    clocks.set(tk.lit(True), at=tk.col("moment").dt.in_zone("UTC"), moment=None)
+    engine.advance()
+    assert clocks.rows() == [(datetime.datetime(2024, 1, 1, 10), None)]
+
+
+def test_drop_without_columns_says_how_a_table_is_removed() -> None:
+    table = make_engine().create_table("t", {"x": int})
+    with pytest.raises(tk.IncorrectError, match="drop_table"):
+        table.drop()
+    assert table.drop([]).schema == table.schema

@@ -191,6 +191,8 @@ class StatementRequests(SessionRequests):
         facts: dict[str, Any] = {"message": result.message}
         if result.view is not None:
             facts["view"] = result.view.name
+        if result.time is not None:
+            facts["time"] = result.time
         return Answer(facts, result.table)
 
 

@@ -77,8 +77,7 @@ def copy(runner: StatementRunner, source: StatementText, tree: exp.Copy, paramet
     rows = rows.select(listed)
     table = arranged(runner, found, rows, listed)
     refuse_unread(source, tree)
-    runner.write(found, table, None)
-    return Result(f"COPY {table.num_rows}")
+    return Result(f"COPY {table.num_rows}", time=runner.write(found, table, None))
 
 
 def read_options(source: StatementText, tree: exp.Copy) -> dict[str, str]:

@@ -223,8 +223,7 @@ def create_table_as(
     # The rows are those of the moment at which the query was answered, whatever has been committed since.
     core = core_of(runner.engine)
     core.sessions.current().statement_began = core.epoch
-    runner.write(made, rows, None)
-    return Result(f"CREATE TABLE {rows.num_rows}")
+    return Result(f"CREATE TABLE {rows.num_rows}", time=runner.write(made, rows, None))
 
 
 def mode_of(source: StatementText, tree: exp.Create) -> Mode:

@@ -117,12 +117,12 @@ class DirectTexts:
         core = core_of(self._runner.engine)
         began = core.sessions.current().statement_began = core.epoch
         try:
-            write(self._runner, insert.table, [("insert", rows)])
+            time = write(self._runner, insert.table, [("insert", rows)])
         except TektiteError:
             if core.epoch != began:
                 raise
             return None
-        return Result(f"INSERT 0 {len(rows)}")
+        return Result(f"INSERT 0 {len(rows)}", time=time)
 
     def _look_up(self, lookup: LookupByKey, values: Mapping[str, Any]) -> Result | None:
         if not self._may("SELECT", lookup.found) or self._runner.allowed().rows is not None:

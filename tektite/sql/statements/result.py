@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import pyarrow as pa
@@ -48,6 +48,8 @@ class Result(ArrowReadable):
     subscription: Subscription | None = None
     notice: str = ""
     """What there is to say beside that, for whoever reads it."""
+    time: int | None = field(default=None, repr=False, compare=False)
+    """The time at which what the statement has written can be read; None if it writes nothing, or in a transaction."""
 
     def __iter__(self) -> Iterator[Any]:
         if self.subscription is not None:

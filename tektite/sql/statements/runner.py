@@ -520,13 +520,13 @@ class StatementRunner:
 
     # ------------------------------------------------------------------ changes
 
-    def write(self, table: Table, new: pa.Table | None, old: pa.Table | None) -> None:
-        """Take rows from a table and add others, and close an epoch unless a transaction is open."""
+    def write(self, table: Table, new: pa.Table | None, old: pa.Table | None) -> int | None:
+        """Take rows from a table and add others, and close an epoch, which is returned, unless a transaction is open."""
         if core_of(table).is_stream and old is not None:
             raise ConflictError(f"table {table.name!r} is a stream: rows cannot be changed or deleted")
         if new is not None and old is not None:
             check_moved_keys(core_of(table), old, new)
-        transactions.write(self, table, transactions.writes_of(new, old))
+        return transactions.write(self, table, transactions.writes_of(new, old))
 
     # ------------------------------------------------------------------ names
 

@@ -128,8 +128,8 @@ class Writing:
         if new is not None:
             command = "UPDATE" if old is not None else self.command
             check_new_rows(self.runner, self.table, new, command, returned is not None)
-        self.runner.write(self.table, new, old)
-        return Result(f"{what} {many}", returned)
+        time = self.runner.write(self.table, new, old)
+        return Result(f"{what} {many}", returned, time=time)
 
     def _returned(self, rows: pa.Table | None) -> pa.Table | None:
         returning = self.tree.args.get("returning")
@@ -293,6 +293,5 @@ def truncate(
     for node in tree.expressions:
         target(runner, source, node)
     refuse_unread(source, tree)
-    for node in tree.expressions:
-        delete(runner, source, exp.Delete(this=node), parameters, "TRUNCATE")
-    return Result("TRUNCATE TABLE")
+    done = [delete(runner, source, exp.Delete(this=node), parameters, "TRUNCATE") for node in tree.expressions]
+    return Result("TRUNCATE TABLE", time=done[-1].time)

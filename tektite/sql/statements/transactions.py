@@ -41,9 +41,9 @@ class Overtaken(Exception):  # noqa: N818 # nobody but the runner sees it
     """Somebody has closed an epoch between what a statement read and what it is about to write."""
 
 
-def write(runner: StatementRunner, table: Table, writes: list[Write]) -> None:
+def write(runner: StatementRunner, table: Table, writes: list[Write]) -> int | None:
     """Change a table: in the transaction that is open, where what breaks the table's declaration is refused here, not at COMMIT;
-    or else in an epoch of its own.
+    or else in an epoch of its own, which is returned.
     """
     source = core_of(table)
 
@@ -53,14 +53,17 @@ def write(runner: StatementRunner, table: Table, writes: list[Write]) -> None:
 
     if runner.transaction is not None:
         runner.transaction.write(source, write_all)
-    else:
-        core = core_of(runner.engine)
-        if core.epoch != core.sessions.current().statement_began:
-            raise Overtaken
-        together = WriteSet()
-        write_all(together)
-        core.commit(together)
-        core.sessions.current().statement_began = core.epoch
+        return None
+    core = core_of(runner.engine)
+    if core.sessions.over:
+        core.sessions.check_not_over()
+    if core.epoch != core.sessions.current().statement_began:
+        raise Overtaken
+    together = WriteSet()
+    write_all(together)
+    time = core.commit(together)
+    core.sessions.current().statement_began = core.epoch
+    return time
 
 
 # ---------------------------------------------------------------------- statements
@@ -114,8 +117,7 @@ def change_modes(runner: StatementRunner, statement: SetModes) -> Result:
 def commit(runner: StatementRunner, source: StatementText, tree: exp.Commit, parameters: Mapping[str, Any]) -> Result:
     """COMMIT: all changes since BEGIN become visible at once, or, if they break what a table demands, none does."""
     refuse_unread(source, tree)
-    opened(runner, source, tree).commit()
-    return Result("COMMIT")
+    return Result("COMMIT", time=opened(runner, source, tree).commit())
 
 
 def rollback(
