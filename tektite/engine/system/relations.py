@@ -186,12 +186,12 @@ def merges(seen: Observation) -> Iterable[SystemRow]:
     for flow, _, node in seen.nodes():
         if node.mints is not None:
             traces.append((seen.name_of(flow), seen.numbers.of(node), seen.numbers.of(flow), node.mints))
-    for name, operator, flow, trace in traces:
+    for name, operator, dataflow, trace in traces:
         for shard, spine in enumerate(trace.spines or ()):
             under_way = spine.merges
             if under_way or spine.merged:
                 rows, done = sum([merge.n for merge in under_way]), sum([merge.taken for merge in under_way])
-                yield name, operator, flow, shard, spine.merged, len(under_way), rows, done, spine.bytes_in_progress
+                yield name, operator, dataflow, shard, spine.merged, len(under_way), rows, done, spine.bytes_in_progress
 
 
 def connectors(seen: Observation) -> Iterable[SystemRow]:

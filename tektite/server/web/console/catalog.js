@@ -9,7 +9,7 @@ const SHORT = { bigint: "int", "double precision": "float", text: "string", bool
 
 /** Relations that the engine keeps about itself: docs/api/system-relations.md. They are in no catalog. */
 export const SYSTEM = [
-  "views", "tables", "indexes", "index_readers", "dataflows", "operators", "channels", "loops", "work", "epoch_work", "traffic", "merges", "sweeps", "epochs", "clients",
+  "views", "tables", "indexes", "index_readers", "dataflows", "operators", "channels", "loops", "work", "traffic", "epoch_work", "merges", "sweeps", "epochs", "clients",
   "queries", "plans", "subscriptions", "memory", "storage", "positions", "connectors", "errors", "advice", "requirements",
 ];
 
