@@ -107,6 +107,8 @@ class Journal:
     def closed(self, epoch: ClosedEpoch) -> None:
         """Record an epoch that has been closed."""
         self.epochs.append(epoch)
+        if self.work is not None:
+            self.work.close(epoch.epoch)
         _tell(self.epoch_listeners, epoch, "epochs")
 
 

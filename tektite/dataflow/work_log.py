@@ -6,6 +6,7 @@ It counts only while somebody wants to know: `Journal.work` is None otherwise, a
 from __future__ import annotations
 
 import time
+from collections import deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary, WeakSet
@@ -35,6 +36,29 @@ class OperatorWork:
     """Rows that it took from each of the arrangements that it reads, by their number."""
     left: int = 0
     """Bytes that its arrangement took when its dataflow was last dropped."""
+    told: tuple[int, float, int, int] = (0, 0.0, 0, 0)
+    """Its counts at the end of the last epoch, if work is counted for each epoch."""
+
+    def take(self) -> tuple[int, float, int, int]:
+        """What has been done since this was last asked for: runs, seconds, rows received and sent."""
+        runs, seconds, received, sent = self.told
+        self.told = self.runs, self.seconds, self.received, self.sent
+        return self.runs - runs, self.seconds - seconds, self.received - received, self.sent - sent
+
+
+EpochLine = tuple[OperatorWork, int, float, int, int]
+
+
+@dataclass(slots=True)
+class EpochWork:
+    """What operators did for one epoch. They are named by their work, since a reference to them would keep a dropped dataflow."""
+
+    epoch: int
+    work: list[EpochLine]
+
+
+KEPT_LINES = 1000
+"""Lines of work of single epochs that are kept: ten epochs of a hundred operators, or one of many."""
 
 
 class WorkLog:
@@ -47,6 +71,28 @@ class WorkLog:
         self._kept: list[Node] = []
         self.indexes: WeakSet[Dataflow] = WeakSet()
         """Dataflows of shared indexes that were made since the log began."""
+        self.epochs: deque[EpochWork] | None = None
+        """The work of the last epochs, if somebody wants it by epoch."""
+        self._lines = 0
+        self._touched: dict[int, OperatorWork] = {}
+        """Operators that have done something since the last epoch."""
+
+    def begin_epochs(self) -> None:
+        """Count the work of each epoch from here on."""
+        if self.epochs is None:
+            self.epochs = deque()
+            for work in self._work.values():
+                work.take()
+
+    def close(self, epoch: int) -> None:
+        """An epoch has been closed, and what was done since the last one was done for it."""
+        if self.epochs is None:
+            return
+        touched, self._touched = self._touched, {}
+        self.epochs.append(EpochWork(epoch, [(work, *work.take()) for work in touched.values()]))
+        self._lines += len(touched)
+        while len(self.epochs) > 1 and self._lines > KEPT_LINES:
+            self._lines -= len(self.epochs.popleft().work)
 
     def of(self, node: Node) -> OperatorWork:
         """What an operator has done. Grows as it does more."""
@@ -55,6 +101,13 @@ class WorkLog:
             found = self._work[node] = OperatorWork()
             if self.users:
                 self._kept.append(node)
+        return found
+
+    def _changed(self, node: Node) -> OperatorWork:
+        """What an operator has done, which is about to grow."""
+        found = self.of(node)
+        if self.epochs is not None:
+            self._touched[id(found)] = found
         return found
 
     def items(self) -> list[tuple[Node, OperatorWork]]:
@@ -74,7 +127,7 @@ class WorkLog:
 
     def run(self, node: Node, moment: Moment) -> None:
         """Let an operator run, and count it."""
-        work = self.of(node)
+        work = self._changed(node)
         waited = [_waiting(reader) for reader in node.reads]
         began = time.perf_counter()
         try:
@@ -89,13 +142,13 @@ class WorkLog:
 
     def count_rows(self, node: Node, outboxes: Sequence[Outbox]) -> None:
         """Count the rows that an operator is about to send."""
-        sender = self.of(node)
+        sender = self._changed(node)
         for outbox in outboxes:
             for target, _, chunk, _ in outbox:
                 rows = chunk.n
                 sender.sent += rows
                 sender.sent_to[id(target)] = sender.sent_to.get(id(target), 0) + rows
-                self.of(target).received += rows
+                self._changed(target).received += rows
 
 
 def _waiting(reader: ArrangementReader) -> int:

@@ -571,15 +571,15 @@ class Engine(EpochMethods, IndexMethods, LanguageMethods, ServingMethods):
         return f"<Engine: {state}>"
 
     def _repr_html_(self) -> str:
-        """What a notebook shows: tables and views with their columns and about how many rows they hold."""
+        """What a notebook shows: tables and views with their columns and how many rows they hold."""
         core = self._core
         if core.is_closed:
             return html_text(repr(self))
         with core.lock.held:
             found: list[tuple[str, InputCore | ViewCore]] = [("table", core.inputs[name]) for name in self.tables]
             found += [("view", core.views[name]) for name in self.views if name in core.views]
-            rows = [(source.name, kind, ", ".join(source.schema.names), source.trace.rows) for kind, source in found]
-        return html_table(["name", "kind", "columns", "rows, about"], rows, f"an engine at epoch {core.epoch}")
+            rows = [(source.name, kind, ", ".join(source.schema.names), source.trace.count) for kind, source in found]
+        return html_table(["name", "kind", "columns", "rows"], rows, f"an engine at epoch {core.epoch}")
 
     def __enter__(self) -> Self:
         return self

@@ -31,11 +31,28 @@ class ConnectedClient(NamedTuple):
     running_since: datetime.datetime | None
 
 
+class ConnectedSource(NamedTuple):
+    """A source or a sink of a server."""
+
+    kind: str
+    name: str
+    relation: str
+    """The table that it writes to, or the table or view that it tells of."""
+    place: str
+    rows: int
+    """Rows or changes since it was started."""
+    position: str
+    error: str | None
+
+
 class ClientServer(Protocol):
     """Something that lets clients use an engine. Its methods may be called in any thread."""
 
     def clients(self) -> Iterable[ConnectedClient]:
         """Who is connected."""
+
+    def connected(self) -> Iterable[ConnectedSource]:
+        """Its sources and sinks."""
 
     def cancel_client(self, number: int, why: str) -> None:
         """End what one of its clients runs; nothing if it has no client of that number."""
@@ -86,6 +103,8 @@ class Hooks:
     """The servers through which clients use the engine."""
     client_numbers: Iterator[int] = field(default_factory=lambda: itertools.count(1))
     """The numbers of clients, whichever server they are connected to."""
+    owners: list[Callable[[str], str | None]] = field(default_factory=list)
+    """Called with the name of a table or view. Says which role owns it, or None."""
     queries: list[Callable[[], Iterable[StandingQuery]]] = field(default_factory=list)
     """Each says which queries of users are kept up to date."""
     installed: list[Callable[[Installation], None]] = field(default_factory=list)
@@ -100,6 +119,10 @@ class Hooks:
     def claim(self, name: str) -> str | None:
         """What some language has under a name, if one does."""
         return next((found for claims in self.name_claims if (found := claims(name)) is not None), None)
+
+    def owner_of(self, name: str) -> str | None:
+        """The role that owns a table or view, if some language knows of one."""
+        return next((found for owners in self.owners if (found := owners(name)) is not None), None)
 
     def build_view(self, name: str) -> View | None:
         """The view of a name that some language can build, if one can."""

@@ -119,7 +119,7 @@ class IndexMethods:
             since = min((t[0] for t in trace.since()), default=entry.source.low)
             found.append(
                 IndexInfo(
-                    entry.name, entry.column_names, trace.rows, trace.batches, trace.bytes, since, entry.source.low,
+                    entry.name, entry.column_names, trace.count, trace.batches, trace.bytes, since, entry.source.low,
                     tuple(sorted({reader.name for reader in entry.readers})),
                 )
             )  # fmt: skip

@@ -66,7 +66,7 @@ class LiveWidget(anywidget.AnyWidget):
             try:
                 table = view._head(self._rows + 1, wait=is_first)
                 rows = [[_text(value) for value in row] for row in view._tuples(table.slice(0, self._rows))]
-                many = max(core.size, table.num_rows) if table.num_rows > self._rows else table.num_rows
+                many = max(core.trace.count, table.num_rows) if table.num_rows > self._rows else table.num_rows
                 return {"rows": rows, "time": time, "many": many, "error": None, "ended": False}
             except TektiteError as error:
                 if view.error is None:  # it cannot be read at all, for instance because it keeps no rows

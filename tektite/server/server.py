@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 from tektite.engine.core import core_of
 from tektite.engine.engine import Engine
-from tektite.engine.hooks import ConnectedClient
+from tektite.engine.hooks import ConnectedClient, ConnectedSource
 from tektite.errors import ConflictError, FaultError, IncorrectError, TektiteError
 from tektite.server.connections import Connections
 from tektite.server.connectors.connectors import Connectors
@@ -62,13 +62,13 @@ class Server:
         self.connections = Connections(plan.limits.connections)
         self.sessions: set[ClientSession] = set()
         """The sessions of all clients. Changed in the event loop alone."""
-        core_of(engine).hooks.servers.append(self)
         if plan.spans:
             engine.export_spans()
         self.workers = WorkerThreads(plan.limits.threads)
         self.epochs = Epochs(engine, plan.epochs, self.workers)
         self.catalog = DurableCatalog(engine, log, is_kept=not is_guest)
         self.connectors = Connectors(self)
+        core_of(engine).hooks.servers.append(self)
         if not is_guest:
             runner(engine).connectors = self.connectors
         self.is_stopping = False
@@ -119,6 +119,10 @@ class Server:
         return await self.loop.create_server(
             lambda: WebConnection(self), self.plan.address, ports[-1], backlog=1024, ssl=self.tls
         )
+
+    def connected(self) -> list[ConnectedSource]:
+        """Its sources and sinks. May be called in any thread."""
+        return self.connectors.listed()
 
     def clients(self) -> list[ConnectedClient]:
         """Who is connected. May be called in any thread."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tektite.trace.chunk import KernelRows
+from tektite.trace.chunk import Chunk, KernelRows, column_spec
 from tektite.trace.times import Frontier
 
 if TYPE_CHECKING:
@@ -20,10 +20,11 @@ LATEST = 2**63 - 1
 class Batch(KernelRows):
     """The head of its rows, what keeps their memory alive, and its frontiers."""
 
-    __slots__ = ("_since", "lower", "upper")
+    __slots__ = ("_net", "_since", "lower", "upper")
 
     lower: Frontier
     upper: Frontier
+    _net: int
 
     def __init__(self, head: Words, memory: Any, lower: Frontier, upper: Frontier, since: Frontier | Words) -> None:
         super().__init__(head, memory)
@@ -52,6 +53,18 @@ class Batch(KernelRows):
     def bytes(self) -> int:
         """Memory of head and stored columns."""
         return self.head.nbytes + self.n * int(self.head[4::3].sum())
+
+    def net(self, column: int) -> int:
+        """The sum of a column: of the diffs, it is how many rows the updates add up to. It is computed once."""
+        try:
+            return self._net
+        except AttributeError:
+            if self.varies_in(column):
+                (words,) = Chunk.of_batch(self).select(column_spec([column])).to_array()
+                self._net = int(words.sum())
+            else:
+                self._net = self.n * int(self.head[5 + 3 * column])
+            return self._net
 
     def latest_epoch(self) -> int:
         """No update of the batch has a later epoch: it would be in advance of an element of `upper` whose rounds are 0."""

@@ -81,6 +81,11 @@ class Merge:
         return bool(status == fields.DONE)
 
     @property
+    def taken(self) -> int:
+        """Rows of the inputs that it has gone through."""
+        return int(self.state[fields.TAKEN_A] + self.state[fields.TAKEN_B])
+
+    @property
     def bytes(self) -> int:
         """Memory of the result so far."""
         columns = int(self.state[fields.COLUMNS])

@@ -100,7 +100,7 @@ class Spine:
 
     __slots__ = (
         "_allowed", "_at_once", "_effort", "_fresh", "_frontier", "_joined", "_may_wait", "_memory", "_open", "_open_table",
-        "_owed", "_stale", "_units", "_version", "shape", "upper",
+        "_owed", "_stale", "_units", "_version", "merged", "shape", "upper",
     )  # fmt: skip
 
     def __init__(
@@ -130,6 +130,8 @@ class Spine:
         self._fresh = 0
         self._allowed = 0
         self._version: Version | None = None
+        self.merged = 0
+        """Rows of merges that were done step by step."""
 
     def insert(self, batch: Batch) -> None:
         """Append the batch that follows all others, and do its share of merging."""
@@ -233,9 +235,14 @@ class Spine:
         return len(self.version.batches)
 
     @property
-    def open_merges(self) -> int:
+    def merges(self) -> list[Merge]:
         """Merges in progress."""
-        return sum(isinstance(unit, Merge) for unit in self._units)
+        return [unit for unit in self._units if isinstance(unit, Merge)]
+
+    @property
+    def open_merges(self) -> int:
+        """The number of merges in progress."""
+        return len(self.merges)
 
     def idle(self, fuel: int) -> bool:
         """Spend about `fuel` rows of work on each open merge. If none is open, start one that saves memory or batches.
@@ -285,6 +292,7 @@ class Spine:
                 if not merge.done:
                     continue
                 result = [merge.result()]
+                self.merged += merge.n
             except DiffOverflow as error:
                 failed = error
                 result = [merge.a, merge.b]

@@ -243,6 +243,16 @@ class Trace:
         return sum(spine.version.rows for spine in self.spines or ())
 
     @property
+    def count(self) -> int:
+        """How many rows the newest version holds, each as often as it is there: the sum of its diffs. Updates, if these have
+        several columns.
+        """
+        if self.diffs != 1:
+            return self.rows
+        column = self.data + self.times
+        return sum([batch.net(column) for spine in self.spines or () for batch in spine.version.batches])
+
+    @property
     def size(self) -> int:
         """About how many rows it holds: updates that cancel each other count until they are merged. In a small trace those that
         wait for that are merged first, because there they are most of it. The caller holds the engine's lock.

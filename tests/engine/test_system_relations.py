@@ -45,7 +45,7 @@ def test_every_relation_can_be_read_in_every_language() -> None:
         by_sql = engine.sql(f"SELECT * FROM system.{name}")
         assert by_sql.to_arrow().column_names == list(RELATIONS[name].columns)
         assert engine.table(f"system.{name}").schema == tk.Schema(RELATIONS[name].columns)
-    engine.datalog("known(n) :- system.views(n, _, _, _, _, _, _, _, _, _, _, _).")
+    engine.datalog("known(n) :- system.views(n, _, _, _, _, _, _, _, _, _, _, _, _).")
     assert engine.view("known").rows() == [("totals",)]
     assert engine.tables == ("sales",)
 
@@ -527,3 +527,60 @@ def test_a_subscription_is_told_of_an_engine_that_nobody_has_written_to() -> Non
     with engine.sql("SUBSCRIBE (SELECT name, state FROM system.views)").subscription as followed:
         delta = followed.poll(WAITED)
     assert delta is not None and [row["name"] for row in delta.table.to_pylist()] == ["totals"]
+
+
+def test_rows_are_counted_as_often_as_they_are_there_and_without_their_history() -> None:
+    engine = make_engine(autocommit=True)
+    numbers = engine.create_table("numbers", {"n": int})
+    engine.create_view("counted", numbers.count(by="n"))
+    engine.create_view("all", numbers.filter(tk.col("n") > 0))
+    for _ in range(100):
+        numbers.insert([(1,), (1,), (2,)])
+    engine.sql("DELETE FROM numbers WHERE n = 2")
+    engine.settle()
+    assert engine.sql("SELECT name, rows FROM system.views ORDER BY name").rows() == [("all", 200), ("counted", 1)]
+    assert engine.sql("SELECT rows FROM system.tables").rows() == [(200,)]
+    indexes = engine.sql("SELECT name, rows FROM system.indexes").rows()
+    assert {("numbers", 200), ("counted", 1)} <= set(indexes)
+    assert ">200</td>" in engine._repr_html_()
+
+
+def test_owners_are_named_where_there_are_roles() -> None:
+    engine, _, _ = small_engine()
+    query = "SELECT name, owner FROM system.views UNION ALL SELECT name, owner FROM system.tables ORDER BY name"
+    assert engine.sql(query).rows() == [("sales", None), ("totals", None)]
+    engine.sql("CREATE USER ann; ALTER TABLE sales OWNER TO ann")
+    assert engine.sql(query).rows() == [("sales", "ann"), ("totals", None)]
+
+
+def test_the_work_of_each_epoch_adds_up_to_that_of_all() -> None:
+    engine, sales, _ = small_engine()
+    by_epoch = "SELECT epoch, sum(runs), sum(received) FROM system.epoch_work GROUP BY epoch ORDER BY epoch"
+    assert engine.sql(by_epoch).rows() == []
+    first = sales.insert([("east", 1), ("west", 2)])
+    sales.insert([("east", 1)])
+    found = engine.sql(by_epoch).rows()
+    assert [epoch for epoch, _, _ in found] == [first, first + 1]
+    assert found[0][2] == 2 * found[1][2] > 0
+    together = tuple(sum(column) for column in list(zip(*found, strict=True))[1:])
+    assert engine.sql("SELECT sum(runs), sum(received) FROM system.work").rows() == [together]
+
+
+def test_the_work_of_epochs_does_not_grow_without_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tektite.dataflow.work_log.KEPT_LINES", 4)
+    engine, sales, _ = small_engine()
+    engine.table("system.epoch_work")
+    for number in range(20):
+        last = sales.insert([("east", number)])
+    epochs = [epoch for (epoch,) in engine.sql("SELECT DISTINCT epoch FROM system.epoch_work ORDER BY epoch").rows()]
+    assert epochs[-1] == last and len(epochs) <= 4
+
+
+def test_merges_are_listed_with_what_they_have_done() -> None:
+    engine = make_engine(autocommit=True)
+    numbers = engine.create_table("numbers", {"n": int})
+    for start in range(0, 400_000, 20_000):
+        numbers.insert({"n": range(start, start + 20_000)})
+    found = engine.sql("SELECT merged, open, rows, done FROM system.merges WHERE name = 'numbers'").rows()
+    assert sum(merged for merged, *_ in found) > 0
+    assert all(done <= rows and bool(rows) == bool(open) for _, open, rows, done in found)

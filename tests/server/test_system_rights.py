@@ -152,7 +152,7 @@ def test_requests_about_a_view_tell_only_those_who_may_know(guarded: RunningServ
 
 
 def test_rules_are_for_superusers_also_where_others_follow_them(guarded: RunningServer) -> None:
-    goal = "?- system.views(n, _, _, _, _, _, _, _, _, _, _, _)."
+    goal = "?- system.views(n, _, _, _, _, _, _, _, _, _, _, _, _)."
     with json_client(guarded) as root, json_client(guarded) as ann:
         hello(root, "root"), hello(ann)
         assert "error" not in root.ask("interest", subscription=1, datalog=goal)

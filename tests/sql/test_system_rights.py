@@ -108,7 +108,8 @@ def test_nothing_of_what_a_user_may_not_read_is_told(name: str) -> None:
     told: Counter[Any] = Counter()
     held(followed, told)
     assert len(set(seen)) == len(seen)
-    for found in (seen, list(told)):
+    for rows in (seen, list(told)):
+        found = [[value for value in row if not isinstance(value, float)] for row in rows]  # seconds have any digits
         for word in ("secret", "777", "eve"):
             assert word not in str(found), f"{word} is in what ann sees"
     if name in ("system.views", "system.operators", "system.indexes", "system.memory", "system.requirements"):

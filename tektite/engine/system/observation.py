@@ -212,6 +212,10 @@ class Observation:
                 for node in scope.nodes:
                     yield flow, scope, node
 
+    def owner_of(self, name: str) -> str | None:
+        """The role that owns a table or view, if some language knows of one."""
+        return self.core.hooks.owner_of(name)
+
     def until(self, low: int) -> int:
         """The last epoch that something answers for, given the first that it does not: none that system relations closed."""
         return min(low - 1, self.clock)

@@ -24,6 +24,7 @@ from tektite.engine.system.advice import findings
 from tektite.engine.system.disclosure import requirements
 from tektite.engine.system.observation import Observation, shown_name
 from tektite.engine.view_core import ViewCore
+from tektite.trace.trace import Trace
 from tektite.values.types import Bool, Float, Int, String, TimestampTz, Type
 
 SystemRow = tuple[Any, ...]
@@ -40,6 +41,8 @@ class SystemRelation:
     """Whether operators have to be watched for it."""
     notes_epochs: bool = False
     """Whether epochs have to be noted for it."""
+    counts_epochs: bool = False
+    """Whether the work of operators has to be counted for each epoch."""
 
 
 def views(seen: Observation) -> Iterable[SystemRow]:
@@ -51,8 +54,8 @@ def views(seen: Observation) -> Iterable[SystemRow]:
             state = "behind"
         yield (
             view.name, seen.plans.of(view), state, None if error is None else str(error), view.first,
-            time, max(seen.clock - time, 0), view.size, view.flow.bytes, len(view.feeds), view.trace.minted,
-            seen.numbers.of(view.flow),
+            time, max(seen.clock - time, 0), view.trace.count, view.flow.bytes, len(view.feeds), view.trace.minted,
+            seen.numbers.of(view.flow), seen.owner_of(view.name),
         )  # fmt: skip
 
 
@@ -60,9 +63,9 @@ def tables(seen: Observation) -> Iterable[SystemRow]:
     for source in seen.inputs:
         mode = "stream" if source.is_stream else "append" if source.declared.append else source.semantics
         yield (
-            source.name, mode, ", ".join(source.schema.names), source.trace.rows, source.trace.bytes,
+            source.name, mode, ", ".join(source.schema.names), source.trace.count, source.trace.bytes,
             seen.until(source.low), source.is_stored and seen.core.storage is not None, len(source.feeds),
-            source.trace.minted,
+            source.trace.minted, seen.owner_of(source.name),
         )  # fmt: skip
 
 
@@ -72,7 +75,7 @@ def indexes(seen: Observation) -> Iterable[SystemRow]:
         since = min((time[0] for time in trace.since()), default=entry.source.low)
         readers = len(seen.readers(entry))
         yield (
-            entry.name, ", ".join(entry.column_names), seen.core.workers, trace.batches, trace.rows, trace.bytes,
+            entry.name, ", ".join(entry.column_names), seen.core.workers, trace.batches, trace.count, trace.bytes,
             min(since, seen.clock), seen.until(entry.source.low), readers, _kind_of_index(entry), trace.minted,
             seen.number_of_maker(trace), None if entry.source.flow is None else seen.numbers.of(entry.source.flow),
         )  # fmt: skip
@@ -165,10 +168,41 @@ def traffic(seen: Observation) -> Iterable[SystemRow]:
             yield *channel, rows
 
 
+def epoch_work(seen: Observation) -> Iterable[SystemRow]:
+    journal = seen.core.coordinator.journal
+    if journal.work is None or journal.work.epochs is None:
+        return
+    nodes = {id(done): node for node, done in journal.work.items() if node.flow in seen.flow_set}
+    for closed in list(journal.work.epochs):
+        for done, *counts in closed.work:
+            if (node := nodes.get(id(done))) is not None:
+                yield closed.epoch, seen.numbers.of(node), *counts
+
+
+def merges(seen: Observation) -> Iterable[SystemRow]:
+    traces: list[tuple[str, int | None, int | None, Trace]] = []
+    for source in seen.inputs:
+        traces.append((source.name, None, None, source.trace))
+    for flow, _, node in seen.nodes():
+        if node.mints is not None:
+            traces.append((seen.name_of(flow), seen.numbers.of(node), seen.numbers.of(flow), node.mints))
+    for name, operator, dataflow, trace in traces:
+        for shard, spine in enumerate(trace.spines or ()):
+            under_way = spine.merges
+            if under_way or spine.merged:
+                rows, done = sum([merge.n for merge in under_way]), sum([merge.taken for merge in under_way])
+                yield name, operator, dataflow, shard, spine.merged, len(under_way), rows, done, spine.bytes_in_progress
+
+
+def connectors(seen: Observation) -> Iterable[SystemRow]:
+    for server in seen.core.hooks.servers:
+        yield from map(tuple, server.connected())
+
+
 def sweeps(seen: Observation) -> Iterable[SystemRow]:
     journal = seen.core.coordinator.journal
     first = journal.ended_sweeps - len(journal.sweeps)
-    names = {flow.name for flow in seen.flows}
+    names = {flow.name for flow in seen.flows if seen.kind_of(flow) != "internal"}
     for number, sweep in enumerate(journal.sweeps, first):
         if sweep.name in names:
             yield (
@@ -180,6 +214,10 @@ def sweeps(seen: Observation) -> Iterable[SystemRow]:
                 sweep.seconds,
                 sweep.where,
                 sweep.why,
+                len(sweep.jobs),
+                sweep.stages,
+                sweep.sent,
+                sweep.written,
             )
 
 
@@ -270,17 +308,19 @@ def queries(seen: Observation) -> Iterable[SystemRow]:
 RELATIONS: dict[str, SystemRelation] = {
     "views": SystemRelation(
         "every view: its plan; its state (current, behind, error while rows fail, failed for good) and error; the first and the "
-        "last time that it answers for; how many epochs it lags; about how many rows it holds; bytes that only it keeps; its "
-        "subscriptions; how many rows were added to it or taken from it so far; its dataflow",
+        "last time that it answers for; how many epochs it lags; how many rows it holds; bytes that only it keeps; its "
+        "subscriptions; how many rows were added to it or taken from it so far; its dataflow; the role that owns it, if there "
+        "are roles",
         {"name": String, "definition": String, "state": String, "error": String, "first": Int, "time": Int, "lag": Int,
-         "rows": Int, "bytes": Int, "subscriptions": Int, "changes": Int, "dataflow": Int},
+         "rows": Int, "bytes": Int, "subscriptions": Int, "changes": Int, "dataflow": Int, "owner": String},
         views,
     ),
     "tables": SystemRelation(
-        "every table: its mode, columns, about how many rows it holds, bytes, last closed epoch, whether a storage keeps it, how "
-        "many subscriptions it has, and how many rows were added to it or taken from it so far",
+        "every table: its mode, columns, how many rows it holds, bytes, last closed epoch, whether a storage keeps it, how "
+        "many subscriptions it has, how many rows were added to it or taken from it so far, and the role that owns it, if "
+        "there are roles",
         {"name": String, "mode": String, "columns": String, "rows": Int, "bytes": Int, "time": Int, "stored": Bool,
-         "subscriptions": Int, "changes": Int},
+         "subscriptions": Int, "changes": Int, "owner": String},
         tables,
     ),
     "indexes": SystemRelation(
@@ -335,10 +375,29 @@ RELATIONS: dict[str, SystemRelation] = {
         traffic,
         counts_work=True,
     ),
+    "epoch_work": SystemRelation(
+        "what each operator did for each of the last epochs, some 1,000 lines in all: runs, seconds, rows received or read, and "
+        "rows sent. What was done later for a view that lags counts for the epoch that closed next",
+        {"epoch": Int, "operator": Int, "runs": Int, "seconds": Float, "received": Int, "sent": Int},
+        epoch_work,
+        counts_work=True,
+        notes_epochs=True,
+        counts_epochs=True,
+    ),
+    "merges": SystemRelation(
+        "merges of batches, by arrangement and shard: the table, or the dataflow and the operator, that keeps it; how many rows "
+        "have been merged so far; how many merges are under way, of how many rows, how many of these they have done, and the "
+        "bytes of their results. Batches of a few thousand rows are merged at once, and not counted",
+        {"name": String, "operator": Int, "dataflow": Int, "shard": Int, "merged": Int, "open": Int, "rows": Int,
+         "done": Int, "bytes": Int},
+        merges,
+    ),
     "sweeps": SystemRelation(
-        "the last 256 sweeps: which dataflow went from which epoch to which, with how many changes, how long, where and why",
+        "the last 256 sweeps: which dataflow went from which epoch to which, with how many changes, how long, where and why; "
+        "and of its Spark jobs, how many, their stages, the rows that their shards sent each other, and the bytes that they "
+        "wrote",
         {"number": Int, "name": String, "low": Int, "high": Int, "rows": Int, "seconds": Float, "place": String,
-         "reason": String},
+         "reason": String, "jobs": Int, "stages": Int, "sent": Int, "written": Int},
         sweeps,
     ),
     "epochs": SystemRelation(
@@ -382,6 +441,13 @@ RELATIONS: dict[str, SystemRelation] = {
         storage,
     ),
     "positions": SystemRelation("how far sources have been read", {"source": String, "position": String}, positions),
+    "connectors": SystemRelation(
+        "the sources and sinks of a server: the table or view of each, where it reads or writes, how many rows or changes since "
+        "it was started, how far it is, and why its last step failed, if it did",
+        {"kind": String, "name": String, "relation": String, "place": String, "rows": Int, "position": String,
+         "error": String},
+        connectors,
+    ),
     "errors": SystemRelation(
         "views that cannot be read: because rows fail, or because they failed for good",
         {"view": String, "kind": String, "message": String},

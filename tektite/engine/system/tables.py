@@ -143,6 +143,8 @@ class SystemTables:
         if relation.counts_work and journal.work is None:
             journal.work = WorkLog()
         journal.notes_epochs |= relation.notes_epochs
+        if relation.counts_epochs and journal.work is not None:
+            journal.work.begin_epochs()
         rows = frozenset(relation.rows(self.look()))
         # A set, so that writes which a refused commit leaves waiting do no harm when they are written again.
         made = core.transient_input(name, Schema(relation.columns), semantics="set", rows=sorted(rows, key=repr))

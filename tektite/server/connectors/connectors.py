@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from tektite.engine.core import core_of
+from tektite.engine.hooks import ConnectedSource
 from tektite.engine.table import Table
 from tektite.engine.view import View
 from tektite.engine.write_set import WriteSet
@@ -107,6 +108,17 @@ class Connectors:
         found.dropped()
         core_of(self._server.engine).commit(WriteSet(), positions=found.positions(None))
         return done
+
+    def listed(self) -> list[ConnectedSource]:
+        """All of them, as a system relation tells of them. May be called in any thread."""
+        found = []
+        for connector in list(self.all.values()):
+            said, state = connector.definition, connector.state
+            position = json.dumps(connector.position, sort_keys=True, default=str)
+            found.append(
+                ConnectedSource(said.kind, said.name, connector.relation, said.place, state.rows, position, state.error)
+            )
+        return found
 
     def shown(self, kind: str) -> pa.Table:
         """SHOW SOURCES, SHOW SINKS."""

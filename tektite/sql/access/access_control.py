@@ -75,6 +75,7 @@ class AccessControl:
         self.version = 0
         """Grows with every change."""
         self._held: dict[str, frozenset[str]] = {}
+        core_of(runner.engine).hooks.owners.append(lambda name: self.owner(table_object(name)))
 
     @property
     def is_configured(self) -> bool:

@@ -149,7 +149,7 @@ class CatalogContents:
         for view in sorted(core.views.values(), key=lambda view: view.name):
             if not view.name.startswith("__"):
                 text = self._text(view.name, self.runner.view_texts.get(view, ""), self.runner.reads.get(view.name, ()))
-                rows = view.trace.rows if self._sees_all(view.name) else UNKNOWN
+                rows = view.trace.count if self._sees_all(view.name) else UNKNOWN
                 found.append(self._relation(view.name, "m", view.schema.names, view.schema.types, text, rows))
         for definition in sorted(self.runner.definitions.values(), key=lambda definition: definition.name):
             names = tuple(self.runner.titles(definition.aliases))
@@ -217,7 +217,7 @@ class CatalogContents:
             "r",
             columns,
             constraints=tuple(constraints),
-            rows=0 if table.is_stream else table.trace.rows if self._sees_all(table.name) else UNKNOWN,
+            rows=0 if table.is_stream else table.trace.count if self._sees_all(table.name) else UNKNOWN,
         )
         return [entry, *indexes]
 

@@ -9,8 +9,8 @@ const SHORT = { bigint: "int", "double precision": "float", text: "string", bool
 
 /** Relations that the engine keeps about itself: docs/api/system-relations.md. They are in no catalog. */
 export const SYSTEM = [
-  "views", "tables", "indexes", "index_readers", "dataflows", "operators", "channels", "loops", "work", "traffic", "sweeps", "epochs", "clients",
-  "queries", "plans", "subscriptions", "memory", "storage", "positions", "errors", "advice", "requirements",
+  "views", "tables", "indexes", "index_readers", "dataflows", "operators", "channels", "loops", "work", "traffic", "epoch_work", "merges", "sweeps", "epochs", "clients",
+  "queries", "plans", "subscriptions", "memory", "storage", "positions", "connectors", "errors", "advice", "requirements",
 ];
 
 /** {name: {kind, columns: [{name, type}]}}; relations of other schemas than `public` are named with theirs. */

@@ -381,6 +381,7 @@ export class SharingPicture {
   }
 
   _drawLegend(width, height) {
+    if (!this._places.size) return fill(this._legend);
     const sizes = [1, 1024, 1024 ** 2, 1024 ** 3, 1024 ** 4].flatMap((unit) => [1, 2, 5, 10, 20, 50, 100, 200, 500].map((many) => many * unit));
     const size = sizes.filter((each) => this._scale * Math.sqrt(each) <= 20).at(-1) ?? 1;
     const r = Math.max(this._scale * Math.sqrt(size), SMALLEST);
