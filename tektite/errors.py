@@ -24,6 +24,31 @@ class TektiteError(Exception):
     """Whether the same call may succeed if it is made again."""
 
     @property
+    def shows_row(self) -> bool:
+        """Whether the message may show values of a row that a query depends on: that was said of the error, or of what it was
+        raised from. A server tells it only to users who may read the row.
+
+        >>> import tektite as tk
+        >>> engine = tk.Engine()
+        >>> words = engine.create_table("words", {"word": str})
+        >>> numbers = engine.install("numbers", words.select(n=tk.col("word").cast(int)))
+        >>> _ = words.insert([("seven",)])
+        >>> numbers.error.shows_row
+        True
+        """
+        error: BaseException | None = self
+        while error is not None:
+            said = vars(error).get("_shows_row")
+            if said is not None:
+                return bool(said)
+            error = error.__context__ if error.__cause__ is None else error.__cause__
+        return False
+
+    @shows_row.setter
+    def shows_row(self, said: bool) -> None:
+        self._shows_row = said
+
+    @property
     def details(self) -> dict[str, Any]:
         """Facts that the message tells, for programs, where they are known: `view`, `table`, `kind` and `name` of what is meant,
         or `line` and `column` of a statement.

@@ -232,9 +232,13 @@ class ViewCore:
         origin = "" if own else f"in {found.flow!r}, which it reads: "
         more = "" if found.count == 1 else f"; {found.count - 1} more fail"
         message = f"{origin}{found.message}{more}. Reads work again once what fails is deleted or corrected"
+        error: TektiteError
         if issubclass(found.kind, FaultError):
-            return found.kind(message, self.name)
-        return IncorrectError(f"view {self.name!r}: {message}").about(view=self.name, rows=found.count)
+            error = found.kind(message, self.name)
+        else:
+            error = IncorrectError(f"view {self.name!r}: {message}").about(view=self.name, rows=found.count)
+        error.shows_row = True
+        return error
 
     # ------------------------------------------------------------------ what goes along with it
 

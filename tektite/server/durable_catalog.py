@@ -23,6 +23,7 @@ from tektite.sql import Result, runner
 from tektite.sql.bind.named_relations import HIDDEN
 from tektite.sql.parse import parser
 from tektite.sql.parse.connector_statements import CreateConnector, DropConnector
+from tektite.sql.statements.prepared_names import OF
 from tektite.values import types
 from tektite.values.type_names import as_type
 
@@ -76,6 +77,8 @@ class DurableCatalog:
                         settings.changed["timezone"] = zone
                     kind, _, name = object.partition(" ")
                     owner = self._runner.access.owner(f"table {name}") if kind == "view" else None
+                    if kind == "prepared" and OF in name:
+                        owner = name.partition(OF)[2]
                     settings.user = settings.login if owner is None else owner
                     self._restore(object, text)
             except TektiteError as error:

@@ -53,6 +53,8 @@ class FeedSource(NamedTuple):
     relation: Table | View | SharedAnswer
     release: Callable[[], None] | None
     """What removes a dataflow that was installed for the feed; called with nobody interested in it."""
+    disclosed: Callable[[TektiteError], TektiteError] = lambda error: error
+    """What gives an error as the users of the feed may know it. Called with the engine's lock held."""
 
 
 @dataclass
@@ -118,6 +120,8 @@ class SharedFeed:
         self.told = self._subscription.time
         """The last time that all subscribers can be told of."""
         self.end: TektiteError | Literal[True] | None = None
+        self.error: TektiteError | None = None
+        """What is wrong behind the last time that was told: nothing is told while it is there."""
         self.subscribers: dict[Subscriber, None] = {}
         self._waiting: list[pa.Table] = []
         """FeedChanges that the granularity holds back."""
@@ -212,10 +216,18 @@ class SharedFeed:
 
     def _take(self) -> FeedChanges:
         """Called with the engine's lock held."""
-        found = collected(self._subscription, self.told)
+        found = self._disclosed(collected(self._subscription, self.told))
         if found.error is None and self._held is not None:
             self._move_hold()
         return self._granularity.cut(found, self._waiting)
+
+    def _disclosed(self, changes: FeedChanges) -> FeedChanges:
+        """Changes with errors as the feed's users may know them. Called with the engine's lock held."""
+        if changes.error is not None:
+            changes.error = self.source.disclosed(changes.error)
+        if isinstance(changes.end, TektiteError):
+            changes.end = self.source.disclosed(changes.end)
+        return changes
 
     def _encode(self, changes: FeedChanges) -> None:
         if changes.table.num_rows <= SHORT:
@@ -239,6 +251,8 @@ class SharedFeed:
 
     def _tell(self, changes: FeedChanges) -> None:
         self._is_collecting = False
+        if changes.error is not None or changes.told > self.told:  # a subscription says an error once
+            self.error = changes.error
         self.told = max(changes.told, self.told)
         if changes.end is not None:
             self.end = changes.end
@@ -290,12 +304,12 @@ class SharedFeed:
             subscription = relation.subscribe(snapshot=is_new, progress=True, since=upto if is_new else since)
         except TektiteError as error:
             if core.dropped or core.failure is not None:
-                raise
+                raise self.source.disclosed(error) from None
             raise HistoryGone(
                 f"the changes of {relation.name!r} behind time {start} are not held ({error}): subscribe again, with a snapshot"
             ) from None
         try:
-            found = collected(subscription, start)
+            found = self._disclosed(collected(subscription, start))
         finally:
             subscription.close()
         if found.error is not None:

@@ -77,6 +77,8 @@ class Interest:
         if not snapshot and since is None:
             self._tell_time(self.feed.told)
         if self.feed.end is None and self._told == self.feed.told:
+            if self.feed.error is not None:
+                self._fail(self.feed.error)
             return
         self._fall_behind()
 
@@ -146,6 +148,9 @@ class Interest:
                     break
                 await self._send_pieces(found)
                 self._is_slow = not self._channel.is_writable
+            else:
+                if feed.error is not None:  # it was told to others meanwhile, or before
+                    self._fail(feed.error)
         except asyncio.CancelledError:
             raise
         except SlowClient as error:

@@ -6,6 +6,7 @@ rows the user sees, the request is answered by the statement that says the same.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -13,10 +14,12 @@ import pyarrow as pa
 from tektite.engine.core import core_of
 from tektite.engine.table import Table
 from tektite.engine.view import View
+from tektite.errors import TektiteError
 from tektite.sql import runner
 from tektite.sql.access.access_control import table_object
 from tektite.sql.access.system_policies import SYSTEM_POLICIES
 from tektite.sql.catalog.schemas import name_parts, sql_name
+from tektite.sql.statements.disclosure import disclosed, hidden_error
 from tektite.sql.statements.table_writes import check_new_rows, check_write
 
 if TYPE_CHECKING:
@@ -63,6 +66,19 @@ class SessionRights:
         access.check_read(who, found)
         for object in core_of(self._session.server.engine).system.objects_of(core_of(found).flow):
             access.check_sees_all(who, object)
+
+    def disclosed(self, error: BaseException) -> BaseException:
+        """An error as the user may know it, of a request of which is not known what it reads. May be called without the engine's
+        lock.
+        """
+        if not isinstance(error, TektiteError) or self._sql.access.is_super(self.who):
+            return error
+        return hidden_error(error)
+
+    def disclosure(self, names: Sequence[str] | None) -> Callable[[TektiteError], TektiteError]:
+        """What gives the errors of a query that reads relations as the user may know them, from here on."""
+        sql, who = self._sql, self.who
+        return lambda error: disclosed(sql, who, names, error)
 
     def rows(self, found: Table | View, condition: str = "", values: tuple[object, ...] = ()) -> pa.Table:
         """The rows of a relation that the user sees, and that a condition leaves."""

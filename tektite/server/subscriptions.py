@@ -5,11 +5,13 @@ Each table has the columns of the rows, then `time` and `diff`. A dataflow that 
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from tektite.engine.core import core_of
+from tektite.errors import TektiteError
 from tektite.sql import Result, runner
 
 if TYPE_CHECKING:
@@ -23,6 +25,7 @@ class ChangeStream:
         assert result.subscription is not None
         self._session = session
         self._subscription = result.subscription
+        self._disclosed = session.rights.disclosure(result.reads)
         schema = self._subscription.schema.arrow
         self.schema = schema.append(pa.field("time", pa.int64())).append(pa.field("diff", pa.int64()))
 
@@ -35,7 +38,10 @@ class ChangeStream:
 
     async def next(self) -> pa.Table | None:
         """The changes of the next time, when they are there; None at the end."""
-        delta = await self._session.wait(anext(self._subscription, None))
+        try:
+            delta = await self._session.wait(anext(self._subscription, None))
+        except TektiteError as error:
+            raise await self._session.call(partial(self._disclosed, error)) from None
         if delta is None:
             return None
         times = pa.array([delta.time], pa.int64()).take(pa.array([0] * delta.table.num_rows, pa.int64()))
@@ -43,8 +49,14 @@ class ChangeStream:
 
     async def waiting(self) -> pa.Table:
         """All changes that are there, without waiting for others."""
-        table = await self._session.call(self._subscription.table)
-        return table.rename_columns(self.schema.names)
+
+        def work() -> pa.Table:
+            try:
+                return self._subscription.table()
+            except TektiteError as error:
+                raise self._disclosed(error) from None
+
+        return (await self._session.call(work)).rename_columns(self.schema.names)
 
     def close(self) -> None:
         """End the subscription."""

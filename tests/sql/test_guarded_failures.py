@@ -80,5 +80,8 @@ def test_explain_analyze_counts_no_rows_that_a_policy_hides() -> None:
             session.sql("SET ROLE ann")
             assert session.sql("EXPLAIN ANALYZE SELECT doc FROM deny").rows()[-1] == ("2 rows",)
             for query in ("SELECT id FROM t WHERE body = 'S3'", "SELECT 1 FROM system.clients WHERE user_name = 'bob'"):
-                with pytest.raises(tk.TektiteError, match="permission denied: .*its policies hide rows from 'ann'"):
+                with pytest.raises(
+                    tk.TektiteError,
+                    match="permission denied: .*hide rows from 'ann'|its views read what is not for 'ann'",
+                ):
                     session.sql(f"EXPLAIN ANALYZE {query}")

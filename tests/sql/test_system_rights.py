@@ -211,19 +211,15 @@ def test_catalogs_keep_the_texts_of_views_for_those_who_may_know_them() -> None:
     engine, ann, _ = small_engine()
     engine.sql("CREATE VIEW secret_plain AS SELECT wage FROM secret_wages; GRANT SELECT ON secret_plain TO ann")
     texts = "SELECT matviewname, definition IS NULL FROM pg_matviews UNION ALL SELECT viewname, definition IS NULL FROM pg_views"
-    hidden = {
-        ("mixed", True),
-        ("secret_totals", True),
-        ("secret_failing", True),
-        ("secret_plain", True),
-        ("open_totals", False),
-    }
-    assert hidden <= set(ann(texts).rows())
+    hidden = {("mixed", True), ("secret_plain", True), ("open_totals", False)}
+    shown = set(ann(texts).rows())
+    assert hidden <= shown
+    assert not {"secret_totals", "secret_failing"} & {name for name, _ in shown}  # ann is not told that there are such
     assert {(name, False) for name, _ in hidden} <= set(engine.sql(texts).rows())
     sizes = (
         "SELECT relname, reltuples FROM pg_class WHERE relname IN ('secret_wages', 'open_sales', 'letters') ORDER BY 1"
     )
-    assert ann(sizes).rows() == [("letters", -1.0), ("open_sales", 2.0), ("secret_wages", -1.0)]
+    assert ann(sizes).rows() == [("letters", -1.0), ("open_sales", 2.0)]
 
 
 INTERNAL = (

@@ -61,7 +61,7 @@ class Connectors:
             what = "table" if statement.kind == "source" else "table or materialized view"
             place = source.where(statement.relation.rpartition(".")[2])
             raise source.error(
-                f"there is no {what} {statement.relation!r}: {nearest(statement.relation, sql.known())}",
+                f"there is no {what} {statement.relation!r}: {nearest(statement.relation, sql.visible())}",
                 place,
                 NotFoundError,
             )

@@ -68,7 +68,8 @@ class ExtendedQueries:
     def failed(self, error: BaseException) -> None:
         """Report an error of a message."""
         self.session.fail()
-        self.connection.send(messages.fields_of(b"E", error_fields(error, self._text, self._offset)))
+        shown = self.session.rights.disclosed(error)
+        self.connection.send(messages.fields_of(b"E", error_fields(shown, self._text, self._offset)))
         if self._is_simple:
             self.ready()
         else:

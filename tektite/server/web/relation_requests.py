@@ -327,8 +327,9 @@ class RelationRequests(StatementRequests):
 
         def work() -> tuple[int | None, TektiteError | None]:
             view = self._engine.view(name)
-            self.session.rights.reads_all(view)  # an error shows values of rows
-            return view.time, view.error
+            self.session.rights.reads_all(view)
+            error = view.error
+            return view.time, None if error is None else self.session.rights.disclosure((view.name,))(error)
 
         time, error = await self.session.call(work)
         return Answer({"time": time, "view_error": None if error is None else as_data(error)})

@@ -7,11 +7,12 @@ Requests of a session are carried out one after the other. A failed one changes 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
 
-from tektite.errors import NotFoundError
+from tektite.errors import NotFoundError, TektiteError
 from tektite.server.web.answers import Answer
 from tektite.server.web.body import RequestBody
 from tektite.server.web.relation_requests import RelationRequests
@@ -46,7 +47,14 @@ class ClientRequests(RelationRequests, RuleRequests, SubscriptionRequests, Serve
         handler: Callable[[RequestBody], Awaitable[Answer]] = getattr(self, name)
         said = [fields[field] for field in SAYING if isinstance(fields.get(field), str)]
         with self.session.doing(" ".join([request, *said])):
-            return await handler(body)
+            try:
+                return await handler(body)
+            except TektiteError as error:
+                if not error.shows_row:
+                    raise
+                named = [fields[field] for field in NAMING if isinstance(fields.get(field), str)]
+                disclosed = self.session.rights.disclosure(named or None)
+                raise await self.session.call(partial(disclosed, error)) from None
 
 
 HANDLERS = {name.removeprefix("do_").replace("_", "-"): name for name in dir(ClientRequests) if name.startswith("do_")}

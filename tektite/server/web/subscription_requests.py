@@ -190,7 +190,8 @@ class SubscriptionRequests(StatementRequests):
         assert isinstance(relation, Table | View | SharedAnswer)
         # A view that was made for the query stays while somebody follows the answer, not the view itself.
         answer = shared.answer_of(relation) if isinstance(relation, View) else None
-        return FeedSource(relation if answer is None else answer, shared.sweep)
+        disclosed = self.session.rights.disclosure(result.reads)
+        return FeedSource(relation if answer is None else answer, shared.sweep, disclosed)
 
     def _of_query(self, text: str, given: dict[str, Any]) -> FeedSource:
         query = self.session.server.engine.query(text, given)

@@ -161,6 +161,19 @@ class AccessControl:
         grants = self.tables.grants
         return any([(object, privilege, role) in grants for role in roles])
 
+    def knows(self, who: str | None, name: str) -> bool:
+        """Whether somebody is told that there is a table or view: it owns it, or has some privilege on it."""
+        if not self.is_configured or self.is_super(who):
+            return True
+        object = table_object(name)
+        return self.owns(who, object) or any([self.may(who, each, object) for each in PRIVILEGES["table"]])
+
+    def knows_schema(self, who: str | None, name: str) -> bool:
+        """Whether somebody is told that there is a schema: it owns it, or has some privilege on it."""
+        if not self.is_configured or self.is_super(who):
+            return True
+        return any([self.may(who, each, schema_object(name)) for each in PRIVILEGES["schema"]])
+
     def owns(self, who: str | None, object: str) -> bool:
         """Whether an object is somebody's, by itself or by a role that it holds."""
         if self.is_super(who):
@@ -199,7 +212,7 @@ class AccessControl:
             raise PermissionDenied(f"permission denied to create or change roles: {who!r} has no CREATEROLE")
 
     def needs(self, who: str | None, found: Table | View | Definition) -> list[tuple[str | None, str]]:
-        """What reading a relation needs: who needs which object. A materialised view needs what its owner reads for it."""
+        """What reading a relation needs: who needs which object. A view needs what its owner reads for it."""
         if not self.is_configured or who is None:
             return []
         wanted: dict[tuple[str | None, str], None] = {}
@@ -211,8 +224,8 @@ class AccessControl:
             if name not in system:  # what the engine says of itself is in no schema that anybody has rights on
                 wanted[(reader, schema_object(name_parts(name)[0]))] = None
             owner = self.owner(table_object(name))
-            if isinstance(relation, View) and owner is not None:
-                for read in sorted(self._runner.reads.get(name, ())):
+            if owner is not None:
+                for read in sorted(self._runner.named_by(name)):
                     below = self._runner.relation_stored(read)
                     if below is not None and (owner, table_object(read)) not in wanted:
                         visit(owner, below)
@@ -223,7 +236,14 @@ class AccessControl:
     def check_read(self, who: str | None, found: Table | View | Definition) -> None:
         """Refuse to let somebody read a relation who may not."""
         for reader, object in self.needs(who, found):
-            self.check(reader, "USAGE" if object.startswith("schema ") else "SELECT", object)
+            privilege = "USAGE" if object.startswith("schema ") else "SELECT"
+            if reader == who:
+                self.check(who, privilege, object)
+            elif not self.may(reader, privilege, object):
+                raise PermissionDenied(
+                    f"permission denied for table {found.name!r}: {reader!r}, who owns it or a view below it, may not read all "
+                    "that it reads"
+                )
 
     def sees_all(self, who: str | None, name: str) -> bool:
         """Whether somebody may read a table or view, and policies hide nothing of it."""

@@ -18,7 +18,7 @@ from tektite.errors import ConflictError, NotFoundError, TektiteError
 from tektite.expr import Expr, col, lit
 from tektite.plan.algebra import Rows
 from tektite.query.collection import Collection
-from tektite.sql.access.access_control import table_object
+from tektite.sql.access.access_control import PermissionDenied, table_object
 from tektite.sql.access.policy_conditions import PolicyConditions, SeenRows
 from tektite.sql.access.rights_trees import PROTECTED, RIGHTS, protected_table
 from tektite.sql.bind.bound import Bound
@@ -51,6 +51,8 @@ class Definition:
     aliases: list[str]
     source: StatementText
     reads: set[str] = field(default_factory=set)
+    named: frozenset[str] = frozenset()
+    """What of that it names itself, and reads by the rights of its owner; the rest is read by views that it names."""
     types: tuple[Type, ...] = ()
     """The types of its columns when it was made: nothing that it reads can be replaced while it is there."""
 
@@ -91,6 +93,8 @@ class Reads:
         self.runner = runner
         self.given: Given = {name.lower(): found for name, found in (given or {}).items()}
         self.names: set[str] = set()
+        self.named: set[str] = set()
+        """The names that are in the text itself, not in that of a view."""
         self.asked: set[str] = set()
         self.reader = ReaderIdentity(runner.access.who()) if reader is None else reader
         self.needs: set[tuple[str | None, str]] = set()
@@ -168,6 +172,12 @@ class Reads:
             is_first = reader is self._first and who == reader.name
             self.needs.add((None if is_first else who, object))
 
+    def _note(self, name: str) -> None:
+        """Something is read."""
+        self.names.add(name)
+        if self.reader is self._first:
+            self.named.add(name)
+
     # ------------------------------------------------------------------ relations
 
     def relation(self, name: str, binder: Binder, node: exp.Table) -> tuple[Node, list[str]]:
@@ -179,11 +189,11 @@ class Reads:
         if isinstance(given, pa.Table):
             return self._rows(name, given, binder)
         if isinstance(given, TargetTable):
-            self.names.add(given.table.name)
+            self._note(given.table.name)
             return self._protected(given.table, binder, given.command, node)
         if given is not None:
             if isinstance(given, Table | View):
-                self.names.add(given.name)
+                self._note(given.name)
             return scanned(name, given, binder)
         found = self.runner.relation_named(name)
         self.asked.add(name)
@@ -192,10 +202,10 @@ class Reads:
             return system_scan(self.contents(), binder, system)
         if found is None or name.startswith(HIDDEN):
             own = [name for name in self.given if not name.startswith(INTERNAL)]
-            known = list(SYSTEM) if name.startswith("system.") else [*own, *self.runner.known()]
+            known = list(SYSTEM) if name.startswith("system.") else [*own, *self.runner.visible()]
             message = f"there is no table or view {name!r}: {nearest(name, known)}"
             raise binder.source.error(message, node, NotFoundError)
-        self.names.add(found.name)
+        self._note(found.name)
         self._check(found, binder, node)
         if isinstance(found, Definition):
             return self._defined(found, binder, node)
@@ -281,7 +291,9 @@ class Reads:
             with self._reading_for(owner):
                 bound = binder.query(found.tree, None)
         except TektiteError as error:
-            raise type(error)(f"in view {found.name!r}: {error}") from None
+            is_told = not isinstance(error, PermissionDenied) or self._first.name in (None, owner)
+            shown = str(error) if is_told else f"permission denied: its owner {owner!r} may not read all that it reads"
+            raise type(error)(f"in view {found.name!r}: {shown}") from None
         finally:
             binder.source, binder.ctes = source, ctes
             binder.expanding.pop()

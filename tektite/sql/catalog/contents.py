@@ -124,7 +124,7 @@ class CatalogContents:
     @computed_once
     def schemas(self) -> dict[str, int]:
         """The oids of the schemas, by name."""
-        return {name: self.oids.of("schema", name) for name in self.runner.schema_names()}
+        return {name: self.oids.of("schema", name) for name in self.runner.visible_schemas()}
 
     @computed_once
     def system(self) -> list[RelationEntry]:
@@ -141,17 +141,19 @@ class CatalogContents:
     @computed_once
     def relations(self) -> list[RelationEntry]:
         """Tables, views and indexes that users made."""
-        core = core_of(self.runner.engine)
+        core, shown = core_of(self.runner.engine), set(self.runner.visible())
         found: list[RelationEntry] = []
         for table in sorted(core.inputs.values(), key=lambda table: table.name):
-            if not table.name.startswith("__") and not table.is_system:
+            if table.name in shown and not table.is_system:
                 found.extend(self._table(table))
         for view in sorted(core.views.values(), key=lambda view: view.name):
-            if not view.name.startswith("__"):
+            if view.name in shown:
                 text = self._text(view.name, self.runner.view_texts.get(view, ""), self.runner.reads.get(view.name, ()))
                 rows = view.trace.count if self._sees_all(view.name) else UNKNOWN
                 found.append(self._relation(view.name, "m", view.schema.names, view.schema.types, text, rows))
         for definition in sorted(self.runner.definitions.values(), key=lambda definition: definition.name):
+            if definition.name not in shown:
+                continue
             names = tuple(self.runner.titles(definition.aliases))
             text = self._text(definition.name, written(definition.tree), definition.reads)
             found.append(self._relation(definition.name, "v", names, definition.types, text))

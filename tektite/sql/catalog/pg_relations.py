@@ -252,7 +252,7 @@ def pg_indexes(contents: CatalogContents) -> Iterator[Row]:
 def pg_prepared_statements(contents: CatalogContents) -> Iterator[Row]:
     who = contents.runner.access.who()
     for made in contents.runner.prepared.values():
-        if who is None or made.owner == who:
+        if made.owner == who:
             yield {"name": made.name, "statement": made.source.text[made.source.start :], "from_sql": True}
 
 

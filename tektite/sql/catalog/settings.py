@@ -155,6 +155,8 @@ class SessionSettings:
     changed: dict[str, str] = field(default_factory=dict)
     search_path: tuple[str, ...] = (DEFAULT,)
     served: bool = False
+    is_super: Callable[[], bool] = lambda: True
+    """Whether the user may do everything."""
     _initial: Mapping[str, str] = field(default_factory=dict)
 
     def begin(self, given: Mapping[str, str], **facts: str) -> None:
@@ -171,6 +173,8 @@ class SessionSettings:
         known = self.known(name)
         if known == "session_authorization":
             return self.login
+        if known == "is_superuser":
+            return "on" if self.is_super() else "off"
         if known in TRANSACTION and self.session is not None:
             return TRANSACTION[known](self.session)
         return self.changed[known] if known in self.changed else SETTINGS[known].value

@@ -98,6 +98,7 @@ class StatementText:
         found.details.update({name: value for name, value in error.details.items() if name not in found.details})
         if isinstance(error, FaultError) and isinstance(found, FaultError):
             found.view = error.view
+        found.shows_row = error.shows_row
         return found
 
     def word(self, place: int) -> str:

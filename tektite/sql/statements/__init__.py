@@ -8,6 +8,7 @@ csv_lines         the line of a CSV file that Arrow complains of
 describe          the parameters and columns of a statement, before it is run
 direct            INSERT of given rows and SELECT by key, without a plan
 direct_texts      finds out which texts are such statements
+disclosure        what a user is told of what its views read
 drop              DROP, with and without CASCADE
 explain           EXPLAIN, as text and as JSON
 grants            GRANT, REVOKE, and owners of objects
@@ -15,6 +16,7 @@ insert            INSERT, and what happens to rows whose key exists
 parametrised      a query with labels in place of its constants
 policies          CREATE POLICY, and ROW LEVEL SECURITY of a table
 prepared          PREPARE and EXECUTE: one dataflow for all bindings
+prepared_names    the names of prepared statements
 result            the result of a statement
 roles             CREATE ROLE, SET ROLE, tokens, and the objects of a role
 runner            SQL's state of an engine; runs each statement

@@ -103,7 +103,7 @@ def made_name(runner: StatementRunner, source: StatementText, node: exp.Expr) ->
     if schema in SYSTEM:
         raise source.error(f"schema {schema!r} is the system's: nothing can be created in it", node, ConflictError)
     if schema not in runner.schema_names():
-        hint = nearest(schema, runner.schema_names())
+        hint = nearest(schema, runner.visible_schemas())
         raise source.error(f"there is no schema {schema!r}: CREATE SCHEMA makes one; {hint}", node, NotFoundError)
     runner.access.check_create(runner.access.who(), schema)
     return stored_name(schema, folded(node.this))
@@ -279,7 +279,9 @@ def create_view(
         refuse_lost_order(source, query, planned.bound)
     if not materialized:
         kinds = tuple(planned.bound.plan.columns[column] for column in planned.bound.names)
-        runner.definitions[name] = Definition(name, query, planned.bound.titles, source, planned.reads, kinds)
+        runner.definitions[name] = Definition(
+            name, query, planned.bound.titles, source, planned.reads, planned.named, kinds
+        )
         runner.access.created(table_object(name))
         return Result(what)
     take_away(runner, replaced)
@@ -369,7 +371,7 @@ def take_away(runner: StatementRunner, name: str | None) -> None:
     if name is not None and name not in runner.definitions:
         runner.remembered.forget(name)
         runner.engine.drop(name)
-        runner.reads.pop(name, None)
+        runner.forget_reads(name)
 
 
 # ---------------------------------------------------------------------- indexes
@@ -386,7 +388,7 @@ def create_index(runner: StatementRunner, source: StatementText, tree: exp.Creat
     table_name = written_name(source, index.args["table"])
     found = runner.relation_named(table_name)
     if not isinstance(found, Table | View) or found.name.startswith("__"):
-        hint = nearest(table_name, runner.known())
+        hint = nearest(table_name, runner.visible())
         raise source.error(
             f"there is no table or materialized view {table_name!r}: {hint}", index.args["table"], NotFoundError
         )

@@ -16,6 +16,7 @@ from sqlglot import exp
 from tektite.errors import TektiteError
 from tektite.expr import Expr, col, lit
 from tektite.expr import type_of as expression_type
+from tektite.sql.access.access_control import PermissionDenied
 from tektite.sql.bind.bound import Bound
 from tektite.sql.bind.functions import column_type
 from tektite.sql.bind.query import Binder
@@ -27,6 +28,7 @@ from tektite.sql.parse import parser
 from tektite.sql.parse.parser import label_of
 from tektite.sql.parse.places import StatementText
 from tektite.sql.parse.read_arguments import copied
+from tektite.sql.statements.prepared_names import found_prepared, refused
 from tektite.sql.statements.table_writes import target
 from tektite.values import types
 from tektite.values.types import Type
@@ -84,10 +86,12 @@ class StatementDescriber:
                 result = self.runner.statement(statement, {}).table
                 assert result is not None
                 columns = [(field.name, type_of_field(field)) for field in result.schema]
-            case parser.Execute() if statement.name in self.runner.prepared:
-                prepared = self.runner.prepared[statement.name]
+            case parser.Execute() if (prepared := found_prepared(self.runner, statement.name)) is not None:
                 inner = parser.Plain(prepared.source, prepared.source.start, prepared.tree)
-                found = describe(self.runner, inner)
+                try:
+                    found = describe(self.runner, inner)
+                except PermissionDenied as error:
+                    raise refused(prepared, self.runner.access.who(), error) from None
                 return Description(self.types, found.columns, found.declared)
             case _:
                 columns = None

@@ -21,6 +21,7 @@ from tektite.sql.parse.places import StatementText, nearest
 from tektite.sql.parse.read_arguments import refuse_unread
 from tektite.sql.statements import prepared
 from tektite.sql.statements.create import kind_of
+from tektite.sql.statements.prepared_names import OF
 from tektite.sql.statements.result import Result
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ def drop(runner: StatementRunner, source: StatementText, tree: exp.Drop, paramet
         for reader in all_readers(runner, name) if cascade else ():
             remove(runner, *reader)
             if reader[0] != "SUBSCRIPTION":
-                more.append(reader[1])
+                more.append(reader[1].partition(OF)[0] if reader[0] == "PREPARE" else reader[1])
         remove(runner, kind, name)
     dropped = f"DROP {kind}"
     return Result(f"{dropped}, and what read it: {', '.join(more)}" if more else dropped)
@@ -79,16 +80,18 @@ def drop_schemas(runner: StatementRunner, source: StatementText, tree: exp.Drop)
             if may_be_missing:
                 continue
             raise source.error(
-                f"there is no schema {name!r}: {nearest(name, runner.schema_names())}", node, NotFoundError
+                f"there is no schema {name!r}: {nearest(name, runner.visible_schemas())}", node, NotFoundError
             )
+        runner.access.check_owner(runner.access.who(), schema_object(name))
         inside = [known for known in runner.known() if name_parts(known)[0] == name]
         if inside and not cascade:
-            shown = ", ".join(map(repr, sorted(inside)))
+            visible = sorted(set(inside) & set(runner.visible()))
+            shown = [*map(repr, visible), *["others"] * (len(visible) < len(inside))]
             message = (
-                f"cannot drop schema {name!r}: {shown} {'is' if len(inside) == 1 else 'are'} in it; CASCADE drops all"
+                f"cannot drop schema {name!r}: {', '.join(shown)} {'is' if len(inside) == len(shown) == 1 else 'are'} in it; "
+                "CASCADE drops all"
             )
             raise source.error(message, node, ConflictError)
-        runner.access.check_owner(runner.access.who(), schema_object(name))
         chosen.append((name, inside))
     refuse_unread(source, tree)
     for name, inside in chosen:
@@ -125,7 +128,8 @@ def wanted(runner: StatementRunner, source: StatementText, kind: str, node: exp.
         raise source.error(f"{name!r} is a {other}: DROP {other.upper()} drops it", node, ConflictError)
     if lenient:
         return None
-    known = list(runner.indexes) if kind == "INDEX" else runner.known()
+    shown = [i.name for i in runner.indexes.values() if runner.access.knows(runner.access.who(), i.table)]
+    known = shown if kind == "INDEX" else runner.visible()
     raise source.error(f"there is no {kind.lower()} {name!r}: {nearest(name, known)}", node, NotFoundError)
 
 
@@ -147,7 +151,7 @@ def all_readers(runner: StatementRunner, name: str) -> list[tuple[str, str]]:
                 visit(view)
                 found.append(("VIEW", view))
         found.extend(("INDEX", i.name) for i in runner.indexes.values() if i.table == known)
-        found.extend(("PREPARE", p.name) for p in runner.prepared.values() if known in p.reads)
+        found.extend(("PREPARE", key) for key, p in runner.prepared.items() if known in p.reads)
         found.extend(("SUBSCRIPTION", q.view.name) for q in runner.shared.all() if known in q.reads)
 
     visit(name)
@@ -176,6 +180,6 @@ def remove(runner: StatementRunner, kind: str, name: str) -> None:
     else:
         runner.remembered.forget(name)
         runner.engine.drop(name)
-        runner.reads.pop(name, None)
+        runner.forget_reads(name)
         runner.standing_secured.pop(name, None)
         runner.access.dropped([table_object(name)])

@@ -14,6 +14,7 @@ from tektite.errors import UnsupportedError
 from tektite.sql.access.access_control import PermissionDenied
 from tektite.sql.parse.parser import Explain
 from tektite.sql.statements import create
+from tektite.sql.statements.disclosure import sees_below
 from tektite.sql.statements.parametrised import parametrised
 from tektite.sql.statements.result import Result
 
@@ -38,8 +39,7 @@ def explain(runner: StatementRunner, statement: Explain, parameters: Mapping[str
     is_view = joins != "auto" or isinstance(statement_tree, exp.Create)
     bind = runner.bind_standing if is_view else runner.bind
     planned = bind(source, tree, parameters)
-    if statement.analyze:
-        _check_counts(runner, planned.secured)
+    _check_plan(runner, planned.reads | planned.secured)
     collection = runner.collection(planned.joined_by(joins))
     explained = runner.engine.explain(collection)
     lines, data = explained.splitlines(), explained.data
@@ -51,20 +51,25 @@ def explain(runner: StatementRunner, statement: Explain, parameters: Mapping[str
     return _result(statement, lines, data)
 
 
-def _check_counts(runner: StatementRunner, tables: Iterable[str]) -> None:
-    """Refuse to count the rows of tables, ahead of their policies, for somebody whom these hide rows from."""
+def _check_plan(runner: StatementRunner, tables: Iterable[str]) -> None:
+    """Refuse to tell the plan of a query, with its sizes and constants, to somebody who may not read all rows below it."""
+    names = sorted(tables)
     who = runner.access.who()
-    for name in sorted(tables):
-        if not runner.access.bypasses(who, name):
-            raise PermissionDenied(
-                f"permission denied: EXPLAIN ANALYZE counts all rows of {name!r}, and its policies hide rows from {who!r}. "
-                "Use EXPLAIN, or ask a superuser"
-            )
+    if not (all([runner.access.sees_all(who, name) for name in names]) and sees_below(runner, who, names)):
+        hidden = [name for name in names if runner.access.knows(who, name) and not runner.access.bypasses(who, name)]
+        why = (
+            f"policies of {', '.join(map(repr, hidden))} hide rows from" if hidden else "its views read what is not for"
+        )
+        raise PermissionDenied(
+            f"permission denied: EXPLAIN tells sizes and constants of what a query reads, and {why} {who!r}"
+        )
 
 
 def _subscription(runner: StatementRunner, statement: Explain, parameters: Mapping[str, Any]) -> Result:
     """How a subscription would be computed: for whom else at once, and by which plan."""
     query = parametrised(runner, statement.source, statement.tree, parameters)
+    planned = runner.bind(statement.source, statement.tree, parameters)
+    _check_plan(runner, planned.reads | planned.secured)
     sharing, explained = runner.shared.explain(query)
     return _result(statement, [*sharing, *explained.splitlines()], explained.data | {"sharing": sharing})
 

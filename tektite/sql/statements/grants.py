@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tektite.engine.core import core_of
 from tektite.errors import ConflictError, IncorrectError, NotFoundError
 from tektite.sql.access.access_control import (
     DATABASE_OBJECT,
@@ -29,7 +30,7 @@ def named_object(runner: StatementRunner, source: StatementText, kind: str, name
         found = runner.relation_named(name)
         if found is None or found.name.startswith("__"):
             raise source.error(
-                f"there is no table or view {name!r}: {nearest(name, runner.known())}",
+                f"there is no table or view {name!r}: {nearest(name, runner.visible())}",
                 source.where(name.rpartition(".")[2]),
                 NotFoundError,
             )
@@ -40,7 +41,7 @@ def named_object(runner: StatementRunner, source: StatementText, kind: str, name
         return DATABASE_OBJECT
     if same_schema(name) not in runner.schema_names():
         raise source.error(
-            f"there is no schema {name!r}: {nearest(name, runner.schema_names())}", source.where(name), NotFoundError
+            f"there is no schema {name!r}: {nearest(name, runner.visible_schemas())}", source.where(name), NotFoundError
         )
     return schema_object(same_schema(name))
 
@@ -50,7 +51,7 @@ def objects_of(runner: StatementRunner, statement: ChangeGrants) -> list[str]:
     if statement.kind != "all tables":
         return [named_object(runner, statement.source, statement.kind, name) for name in statement.objects]
     schemas = {named_object(runner, statement.source, "schema", name).partition(" ")[2] for name in statement.objects}
-    return [table_object(name) for name in runner.known() if name_parts(name)[0] in schemas]
+    return [table_object(name) for name in runner.visible() if name_parts(name)[0] in schemas]
 
 
 def grantee(runner: StatementRunner, name: str) -> str:
@@ -180,6 +181,7 @@ def change_owner(runner: StatementRunner, statement: ChangeOwner) -> Result:
     who = access.who()
     object = named_object(runner, statement.source, statement.kind, statement.name)
     access.check_owner(who, object)
+    refuse_system(runner, statement.source, statement.name, "has no owner but superusers")
     owner = access.role(statement.owner or runner.settings.user).name
     if not access.is_member(who, owner):
         raise PermissionDenied(f"permission denied: {who!r} is no member of {owner!r}, who is to own {object}")
@@ -187,6 +189,15 @@ def change_owner(runner: StatementRunner, statement: ChangeOwner) -> Result:
         refuse_standing(runner, object)
     access.change([Ownership(object, owner)])
     return Result("ALTER TABLE" if statement.kind == "table" else "ALTER SCHEMA")
+
+
+def refuse_system(runner: StatementRunner, source: StatementText, name: str, why: str) -> None:
+    """Refuse to change whose a system relation is, and who sees which rows of it."""
+    found = runner.relation_named(name)
+    if found is not None and found.name in core_of(runner.engine).system.names():
+        raise source.error(
+            f"{name!r} is a system relation: it {why}", source.where(name.rpartition(".")[2]), ConflictError
+        )
 
 
 def refuse_standing(runner: StatementRunner, object: str) -> None:

@@ -15,7 +15,7 @@ from tektite.sql.access.rights_trees import protected_table
 from tektite.sql.bind.named_relations import ReaderIdentity, unpointed
 from tektite.sql.parse.access_statements import ChangePolicy, SecureTable
 from tektite.sql.parse.places import StatementText, nearest
-from tektite.sql.statements.grants import grantee
+from tektite.sql.statements.grants import grantee, refuse_system
 from tektite.sql.statements.result import Result
 
 if TYPE_CHECKING:
@@ -26,11 +26,12 @@ def secured_table(runner: StatementRunner, source: StatementText, written: str) 
     """The table whose policies are changed, by its owner."""
     found = runner.relation_named(written)
     if not isinstance(found, Table) or found.name.startswith("__"):
-        known = [name for name in runner.known() if isinstance(runner.relation_stored(name), Table)]
+        known = [name for name in runner.visible() if isinstance(runner.relation_stored(name), Table)]
         place = source.where(written.rpartition(".")[2])
         raise source.error(f"there is no table {written!r}: {nearest(written, known)}", place, NotFoundError)
     runner.access.begin()
     runner.access.check_owner(runner.access.who(), table_object(found.name))
+    refuse_system(runner, source, written, "shows everybody what is theirs, by rules that cannot be changed")
     return found
 
 

@@ -29,6 +29,7 @@ from tektite.sql.parse.parser import Deallocate, Execute, Prepare, label_of
 from tektite.sql.parse.places import StatementText, nearest
 from tektite.sql.parse.read_arguments import copied, refuse_unread
 from tektite.sql.statements.parametrised import ParametrisedQuery
+from tektite.sql.statements.prepared_names import found_prepared, prepared_key, refused
 from tektite.sql.statements.result import Result
 from tektite.sql.statements.shared_query import SharedQuery
 from tektite.sql.statements.shown_zone import in_zone
@@ -65,7 +66,7 @@ class Prepared:
 
 def prepare(runner: StatementRunner, statement: Prepare) -> Result:
     """PREPARE name AS query."""
-    if statement.name in runner.prepared:
+    if prepared_key(runner, statement.name) in runner.prepared:
         raise statement.source.error(
             f"there is a prepared statement {statement.name!r} already", statement.place, ConflictError
         )
@@ -87,7 +88,7 @@ def prepare(runner: StatementRunner, statement: Prepare) -> Result:
     made = Prepared(statement.name, statement.source, statement.tree, labels, counts, runner.access.who())
     if isinstance(statement.tree, exp.Query) and check(runner, made):
         refuse_unread(statement.source, statement.tree)
-    runner.prepared[statement.name] = made
+    runner.prepared[prepared_key(runner, statement.name)] = made
     return Result("PREPARE")
 
 
@@ -121,9 +122,10 @@ def check(runner: StatementRunner, made: Prepared) -> bool:
 
 def named(runner: StatementRunner, statement: Execute | Deallocate) -> Prepared:
     """A prepared statement by its name."""
-    found = runner.prepared.get(statement.name)
+    found = found_prepared(runner, statement.name)
     if found is None:
-        message = f"there is no prepared statement {statement.name!r}: {nearest(statement.name, runner.prepared)}"
+        own = [made.name for made in runner.prepared.values() if made.owner == runner.access.who()]
+        message = f"there is no prepared statement {statement.name!r}: {nearest(statement.name, own)}"
         raise statement.source.error(message, statement.place, NotFoundError)
     return found
 
@@ -156,7 +158,15 @@ def values_of(
 
 def execute(runner: StatementRunner, statement: Execute, parameters: Mapping[str, Any]) -> Result:
     """EXECUTE name(values): the answer for a binding, which is kept up to date from its first execution on."""
-    found = named(runner, statement)
+    found, who = named(runner, statement), runner.access.who()
+    try:
+        return executed(runner, found, statement, parameters)
+    except PermissionDenied as error:
+        raise refused(found, who, error) from None
+
+
+def executed(runner: StatementRunner, found: Prepared, statement: Execute, parameters: Mapping[str, Any]) -> Result:
+    """The result of a prepared statement for values."""
     given = values_of(runner, found, statement.values, statement, parameters)
     row = tuple(value for value, _ in given)
     if not isinstance(found.tree, exp.Query):  # nothing is kept up to date: it is run with these values
@@ -193,7 +203,9 @@ def bound(runner: StatementRunner, found: Prepared, row: tuple[Any, ...]) -> tup
         queries.check(known[0], runner.access.who())
         return known
     query = asked(found, row)
-    shared = queries.get(query, f"{HIDDEN}prepared_{found.name}" if not found.shared else "", is_prepared=True)
+    name = f"{HIDDEN}prepared_{found.name}"
+    is_free = not found.shared and name not in core_of(runner.engine).views
+    shared = queries.get(query, name if is_free else "", is_prepared=True)
     number = queries.bind(shared, row if shared.query.labels else (), runner.settings.user)
     found.bindings[key] = shared, number
     shared.followers[number] = shared.followers.get(number, 0) + 1
@@ -248,7 +260,6 @@ def widened(type: Type) -> Type:
 def deallocate(runner: StatementRunner, statement: Deallocate, parameters: Mapping[str, Any]) -> Result:
     """DEALLOCATE name: forget the statement; DEALLOCATE name(values): stop answering one binding."""
     found = named(runner, statement)
-    who = runner.access.who()
     if statement.values is not None:
         given = values_of(runner, found, statement.values, statement, parameters)
         key = (runner.settings.user, runner.settings.zone, *(value for value, _ in given))
@@ -258,10 +269,9 @@ def deallocate(runner: StatementRunner, statement: Deallocate, parameters: Mappi
         runner.shared.release(*known)
         core_of(runner.engine).commit(WriteSet())
         return Result("DEALLOCATE")
-    if not runner.access.is_super(who) and who != found.owner:
-        raise PermissionDenied(
-            f"permission denied: prepared statement {found.name!r} is of {found.owner or 'a superuser'}"
-        )
+    if found.owner != runner.access.who():
+        message = f"permission denied: {found.name!r} was prepared by a superuser, for all"
+        raise statement.source.error(message, statement.place, PermissionDenied)
     remove(runner, found)
-    del runner.prepared[statement.name]
+    del runner.prepared[prepared_key(runner, statement.name)]
     return Result("DEALLOCATE")

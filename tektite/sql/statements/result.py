@@ -51,6 +51,9 @@ class Result(ArrowReadable):
     time: int | None = field(default=None, repr=False, compare=False)
     """The time at which what the statement has written can be read; None if it writes nothing, or in a transaction."""
 
+    reads: tuple[str, ...] | None = field(default=None, repr=False, compare=False)
+    """The relations that the query of a subscription names: a server tells of errors by what its users may read."""
+
     def __iter__(self) -> Iterator[Any]:
         if self.subscription is not None:
             return iter(self.subscription)

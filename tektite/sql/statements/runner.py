@@ -7,6 +7,7 @@ last closed epoch, and see what their transaction has changed.
 from __future__ import annotations
 
 import datetime
+import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
@@ -67,6 +68,7 @@ from tektite.sql.statements import (
     update,
 )
 from tektite.sql.statements.direct_texts import DirectTexts
+from tektite.sql.statements.disclosure import disclosed_error, names_in
 from tektite.sql.statements.parametrised import parametrised
 from tektite.sql.statements.result import Result
 from tektite.sql.statements.shared_queries import SharedQueries
@@ -108,6 +110,8 @@ class StatementRunner:
         self.indexes: dict[str, create.NamedIndex] = {}
         self.prepared: dict[str, prepared.Prepared] = {}
         self.reads: dict[str, set[str]] = {}
+        self.named: dict[str, frozenset[str]] = {}
+        """What materialized views name themselves, and read by the rights of their owners."""
         """What each materialised view was defined over, by name."""
         self.view_texts: WeakKeyDictionary[ViewCore, str] = WeakKeyDictionary()
         """The queries of materialised views, as they are written."""
@@ -147,6 +151,8 @@ class StatementRunner:
         found = self._settings.get(session)
         if found is None:
             found = self._settings[session] = SessionSettings(session)
+            known = weakref.ref(found)  # settings are a value of a weak dictionary: they do not hold themselves
+            found.is_super = lambda: (own := known()) is None or self.access.is_super(self.access.who_is(own))
         return found
 
     # ------------------------------------------------------------------ statements
@@ -186,10 +192,11 @@ class StatementRunner:
         except RecursionError:
             raise source.error("the statement is nested too deeply", None, UnsupportedError) from None
         except TektiteError as error:
-            placed = source.placed(error)
+            hidden = disclosed_error(self, statement, error)
+            placed = source.placed(hidden)
             if placed is error:
                 raise
-            raise placed from error
+            raise placed from (error if hidden is error else None)
 
     def _run_whole(self, statement: parser.Statement, parameters: Mapping[str, Any]) -> Result:
         """Run one statement as if alone. A long query lets others change what the statement is about to write: then it is run
@@ -288,7 +295,7 @@ class StatementRunner:
             view = found if isinstance(found, View) else None
             return Result("SUBSCRIBE", view=view, subscription=found.subscribe())
         answer = self.shared.answer(parametrised(self, source, tree, parameters))
-        return Result("SUBSCRIBE", subscription=answer.subscribe())
+        return Result("SUBSCRIBE", subscription=answer.subscribe(), reads=tuple(names_in(self, source, tree)))
 
     # ------------------------------------------------------------------ queries
 
@@ -319,7 +326,7 @@ class StatementRunner:
             raise source.error("the query is nested too deeply", None, UnsupportedError) from None
         declared = tuple(binder.declared(col(name)) for name in bound.names)
         return Planned(
-            plan, bound, reads.names, reads.asked, reads_system=reads.reads_system, declared=declared,
+            plan, bound, reads.names, reads.asked, frozenset(reads.named), reads_system=reads.reads_system, declared=declared,
             secured=frozenset(reads.secured), reads_user=reads.reads_user,
         )  # fmt: skip
 
@@ -471,10 +478,20 @@ class StatementRunner:
         allowed = self.allowed()
         self.check_queries(allowed)
         view = self.engine.install(name, self.sorted_collection(planned), limit=allowed.memory)
-        self.reads[name] = planned.reads
+        self.reads[name], self.named[name] = planned.reads, planned.named
         if planned.secured:
             self.standing_secured[name] = planned.secured
         return view
+
+    def named_by(self, name: str) -> frozenset[str]:
+        """What the text of a view names; nothing for other relations."""
+        found = self.definitions.get(name)
+        return self.named.get(name, frozenset()) if found is None else found.named
+
+    def forget_reads(self, name: str) -> None:
+        """A view is gone."""
+        self.reads.pop(name, None)
+        self.named.pop(name, None)
 
     def sorted_collection(self, planned: Planned, is_limited: bool = True) -> Collection:
         """A query as a collection, with the order that ORDER BY gives its rows. A view of one without a limit has to have the
@@ -534,6 +551,16 @@ class StatementRunner:
         """The names of everything that can be read."""
         found = [*self.engine.tables, *self.engine.views, *self.definitions]
         return [name for name in found if not name.startswith(HIDDEN)]
+
+    def visible(self) -> list[str]:
+        """The names of what the caller's user is told of."""
+        who = self.access.who()
+        return [name for name in self.known() if self.access.knows(who, name)]
+
+    def visible_schemas(self) -> list[str]:
+        """The schemas that the caller's user is told of: those it has a privilege on, and those of what it is told of."""
+        who, shown = self.access.who(), {DEFAULT, *SYSTEM, *implied_schemas(self.visible())}
+        return [name for name in self.schema_names() if name in shown or self.access.knows_schema(who, name)]
 
     def readers(self, name: str) -> list[str]:
         """The definitions, views and indexes that read something."""

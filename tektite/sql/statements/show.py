@@ -11,9 +11,11 @@ from tektite.engine.input_core import InputCore
 from tektite.engine.table import Table
 from tektite.engine.versions import read_version
 from tektite.engine.view import View
+from tektite.engine.view_core import ViewCore
 from tektite.errors import NotFoundError, UnsupportedError
 from tektite.sql.parse.parser import SHOWN, Refresh, Show
 from tektite.sql.parse.places import nearest
+from tektite.sql.statements.disclosure import FAILED, sees_below
 from tektite.sql.statements.result import Result
 
 if TYPE_CHECKING:
@@ -42,7 +44,7 @@ def refresh(runner: StatementRunner, statement: Refresh) -> Result:
     """REFRESH MATERIALIZED VIEW: a view follows every epoch, so that there is nothing to do but to find it."""
     found = runner.relation_named(statement.name)
     if not isinstance(found, View):
-        hint = nearest(statement.name, list(runner.engine.views))
+        hint = nearest(statement.name, [v for v in runner.engine.views if v in runner.visible()])
         message = f"there is no materialized view {statement.name!r}: {hint}"
         raise statement.source.error(message, statement.place, NotFoundError)
     notice = f"{found.name!r} is kept up to date with every change, there is nothing to refresh"
@@ -64,7 +66,8 @@ def setting(runner: StatementRunner, statement: Show) -> pa.Table:
 
 def tables(runner: StatementRunner) -> pa.Table:
     """Tables with their sizes, modes and keys."""
-    found = [i for i in core_of(runner.engine).inputs.values() if not i.name.startswith("__")]
+    shown = set(runner.visible())
+    found = [i for i in core_of(runner.engine).inputs.values() if i.name in shown]
     return pa.table(
         {
             "name": pa.array([i.name for i in found], pa.string()),
@@ -77,7 +80,7 @@ def tables(runner: StatementRunner) -> pa.Table:
 
 def schemas(runner: StatementRunner) -> pa.Table:
     """The schemas."""
-    return pa.table({"name": pa.array(runner.schema_names(), pa.string())})
+    return pa.table({"name": pa.array(runner.visible_schemas(), pa.string())})
 
 
 def is_readable(runner: StatementRunner, found: Table | View) -> bool:
@@ -94,13 +97,15 @@ def rows_of(table: InputCore) -> int | None:
 
 def views(runner: StatementRunner) -> pa.Table:
     """Views: those that are kept, with their sizes and what a read of them raises, and those that are definitions."""
-    kept = [v for v in core_of(runner.engine).views.values() if not v.name.startswith("__")]
-    names = [*(v.name for v in kept), *runner.definitions]
-    kinds = ["materialized"] * len(kept) + ["definition"] * len(runner.definitions)
+    shown = set(runner.visible())
+    kept = [v for v in core_of(runner.engine).views.values() if v.name in shown]
+    defined = [name for name in runner.definitions if name in shown]
+    names = [*(v.name for v in kept), *defined]
+    kinds = ["materialized"] * len(kept) + ["definition"] * len(defined)
     readable = [is_readable(runner, v.facade) for v in kept]
     rows = [v.count if may else None for v, may in zip(kept, readable, strict=True)]
-    errors = [None if v.error is None or not may else str(v.error) for v, may in zip(kept, readable, strict=True)]
-    rows, errors = rows + [None] * len(runner.definitions), errors + [None] * len(runner.definitions)
+    errors = [shown_error(runner, v) if may else None for v, may in zip(kept, readable, strict=True)]
+    rows, errors = rows + [None] * len(defined), errors + [None] * len(defined)
     return pa.table(
         {
             "name": pa.array(names, pa.string()),
@@ -111,9 +116,17 @@ def views(runner: StatementRunner) -> pa.Table:
     )
 
 
+def shown_error(runner: StatementRunner, view: ViewCore) -> str | None:
+    """The error that a read of a view raises, as the session's user may know it."""
+    if view.error is None:
+        return None
+    return str(view.error) if sees_below(runner, runner.access.who(), [view.name]) else FAILED
+
+
 def indexes(runner: StatementRunner) -> pa.Table:
     """Indexes by name."""
-    found = list(runner.indexes.values())
+    who = runner.access.who()
+    found = [index for index in runner.indexes.values() if runner.access.knows(who, index.table)]
     return pa.table(
         {
             "name": pa.array([i.name for i in found], pa.string()),
@@ -142,8 +155,10 @@ def columns(runner: StatementRunner, statement: Show) -> pa.Table:
     """The columns of a table or view."""
     found = runner.relation_named(statement.name)
     if found is None:
-        message = f"there is no table or view {statement.name!r}: {nearest(statement.name, runner.known())}"
+        message = f"there is no table or view {statement.name!r}: {nearest(statement.name, runner.visible())}"
         raise statement.source.error(message, statement.place, NotFoundError)
+    if not runner.access.knows(runner.access.who(), found.name):
+        runner.access.check_read(runner.access.who(), found)
     schema = found.schema if isinstance(found, Table | View) else runner.described(found)
     return pa.table(
         {

@@ -56,6 +56,8 @@ class Planned:
     bound: Bound
     reads: set[str]
     asked: set[str]
+    named: frozenset[str] = frozenset()
+    """What of that its own text names, not that of a view."""
     collections: dict[tuple[str, ...], Collection] = field(default_factory=dict)
     joins: str = "auto"
     reads_system: bool = False

@@ -52,7 +52,7 @@ def target(runner: StatementRunner, source: StatementText, node: exp.Expr) -> Ta
         return found
     if found is not None:
         raise source.error(f"{name!r} is a view: only tables can be changed", node, ConflictError)
-    known = [n for n in runner.known() if isinstance(runner.relation_stored(n), Table)]
+    known = [n for n in runner.visible() if isinstance(runner.relation_stored(n), Table)]
     raise source.error(f"there is no table {name!r}: {nearest(name, known)}", node, NotFoundError)
 
 
