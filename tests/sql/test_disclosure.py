@@ -213,6 +213,7 @@ def test_users_are_told_whether_they_are_superusers() -> None:
     assert ann("SHOW is_superuser").rows() == [("off",)]
 
 
+@pytest.mark.executors("spark")
 def test_views_are_read_by_the_rights_of_their_owners_at_every_depth() -> None:
     engine, ann, bob = small_engine()
     bob("CREATE VIEW of_bob AS SELECT length(note) AS n FROM secret_wages; GRANT SELECT ON of_bob TO ann")
