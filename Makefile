@@ -14,7 +14,8 @@ STAMP := .venv/installed-$(VERSION)
 RUN := .venv/bin/python
 STYLE := $(RUN) -m ruff check . && $(RUN) -m ruff format --check .
 TYPES := $(RUN) -m mypy
-PIP := $(RUN) -m pip install --disable-pip-version-check --no-deps
+# Python compiles what is imported, a small part of what is installed.
+PIP := $(RUN) -m pip install --disable-pip-version-check --no-deps --no-compile
 # Two processes; all tests of the Spark session go to one of them, so that one Java serves them.
 PYTEST := $(RUN) -m pytest -n 2 --dist loadgroup --durations=25
 
