@@ -14,9 +14,12 @@ STAMP := .venv/installed-$(VERSION)
 RUN := .venv/bin/python
 STYLE := $(RUN) -m ruff check . && $(RUN) -m ruff format --check .
 TYPES := $(RUN) -m mypy
-PIP := $(RUN) -m pip install --disable-pip-version-check --no-deps
-# Two processes; all tests of the Spark session go to one of them, so that one Java serves them.
+# Python compiles what is imported, a small part of what is installed.
+PIP := $(RUN) -m pip install --disable-pip-version-check --no-deps --no-compile
+# All tests of the Spark session go to one process, so that one Java serves them.
 PYTEST := $(RUN) -m pytest -n 2 --dist loadgroup --durations=25
+# A third of the time of two processes is waiting: for servers, browsers, Java and timers. A third process uses it.
+TEST := $(RUN) -m pytest -n 3 --dist loadgroup --durations=25
 
 # Where the environment forbids bytecode, each of the hundreds of processes that tests start would compile the package anew.
 export PYTHONDONTWRITEBYTECODE :=
@@ -43,7 +46,7 @@ test: $(STAMP)  ## check style and types, run the tests and the examples in the 
 	@begun=$$(date +%s); mkdir -p out; \
 	$(STYLE) && $(RUN) -m tektite.kernels.warm || exit 1; \
 	nice -n 19 $(TYPES) > out/types.txt 2>&1 & types=$$!; \
-	$(PYTEST) $(PYTEST_ARGS); tested=$$?; \
+	$(TEST) $(PYTEST_ARGS); tested=$$?; \
 	wait $$types; typed=$$?; echo "mypy: $$(tail -n 1 out/types.txt)"; test $$typed = 0 || cat out/types.txt; \
 	echo "make test: $$(($$(date +%s) - begun)) seconds"; test $$tested = 0 && test $$typed = 0
 

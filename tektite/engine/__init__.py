@@ -7,6 +7,7 @@ arrangement_sources  sources of shared arrangements that are no input and no vie
 catalog              every arrangement that queries share, by collection and leading columns
 change_feed          the changes of a view from one moment on, for one follower
 changes              what the former name of `View.subscribe` returns
+closing              the end of an engine: what feeds it stops, closed epochs become durable
 collect              a query answered once, leaving nothing behind
 constants            rows of constants as a collection
 constraints          what the declaration of an input demands of its rows
@@ -29,6 +30,7 @@ installation         installs views, and drops views and inputs
 languages            the methods of Engine for SQL and Datalog
 live_widget          a view in a notebook, as a table that follows it
 lock                 the engine's lock, the decorator that takes it, and changes that happen whole or not at all
+names                which names are free, and what an unknown one might have meant
 notices              who is told when an epoch has closed: threads, tasks and callbacks
 pending_updates      updates of an input that wait for their epoch to close
 profile              what every operator did within a block
@@ -37,6 +39,7 @@ read_set             what a transaction has read, and whether it would still be 
 readable_collection  what tables and views have in common: rows, lookups, changes, representations
 routing              the changes of one view, sent to those who follow one value of its first column
 replanning           other plans for views whose sources have other sizes than when they were planned
+row_encoding         rows that are written to an input, as words
 row_slices           large data in slices
 running_plan         what a dataflow was planned from, and for which sizes
 serving              the method of Engine that serves the console

@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from tektite.engine.input_core import InputCore
 from tektite.engine.installation import drop_unique_indexes
+from tektite.engine.names import check_name
 from tektite.engine.write_set import WriteSet
 from tektite.errors import ConflictError
 from tektite.storage.batchfile import BatchSection, FileInfo, write_file
@@ -41,7 +42,7 @@ def replace_table(
         entry = core.entry_of(stored, "table", "alter")
         renamed = name != stored.name
         if renamed:
-            core.check_name(name)
+            check_name(core, name)
         made = InputCore(core, name, declared, max(stored.low - 1, 0))
         sections: list[BatchSection] = []
         if rows is not None and rows.num_rows:

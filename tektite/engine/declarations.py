@@ -14,6 +14,7 @@ import pyarrow as pa
 from tektite.client_protocol import IfExists, Mode
 from tektite.engine.input_core import InputCore
 from tektite.engine.lock import StepByStep
+from tektite.engine.names import check_name
 from tektite.engine.stored_inputs import widen
 from tektite.engine.write_set import WriteSet
 from tektite.errors import ConflictError, IncorrectError
@@ -164,7 +165,7 @@ def create_table(core: EngineCore, name: str, declared: InputDescription, if_exi
             raise ConflictError(
                 f"{error}. if_exists='keep' keeps the table with its rows, and table.delete(tk.lit(True)) empties it"
             ) from None
-    core.check_name(name)
+    check_name(core, name)
     made = InputCore(core, name, declared, core.epoch)
     change = DurableChange(core.epoch, arrangements={name: made.describe().to_json()}, lows={name: made.low})
     return core.add_input(made, core.to_storage(change))

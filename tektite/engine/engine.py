@@ -15,13 +15,14 @@ import pyarrow as pa
 from tektite.client_protocol import IfExists, Mode
 from tektite.engine.constants import given_values
 from tektite.engine.declarations import create_table, create_view, filled_table, table_description
-from tektite.engine.engine_core import EngineCore, by_name
+from tektite.engine.engine_core import EngineCore
 from tektite.engine.epoch_methods import EpochMethods
 from tektite.engine.former_tables import keyword_schema, table_options
 from tektite.engine.index_methods import IndexMethods
 from tektite.engine.input_core import InputCore
 from tektite.engine.languages import LanguageMethods
 from tektite.engine.lock import guarded_by_core
+from tektite.engine.names import by_name
 from tektite.engine.serving import ServingMethods
 from tektite.engine.table import Table
 from tektite.engine.ticker import Ticker, seconds_from

@@ -11,7 +11,6 @@ import time
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
@@ -22,14 +21,16 @@ from tektite.dataflow.graph import Outbox
 from tektite.dataflow.interrupts import decided_change
 from tektite.dataflow.journal import ClosedEpoch
 from tektite.engine.catalog import Catalog, Entry, fingerprint
+from tektite.engine.closing import close
 from tektite.engine.collect import collect
 from tektite.engine.constraints import check_time
 from tektite.engine.core import HIDDEN_PREFIX
-from tektite.engine.epochs import PreparedEpoch
+from tektite.engine.epochs import prepare_epoch
 from tektite.engine.hooks import Hooks
 from tektite.engine.input_core import InputCore
 from tektite.engine.installation import check_installable, drop_input, drop_view, entry_for, install
 from tektite.engine.lock import EngineLock, StepByStep, guarded
+from tektite.engine.names import by_name
 from tektite.engine.notices import Notices, is_over
 from tektite.engine.publication import Publication
 from tektite.engine.replanning import Replanner
@@ -40,7 +41,7 @@ from tektite.engine.text_collector import TextCollector
 from tektite.engine.view import View
 from tektite.engine.view_core import ViewCore
 from tektite.engine.write_set import WriteSet
-from tektite.errors import ConflictError, FaultError, IncorrectError, NotFoundError
+from tektite.errors import ConflictError, IncorrectError
 from tektite.query.collection import Collection
 from tektite.query.columns import column_numbers
 from tektite.runtime import allocator
@@ -50,7 +51,7 @@ from tektite.runtime.memory_limit import default_limit
 from tektite.runtime.threads import Threads
 from tektite.storage.description import InputDescription
 from tektite.storage.epoch_writer import DurableChange
-from tektite.storage.open_storage import OpenStorage, Position, checked_positions
+from tektite.storage.open_storage import OpenStorage, Position
 from tektite.storage.options import Storage
 from tektite.storage.partition import Move
 from tektite.storage.store import Store
@@ -130,7 +131,7 @@ class EngineCore:
         self.is_closed = False
         self._hidden = 0
         self._extensions: dict[type, Any] = {}
-        self._trimmer = allocator.MemoryTrimmer()
+        self.trimmer = allocator.MemoryTrimmer()
         self.texts = TextCollector(self)
         self.system = SystemTables(self)
         if self.storage is not None:
@@ -301,7 +302,7 @@ class EngineCore:
         journal = self.coordinator.journal
         timed = ClosedEpoch(high - 1) if journal.notes_epochs and not self.system.is_refreshing else None
         try:
-            prepared = self.prepare_epoch(sources, high, writes, ending, positions, known)
+            prepared = prepare_epoch(self, sources, high, writes, ending, positions, known)
         except (IncorrectError, ConflictError) as error:
             if writes is self.writes and writes.updates:
                 error.args = (
@@ -324,7 +325,7 @@ class EngineCore:
                 if timed is not None:
                     timed.end("merge")
                 if self.coordinator.run():
-                    self._trimmer.trim_if_due()
+                    self.trimmer.trim_if_due()
                 self.replanner.after_epoch(changed)
         finally:  # an epoch that was interrupted may be closed
             if timed is not None:
@@ -341,61 +342,6 @@ class EngineCore:
         if self.dictionary.is_due or self.texts.is_active:
             self.texts.take_turn()
 
-    def prepare_epoch(
-        self,
-        sources: Sequence[InputCore],
-        high: int,
-        writes: WriteSet,
-        ending: InputCore | None = None,
-        positions: Mapping[str, Position | None] | None = None,
-        known: tuple[Mark, Mark] | None = None,
-    ) -> PreparedEpoch:
-        """Everything about closing epochs that can fail. Nothing changes; the caller holds the lock until it decides."""
-        if self.is_closed:
-            self.check_running()
-        storage, durable = self.storage, None
-        if storage is not None:
-            durable = DurableChange(self.epoch, positions=checked_positions(positions or {}), known=known)
-            storage.writer.admit()
-        elif positions:
-            raise IncorrectError("positions are kept in a storage, and this engine has none: Engine(storage=path)")
-        updates, adopted, scheduled = writes.updates, writes.adopted, self.scheduled.updates
-        inputs, others, left = [], [], {}
-        still = dict(scheduled) if scheduled else None
-        rows = 0
-        for source, pending in updates.items():
-            rows += pending.rows
-            left[source] = pending
-        if rows >= allocator.BULK:
-            self._trimmer.trim_soon()
-        for source in sources:
-            if source in updates or source in adopted or source in scheduled:
-                prepared = source.prepare(high, writes)
-                prepared.make_ready()
-                inputs.append(prepared)
-                left.pop(source, None)
-                if prepared.later is not None:
-                    left[source] = prepared.later
-                if still is not None and source not in adopted:
-                    still.pop(source, None)
-                    if prepared.postponed is not None:
-                        still[source] = prepared.postponed
-            else:
-                others.append(source)
-        epoch = max(self.epoch, high)
-        if durable is not None and storage is not None:
-            durable.epoch = epoch
-            for prepared in inputs:
-                if prepared.source.is_stored:
-                    durable.rows += prepared.rows_to_store()
-                    durable.files += prepared.files
-            durable.lows = {source.name: high for source in sources if source.is_stored}
-            if ending is not None:
-                durable.arrangements[ending.name] = replace(ending.describe(), closed=True).to_json()
-            storage.writer.number(durable)
-        changes = self.changes + 1
-        return PreparedEpoch(self, inputs, others, high, epoch, ending, durable, writes, left, still, changes)
-
     def each_shard(self, work: Callable[[int, Outbox], None], rows: int) -> None:
         """Run an input's work on every shard, side by side if there are enough rows."""
         self.coordinator.executor.map(work, self.workers, rows)
@@ -405,7 +351,7 @@ class EngineCore:
         """Give every view one more turn; whether all of them are up to date."""
         current = self.coordinator.run()
         if current:
-            self._trimmer.trim_if_due()
+            self.trimmer.trim_if_due()
         self.replanner.after_epoch(())
         self.notices.give(self.coordinator)
         return current
@@ -433,7 +379,7 @@ class EngineCore:
             else:
                 self._wait_for(away, deadline)
             self.lock.roll_forward()
-        self._trimmer.trim_if_due()
+        self.trimmer.trim_if_due()
         self.notices.give(self.coordinator)
 
     def _without_lock(self, function: Callable[[], None]) -> None:
@@ -575,19 +521,6 @@ class EngineCore:
 
     # ------------------------------------------------------------------ names, and the end
 
-    def check_name(self, name: str) -> None:
-        """Refuse a name that is taken, or is none."""
-        self.check_running()
-        if not isinstance(name, str) or not name:
-            raise IncorrectError(f"a name is a non-empty string, not {name!r}")
-        if name in self.system.names():
-            raise ConflictError(f"{name!r} is a system relation: choose another name")
-        if name in self.views or name in self.inputs:
-            kind = "a view" if name in self.views else "an input"
-            raise ConflictError(f"there is {kind} named {name!r} already")
-        if (claim := self.hooks.claim(name)) is not None:
-            raise ConflictError(f"there is {claim} named {name!r} already")
-
     def check_changeable(self, name: str, what: str) -> None:
         """Refuse to make or drop something in a transaction that only reads. What the engine makes for itself is hidden."""
         transaction = self.sessions.transaction
@@ -614,64 +547,4 @@ class EngineCore:
 
     def close(self, discard: bool = False) -> None:
         """Stop what feeds the engine, make every closed epoch durable, and drop everything; see `Engine.close`."""
-        try:
-            while self.hooks.on_close:
-                try:
-                    self.hooks.on_close[0]()
-                finally:
-                    self.hooks.on_close.pop(0)
-        except Exception:
-            self._end(discard)  # what feeds the engine has failed to stop: it ends all the same
-            raise
-        try:
-            if self.storage is not None and not self.is_closed and not discard:
-                self._make_durable(self.storage)
-        except ConflictError:
-            self._end()  # another engine has the storage: nothing more can be written
-            raise
-        self._end(discard)
-
-    def _make_durable(self, storage: OpenStorage) -> None:
-        """Make every closed epoch durable, or say that the engine stays open because that is impossible."""
-        if self.lock.is_usable:
-            with self.lock.held:
-                self.lock.roll_forward()
-        try:
-            storage.writer.sync()
-        except FaultError as error:
-            if storage.writer.is_stopped:
-                self._end()
-                raise
-            raise FaultError(
-                f"{error}. The engine stays open: make room and close it again, or give these epochs up by close(discard=True)"
-            ) from error
-
-    def _end(self, discard: bool = False) -> None:
-        """Let go of everything. May be repeated."""
-        with self.lock.held:
-            self.is_closed = True
-            for view in reversed(list(self.views.values())):
-                view.release()
-            for table in self.inputs.values():
-                table.end_feeds()
-            for flow in reversed(list(self.coordinator.flows)):
-                self.coordinator.remove(flow)
-            self.views.clear()
-            self.coordinator.executor.close()
-        self.texts.close()
-        if self.storage is not None:
-            self.storage.close(discard)
-
-
-def by_name(core: EngineCore, where: Mapping[str, T], name: str, kind: str) -> T:
-    """What has a name, or an error that says what else has it, or lists the names there are."""
-    if name in where:
-        return where[name]
-    system, other = core.system.names(), "table" if kind == "view" else "view"
-    if name in (core.inputs if kind == "view" else core.views) or name in system:
-        found = f"there is no {kind} {name!r}; there is a {other} of this name: {other}({name!r})"
-        raise NotFoundError(found).about(kind=kind, name=name)
-    known = [repr(each) for each in where if not each.startswith(HIDDEN_PREFIX) and each not in system]
-    raise NotFoundError(f"there is no {kind} {name!r}; there are: {', '.join(known) or 'none'}").about(
-        kind=kind, name=name
-    )
+        close(self, discard)

@@ -3,7 +3,7 @@
 An epoch closes for several inputs together, and counts for all of them and for the storage, or for none. There are four phases,
 all under the engine's lock:
 
-1. **Prepare** (`EngineCore.prepare_epoch`). Every input that a write set has updates of says what closing would make of it:
+1. **Prepare** (`prepare_epoch`). Every input that a write set has updates of says what closing would make of it:
    `InputCore.prepare` sorts, routes, resolves and checks the updates, and `Trace.prepare` makes room for the batches. The
    storage is asked for room, and the change for it is written out. This phase may fail, and may be interrupted: it changes
    nothing that anybody else can see. A `PreparedEpoch` that is not decided is dropped, and everything is as it was, the write set
@@ -42,10 +42,15 @@ Invariants, on which a transaction may rely:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from tektite.errors import IncorrectError
+from tektite.runtime import allocator
 from tektite.storage.batchfile import BatchSection, FileInfo
+from tektite.storage.epoch_writer import DurableChange
+from tektite.storage.open_storage import Position, checked_positions
 from tektite.trace.batch import Batch
 from tektite.trace.chunk import Chunk
 from tektite.trace.trace import Mint
@@ -55,7 +60,7 @@ if TYPE_CHECKING:
     from tektite.engine.input_core import InputCore
     from tektite.engine.pending_updates import PendingUpdates
     from tektite.engine.write_set import WriteSet
-    from tektite.storage.epoch_writer import DurableChange
+    from tektite.values.text_space import Mark
 
 Batches = list[Chunk | None]
 """One batch for each shard, or None where a shard gets no rows."""
@@ -184,3 +189,59 @@ class PreparedEpoch:
             self.ending.closed = True
         if self.durable is not None and core.storage is not None:
             core.storage.append(self.durable)
+
+
+def prepare_epoch(
+    core: EngineCore,
+    sources: Sequence[InputCore],
+    high: int,
+    writes: WriteSet,
+    ending: InputCore | None = None,
+    positions: Mapping[str, Position | None] | None = None,
+    known: tuple[Mark, Mark] | None = None,
+) -> PreparedEpoch:
+    """Everything about closing epochs that can fail. Nothing changes; the caller holds the lock until it decides."""
+    if core.is_closed:
+        core.check_running()
+    storage, durable = core.storage, None
+    if storage is not None:
+        durable = DurableChange(core.epoch, positions=checked_positions(positions or {}), known=known)
+        storage.writer.admit()
+    elif positions:
+        raise IncorrectError("positions are kept in a storage, and this engine has none: Engine(storage=path)")
+    updates, adopted, scheduled = writes.updates, writes.adopted, core.scheduled.updates
+    inputs, others, left = [], [], {}
+    still = dict(scheduled) if scheduled else None
+    rows = 0
+    for source, pending in updates.items():
+        rows += pending.rows
+        left[source] = pending
+    if rows >= allocator.BULK:
+        core.trimmer.trim_soon()
+    for source in sources:
+        if source in updates or source in adopted or source in scheduled:
+            prepared = source.prepare(high, writes)
+            prepared.make_ready()
+            inputs.append(prepared)
+            left.pop(source, None)
+            if prepared.later is not None:
+                left[source] = prepared.later
+            if still is not None and source not in adopted:
+                still.pop(source, None)
+                if prepared.postponed is not None:
+                    still[source] = prepared.postponed
+        else:
+            others.append(source)
+    epoch = max(core.epoch, high)
+    if durable is not None and storage is not None:
+        durable.epoch = epoch
+        for prepared in inputs:
+            if prepared.source.is_stored:
+                durable.rows += prepared.rows_to_store()
+                durable.files += prepared.files
+        durable.lows = {source.name: high for source in sources if source.is_stored}
+        if ending is not None:
+            durable.arrangements[ending.name] = replace(ending.describe(), closed=True).to_json()
+        storage.writer.number(durable)
+    changes = core.changes + 1
+    return PreparedEpoch(core, inputs, others, high, epoch, ending, durable, writes, left, still, changes)

@@ -9,20 +9,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tektite.dataflow.arrange import consolidate
 from tektite.dataflow.errors import ErrorSource
 from tektite.dataflow.flow import LastClosed
-from tektite.dataflow.graph import Outbox
 from tektite.engine.change_feed import ChangeFeed
 from tektite.engine.constraints import RowChecks, Rules, check_time
 from tektite.engine.epoch_batches import batches_of, split_at_epoch
 from tektite.engine.epochs import AdoptedRows, Batches, PreparedInput
 from tektite.engine.lock import EngineLock, guarded
 from tektite.engine.pending_updates import PendingUpdates, net_changes
+from tektite.engine.row_encoding import encode, encode_keys, integers, is_beyond, with_equal_keys
 from tektite.engine.row_slices import is_small, row_slices
 from tektite.engine.unique_keys import check_unique_keys
 from tektite.engine.versions import in_schema_order, read_first, read_lead, read_version
@@ -35,7 +35,6 @@ from tektite.storage.description import InputDescription
 from tektite.trace.chunk import Chunk, column_spec, returning_chunks
 from tektite.trace.spine import Version
 from tektite.trace.trace import Hold, Trace, split_at
-from tektite.values.equal_keys import key_words
 from tektite.values.schema import Schema
 from tektite.values.words import Words
 
@@ -47,19 +46,7 @@ if TYPE_CHECKING:
 LARGEST_DIFF = 2**48
 
 _NONE: Words = np.empty(0, np.int64)
-_INT64 = np.dtype(np.int64)
 _arriving_rows = returning_chunks(arriving_rows, "h")
-_FEW = 16
-"""Numbers up to which Python finds the largest before NumPy has begun."""
-
-
-def _beyond(numbers: Words, most: int) -> bool:
-    """Whether one of the numbers is more than `most` away from 0."""
-    if len(numbers) <= _FEW:
-        return any([abs(number) > most for number in numbers.tolist()])
-    return max(int(numbers.max()), -int(numbers.min())) > most
-
-
 REFRESH = "refresh"
 """The verb with which the engine writes to system relations."""
 
@@ -94,9 +81,9 @@ class InputCore:
         self.semantics = declared.semantics
         self.is_stream = declared.stream
         self.is_stored = is_stored
+        """Whether a storage keeps it; what a language needs for itself is made anew each time."""
         self.is_system = False
         """Whether it says something about the engine itself, which alone writes to it."""
-        """Whether a storage keeps it; what a language needs for itself is made anew each time."""
         self.low = epoch
         """The open epoch."""
         self.closed = declared.closed
@@ -260,13 +247,13 @@ class InputCore:
 
     def _write_part(self, data: Any, epoch: int, diff: int, into: WriteSet | None) -> None:
         if diff < 0 and self.semantics == "upsert":
-            words = self._encode_keys(data)
+            words = encode_keys(self, data)
         else:
-            words = self._encode(data)
+            words = encode(self, data)
         rows = words.shape[1]
         if not rows:
             return
-        words = self._with_equal_keys(words)
+        words = with_equal_keys(self, words)
         self._check_rows(words, diff)
         if self.semantics == "bag":
             self._bag(into, words, epoch, diff)
@@ -318,12 +305,12 @@ class InputCore:
             raise IncorrectError(
                 f"table {self.name!r} has {self.semantics} semantics: diffs are for bag inputs; use insert and remove"
             )
-        words = self._encode(data)
+        words = encode(self, data)
         rows = words.shape[1]
-        by = None if diffs is None else self._integers(diffs, rows, "diffs")
-        if by is not None and _beyond(by, LARGEST_DIFF):
+        by = None if diffs is None else integers(self, diffs, rows, "diffs")
+        if by is not None and is_beyond(by, LARGEST_DIFF):
             raise IncorrectError(f"table {self.name!r}: a diff is at most {LARGEST_DIFF}, so that sums of them fit")
-        at = None if times is None else self._integers(times, rows, "times")
+        at = None if times is None else integers(self, times, rows, "times")
         if rows and at is not None and at.min() < self.low:
             late = int(at[at < self.low][0])
             raise IncorrectError(f"table {self.name!r}: time {late} is before the open epoch {self.low}")
@@ -349,7 +336,7 @@ class InputCore:
         rows = words.shape[1]
         if not rows:
             return
-        words = self._with_equal_keys(words)
+        words = with_equal_keys(self, words)
         self._check_rows(words, 1 if diffs is None else diffs)
         if self.semantics != "bag":
             puts = None if diffs is None else (diffs > 0).astype(np.int64)
@@ -375,49 +362,9 @@ class InputCore:
         pending = (into or self.engine.writes).of(self)
         pending.add(rows, epoch if times is None else int(at.max()))
 
-    def _encode(self, data: Any) -> Words:
-        """The words of rows; those of a NumPy array of integers, which are as they are, are copied by all workers."""
-        schema, shards = self.schema, self.trace.shards
-        ints = schema.int_columns(data) if shards > 1 else None
-        if ints is None:
-            return schema.encode(data, self.engine.dictionary)
-        rows = ints.shape[1]
-        words = np.empty(ints.shape, np.int64)
-
-        def work(worker: int, _: Outbox) -> None:
-            schema.encode_ints(ints, words, rows * worker // shards, rows * (worker + 1) // shards)
-
-        self.engine.each_shard(work, rows)
-        return words
-
-    def _with_equal_keys(self, words: Words) -> Words:
-        """Rows with one word for equal values in the columns that tell rows apart: 0.0 for -0.0, 1 month for 30 days."""
-        for column in self.told_apart:
-            keys = key_words(words[column], self.schema.types[column], self.engine.dictionary)
-            if not np.array_equal(keys, words[column]):
-                words = words.copy()
-                words[column] = keys
-        return words
-
     def equal_words(self, data: Any) -> Words:
         """The words of rows, by which they are told apart."""
-        return self._with_equal_keys(self._encode(data))
-
-    def _encode_keys(self, data: Any) -> Words:
-        """Rows to remove from an upsert input: whole rows, or keys alone. Other columns become NULL."""
-        keys = self.schema.select(*(self.schema.names[c] for c in self.key_columns))
-        if not hasattr(data, "__len__"):
-            data = list(data)
-        try:
-            words = self.schema.encode(data, self.engine.dictionary)
-        except TektiteError as error:
-            try:
-                found = keys.encode(data, self.engine.dictionary)
-            except TektiteError:
-                raise error from None
-            words = np.full((len(self.schema.names), found.shape[1]), -(2**63), np.int64)
-            words[list(self.key_columns)] = found
-        return words
+        return with_equal_keys(self, encode(self, data))
 
     def _keyed(
         self,
@@ -447,20 +394,6 @@ class InputCore:
         if time < self.low:
             raise IncorrectError(f"table {self.name!r}: time {time} is before the open epoch {self.low}")
         return int(time)
-
-    def _integers(self, values: Any, rows: int, what: str) -> Words:
-        if values.__class__ is np.ndarray and values.dtype == _INT64 and values.shape == (rows,):
-            return cast("Words", values)
-        found = np.asarray(values)
-        if found.ndim == 0:
-            found = np.full(rows, found)
-        if found.shape != (rows,):
-            raise IncorrectError(f"table {self.name!r}: {rows} rows, but {what} has shape {found.shape}")
-        if rows and found.dtype.kind not in "iu":
-            raise IncorrectError(f"table {self.name!r}: {what} must be integers, not {found.dtype}")
-        if found.dtype == np.uint64 and rows and found.max() > np.iinfo(np.int64).max:
-            raise IncorrectError(f"table {self.name!r}: {what} must fit into 64 bits; found {found.max()}")
-        return found.astype(np.int64, copy=False)
 
     # ------------------------------------------------------------------ closing epochs
 

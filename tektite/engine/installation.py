@@ -14,6 +14,7 @@ from tektite.engine.catalog import Entry
 from tektite.engine.hooks import Installation
 from tektite.engine.input_core import InputCore
 from tektite.engine.lock import StepByStep
+from tektite.engine.names import check_name
 from tektite.engine.view import View
 from tektite.engine.view_core import ViewCore
 from tektite.errors import ConflictError, IncorrectError
@@ -85,7 +86,7 @@ def install(
 
 def check_installable(core: EngineCore, name: str, collection: Collection) -> None:
     """Refuse what cannot be a view."""
-    core.check_name(name)
+    check_name(core, name)
     if not isinstance(collection, Collection):
         raise IncorrectError(
             f"view {name!r} needs a query: a collection, or SQL in a text; not {type(collection).__name__}"

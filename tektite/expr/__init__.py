@@ -1,6 +1,7 @@
 """Expressions over columns, and their compilation to programs that a kernel runs over rows.
 
 aggregate_methods   methods of expressions that make aggregates and window functions
+assembler           turns the steps of typed expressions into the words of a program
 ast                 expressions as users write them: immutable trees without types
 cases               choices: `when(condition).then(value)`
 comparisons         how comparisons are written, mirrored and negated

@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from tektite.errors import TektiteError
+from tektite.expr.assembler import Assembler
 from tektite.expr.ast import Expr, lit
 from tektite.expr.literals import Untyped
 from tektite.expr.predicates import FALSE, TRUE
-from tektite.expr.program import Assembler, evaluate_constant
+from tektite.expr.program import evaluate_constant
 from tektite.expr.typing import Columns, Resolver, resolve
 from tektite.values.columns import decode_list
 from tektite.values.dictionary import Dictionary
@@ -113,7 +114,7 @@ def can_fail(expression: Expr, columns: Columns) -> bool:
     (True, False)
     """
     step = resolve(expression, columns)
-    return step.fallible and Assembler(_folding()).fold(step).fallible
+    return step.fallible and Assembler(_folding(), evaluate_constant).fold(step).fallible
 
 
 STRICT = frozenset(

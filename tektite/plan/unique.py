@@ -72,31 +72,53 @@ def _projected(operator: Project) -> ColumnNumbers | None:
 
 
 def _joined(operator: Join) -> ColumnNumbers | None:
-    """A join with at most one row for each of the left side's has the columns that tell those apart."""
+    """A join with at most one row for each of the left side's has the columns that tell those apart; any join has those of both
+    sides together. A key column counts for the one that it equals.
+    """
     left, right = unique_columns(operator.left), unique_columns(operator.right)
-    if left is None or right is None or not set(right) <= set(operator.right_key):
+    if left is None or right is None:
         return None
+    equal = {(1, column): (0, other) for column, other in zip(operator.right_key, operator.left_key, strict=True)}
+    mine = [equal.get(column, column) for column in operator.outputs]
     wanted = [(0, column) for column in left]
-    return tuple(map(operator.outputs.index, wanted)) if set(wanted) <= set(operator.outputs) else None
+    if not set(right) <= set(operator.right_key):
+        wanted += [equal.get((1, column), (1, column)) for column in right]
+    return tuple(map(mine.index, dict.fromkeys(wanted))) if set(wanted) <= set(mine) else None
 
 
 def _matched(operator: Match) -> ColumnNumbers | None:
-    """A conjunction has the columns that tell one relation's rows apart, if keys lead from there to all others."""
+    """A conjunction has the columns that tell one relation's rows apart, if keys lead from there to all others; or else as few of
+    its columns as do so together.
+    """
     keys = [unique_columns(clause.operator) for clause in operator.clauses]
     if None in keys:
         return None
+    names = operator.schema.names
     terms = [
         {clause.terms[column] for column in key or () if not isinstance(clause.terms[column], Expr)}
         for clause, key in zip(operator.clauses, keys, strict=True)
     ]
-    for start, key in enumerate(terms):
-        if not all(variable in operator.schema.names for variable in key):
-            continue
-        known = set(operator.clauses[start].variables)
-        left = [at for at in range(len(terms)) if at != start]
+
+    def tell_apart(known: set[str]) -> bool:
+        """Whether at most one row of each relation agrees with values of some variables."""
+        left = list(range(len(terms)))
         while reached := [at for at in left if terms[at] <= known]:
             left = [at for at in left if at not in reached]
             known = known.union(*(operator.clauses[at].variables for at in reached))
-        if not left:
-            return tuple(sorted(operator.schema.names.index(str(variable)) for variable in key))
-    return None
+        return not left
+
+    for key in terms:
+        chosen = {str(variable) for variable in key if variable in names}
+        if len(chosen) == len(key) and tell_apart(chosen):
+            return _numbers(operator, chosen)
+    chosen = set(names)
+    if not tell_apart(chosen):
+        return None
+    for name in reversed(names):
+        if tell_apart(chosen - {name}):
+            chosen.remove(name)
+    return _numbers(operator, chosen)
+
+
+def _numbers(operator: Operator, names: set[str]) -> ColumnNumbers:
+    return tuple(sorted(map(operator.schema.names.index, names)))

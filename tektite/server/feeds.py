@@ -219,7 +219,12 @@ class SharedFeed:
         found = self._disclosed(collected(self._subscription, self.told))
         if found.error is None and self._held is not None:
             self._move_hold()
-        return self._granularity.cut(found, self._waiting)
+        told = self._granularity.cut(found, self._waiting)
+        if self._granularity.epochs > 1 and not self._is_closed:
+            # Any epoch may be the one at which what waits is told, also one that changes nothing here.
+            unwatch(self._subscription, self)
+            watch(self._subscription, self, each_epoch=self._progress or bool(self._waiting))
+        return told
 
     def _disclosed(self, changes: FeedChanges) -> FeedChanges:
         """Changes with errors as the feed's users may know them. Called with the engine's lock held."""

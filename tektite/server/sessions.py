@@ -95,6 +95,8 @@ class ClientSession:
     """One client's session."""
 
     def __init__(self, server: Server, user: str, protocol: str, address: str) -> None:
+        server.users.admit(user)  # first: who is refused leaves nothing behind
+        self._is_admitted = True
         self.server = server
         self.number = next(core_of(server.engine).hooks.client_numbers)
         self.user = user
@@ -109,8 +111,6 @@ class ClientSession:
         self.settings = runner(server.engine).settings_of(self.engine_session)
         self.settings.user = self.settings.login = user
         self.settings.is_trusted = not server.users.are_configured
-        server.users.admit(user)
-        self._is_admitted = True
         self.rights = SessionRights(self)
         server.sessions.add(self)
         self.has_failed = False

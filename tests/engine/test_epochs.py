@@ -9,7 +9,7 @@ import pytest
 
 import tektite as tk
 from tektite.engine.core import core_of
-from tektite.engine.epochs import AdoptedRows, PreparedInput
+from tektite.engine.epochs import AdoptedRows, PreparedInput, prepare_epoch
 from tektite.engine.write_set import WriteSet
 from tests.support.executors import make_engine
 
@@ -53,7 +53,7 @@ def test_committing_takes_what_was_prepared(table: tk.Table) -> None:
     view = table.engine.install("all", table)
     core = core_of(table.engine)
     with core.lock.held:
-        prepared = core.prepare_epoch([core_of(table)], 2, core.writes)
+        prepared = prepare_epoch(core, [core_of(table)], 2, core.writes)
         assert core.epoch == table.next_epoch == 1
         prepared.apply()
         after = state_of(table)

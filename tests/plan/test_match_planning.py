@@ -169,6 +169,13 @@ def test_an_arrangement_in_another_order_of_columns_serves() -> None:
         (lambda w: w.e.min("dst", by="src"), (0,)),
         (lambda w: w.e.bottom_k(2, "dst", per="src"), None),
         (lambda w: w.engine.install("view", w.e.distinct()), (0, 1)),
+        (lambda w: w.one.join(w.one, how="cross").select("id", "id_right"), (0, 1)),
+        (lambda w: w.one.join(w.one, on="value").select("id", "id_right"), (0, 1)),
+        (lambda w: w.one.join(w.one, on="value").select("id", "value"), None),
+        (lambda w: w.one.join(w.e, left_on="id", right_on="src"), None),
+        (lambda w: tk.match((w.one, ("a", "v")), (w.one, ("b", "v")), find=["b", "v", "a"]), (0, 2)),
+        (lambda w: tk.match((w.one, ("a", "v")), (w.one, ("b", "v")), find=["a", "v"]), None),
+        (lambda w: tk.match((w.one, ("a", "b")), (w.one, ("b", "c")), find=["c", "a"]), (1,)),
     ],
 )
 def test_columns_that_tell_rows_apart(build: Any, unique: tuple[int, ...] | None) -> None:

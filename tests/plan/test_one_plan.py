@@ -244,7 +244,98 @@ CASES = {
             "  read towns  (about 1 rows)",
         ],
     ),
+    "constant": Case(
+        "SELECT id FROM orders WHERE customer = 1",
+        ".decl found(id: number)  found(id) :- orders(id, 1, _).",
+        {"filter": lambda world: world.orders.filter(tk.col("customer") == 1).select("id")},
+        [
+            "select id where customer == 1  (about 1 rows)",
+            "  read orders  (about 3 rows)",
+        ],
+    ),
+    "constant column": Case(
+        "SELECT id, 1 AS one FROM orders",
+        ".decl found(id: number, one: number)  found(id, 1) :- orders(id, _, _).",
+        {"select": lambda world: world.orders.select("id", one=tk.lit(1))},
+        [
+            "select id, one = 1  (about 3 rows)",
+            "  read orders  (about 3 rows)",
+        ],
+    ),
+    "range": Case(
+        "SELECT id FROM orders WHERE total BETWEEN 3 AND 7",
+        ".decl found(id: number)  found(id) :- orders(id, _, total), total >= 3, total <= 7.",
+        {"filter": lambda world: world.orders.filter((tk.col("total") >= 3) & (tk.col("total") <= 7)).select("id")},
+        [
+            "select id where total >= 3 and total <= 7  (about 1 rows)",
+            "  read orders  (about 3 rows)",
+        ],
+    ),
+    "different rows of a key": Case(
+        "SELECT DISTINCT id, total FROM orders",
+        ".decl found(id: number, total: number)  found(id, total) :- orders(id, _, total).",
+        {"distinct": lambda world: world.orders.select("id", "total").distinct()},
+        [
+            "select id, total  (about 3 rows)",
+            "  read orders  (about 3 rows)",
+        ],
+    ),
+    "different pairs of keys": Case(
+        "SELECT DISTINCT id, town FROM orders JOIN towns ON orders.customer = towns.country",
+        ".decl found(id: number, town: number)  found(id, town) :- orders(id, customer, _), towns(town, customer).",
+        {
+            "join": lambda world: (
+                world.orders.join(world.towns, left_on="customer", right_on="country").select("id", "town").distinct()
+            ),
+            "match": lambda world: tk.match(
+                (world.orders, ("id", "customer", None)), (world.towns, ("town", "customer")), find=["id", "town"]
+            ),
+        },
+        [
+            "join of (id, customer, _), (town, customer) to (id, town)  (about 3 rows)",
+            "  read orders  (about 3 rows)",
+            "  read towns  (about 1 rows)",
+        ],
+    ),
+    "product": Case(
+        "SELECT id, town FROM orders, towns",
+        ".decl found(id: number, town: number)  found(id, town) :- orders(id, _, _), towns(town, _).",
+        {"cross": lambda world: world.orders.join(world.towns, how="cross").select("id", "town")},
+        [
+            "join of (id, _, _), (town, _) to (id, town)  (about 3 rows)",
+            "  read orders  (about 3 rows)",
+            "  read towns  (about 1 rows)",
+        ],
+    ),
 }  # fmt: skip
+
+GAPS = {
+    "an atom with a constant, in a join, is arranged for itself in Datalog": Case(
+        "SELECT id FROM orders JOIN customers USING (customer) WHERE town = 20",
+        ".decl found(id: number)  found(id) :- orders(id, customer, _), customers(customer, 20).",
+        {},
+        [],
+    ),
+    "negation is part of a conjunction in Datalog, and a difference in SQL and Python": Case(
+        "SELECT id FROM orders WHERE NOT EXISTS (SELECT 1 FROM customers c WHERE c.customer = orders.customer)",
+        ".decl found(id: number)  found(id) :- orders(id, customer, _), !customers(customer, _).",
+        {},
+        [],
+    ),
+    "a disjunction is a union of rules in Datalog": Case(
+        "SELECT id FROM orders WHERE customer = 1 OR total > 5",
+        ".decl found(id: number)  found(id) :- orders(id, customer, total), (customer = 1 ; total > 5).",
+        {},
+        [],
+    ),
+    "NULLs are equal in INTERSECT, and there are none in Datalog": Case(
+        "SELECT customer AS n FROM orders INTERSECT SELECT town AS n FROM towns",
+        ".decl found(n: number)  found(n) :- orders(_, n, _), towns(n, _).",
+        {},
+        [],
+    ),
+}  # fmt: skip
+"""Queries whose plans differ, and why. A gap that is closed fails here: move its query to CASES."""
 
 
 @pytest.fixture
@@ -264,9 +355,9 @@ def world() -> Iterator[World]:
         yield World(engine, orders, customers, towns)
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", [*CASES, *(pytest.param(gap, marks=pytest.mark.xfail(reason=gap)) for gap in GAPS)])
 def test_a_query_is_explained_alike_in_sql_datalog_and_python(name: str, world: World) -> None:
-    case = CASES[name]
+    case = (CASES | GAPS)[name]
     program = world.engine.datalog(case.datalog)
     explained = program.explain("found", joins=True).partition("joins\n")[2]
     found = {

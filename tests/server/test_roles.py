@@ -20,6 +20,7 @@ from psycopg import errors
 
 from tektite.server.scram import WrongPassword
 from tektite.sql.access.verifiers import Verifier
+from tests.support.following import until
 from tests.support.server import RunningServer, running_server
 
 SETUP = """
@@ -127,6 +128,18 @@ def test_user_has_as_many_connections_as_its_limit(guarded: RunningServer) -> No
             connected(guarded, "ann")
         connected(guarded, "bob").close()
     connected(guarded, "ann").close()
+
+
+@pytest.mark.parametrize(("limit", "options"), [(0, ""), (2, "-c statement_timeout=soon")])
+def test_who_is_refused_takes_no_place_of_others(guarded: RunningServer, limit: int, options: str) -> None:
+    with connected(guarded, "root") as root:
+        root.execute(f"ALTER ROLE ann CONNECTION LIMIT {limit}")
+        for _ in range(3):
+            with pytest.raises(psycopg.OperationalError, match="connections|not a duration"):
+                connected(guarded, "ann", options=options)
+        root.execute("ALTER ROLE ann CONNECTION LIMIT 1")
+        connected(guarded, "ann").close()
+        until(lambda: len(guarded.server.connections) == 1)
 
 
 def test_token_is_shown_once_and_kept_as_a_digest(guarded: RunningServer) -> None:

@@ -485,6 +485,21 @@ def test_a_query_that_is_followed_stays_when_others_come_and_go(served: RunningS
         assert followers[2].rows == Counter({(1, 2, 5): 1})
 
 
+def test_what_a_granularity_holds_back_is_told_at_its_epoch_though_that_changes_something_else() -> None:
+    with running_server(limits={"lease_seconds": 3600}) as served, json_client(served) as client:
+        client.ask("sql", text="CREATE TABLE t (x int); CREATE TABLE other (x int); INSERT INTO t VALUES (1)")
+        client.ask("interest", subscription=1, name="t", granularity=2)
+        follower = Follower()
+        for number in range(2, 6):
+            time = client.ask("sql", text=f"INSERT INTO t VALUES ({number})")["time"]
+            client.ask("refresh", subscription=1)
+            if time % 2 == 0:
+                client.ask("sql", text="INSERT INTO other VALUES (1)")
+            while follower.told < time:
+                follower.take(client.push())
+            assert sorted(follower.rows) == [(x,) for x in range(1, number + 1)]
+
+
 @pytest.mark.parametrize("granularity", [None, "50 ms", 2])
 def test_a_relation_may_have_columns_that_are_called_time_and_diff(served: RunningServer, granularity: Any) -> None:
     asked = {} if granularity is None else {"granularity": granularity}

@@ -248,9 +248,8 @@ class Body:
         sides = []
         for part in (one, other):
             kept = sorted(self._needed(part, ()) & part.variables)
-            sides.append(self._complete(part, kept or sorted(part.variables)[:1]).with_columns(**{UNIT: 1}))
-        both = sides[0].join(sides[1], on=UNIT)
-        both = both.select(*(name for name in both.schema.names if name != UNIT))
+            sides.append(self._complete(part, kept or sorted(part.variables)[:1]))
+        both = sides[0].join(sides[1], how="cross")
         return Part([(both, both.schema.names)], set(both.schema.names))
 
     def _looked_up(self, part: Part, lookup: ir.Lookup) -> Part:

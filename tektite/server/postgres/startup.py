@@ -7,6 +7,7 @@ import struct
 from collections.abc import Awaitable
 from typing import TYPE_CHECKING, cast
 
+from tektite.errors import TektiteError
 from tektite.server.postgres import messages
 from tektite.server.postgres.extended import ExtendedQueries
 from tektite.server.postgres.messages import Fields, ProtocolError
@@ -148,10 +149,16 @@ class Startup:
         connection, server = self.connection, self.connection.server
         assert self._parameters is not None
         number, secret = server.connections.add(connection)
+        connection.number = number  # it is counted from here on, whatever fails
         parameters = self._parameters
         session = ClientSession(server, parameters["user"], "postgres", connection.peer)
         given = {name: value for name, value in parameters.items() if name not in ("user", "database", "options")}
-        session.settings.begin(_options(parameters.get("options", "")) | given, ssl="on" if self.is_secure else "off")
+        facts = {"ssl": "on" if self.is_secure else "off"}
+        try:
+            session.settings.begin(_options(parameters.get("options", "")) | given, **facts)
+        except TektiteError:
+            session.close()
+            raise
         connection.reader.limit = server.plan.limits.message_bytes
         queries = ExtendedQueries(connection, session)
         connection.begun(queries, number)

@@ -39,9 +39,9 @@ class SessionRequests:
 def described(relation: Table | View | SharedAnswer) -> dict[str, Any]:
     """What a client has to know of a table or a view."""
     kinds = [str(kind) for kind in relation.schema.types]
+    core = core_of(relation)
     found = {
-        "name": relation.name, "kind": relation._kind, "columns": list(relation.schema.names), "types": kinds,
+        "name": relation.name, "kind": core.kind, "columns": list(relation.schema.names), "types": kinds,
         "time": relation.time,
     }  # fmt: skip
-    core = core_of(relation)
     return {**found, "key": list(core.describe().key)} if isinstance(core, InputCore) else found

@@ -91,7 +91,7 @@ FAULTS = [
           lambda there: lambda pattern, escape=None: there(pattern), an_escaped_percent_is_itself),
     Fault("NULL is left out of lists", "tektite.expr.typing RULES[isin]",
           misled(lambda self, expr, value, *items: (self, expr, value, *items[:1])), null_is_no_member_and_no_stranger),
-    Fault("a comparison with NULL decides", "tektite.expr.program guard_of", lambda there: guards._guard,
+    Fault("a comparison with NULL decides", "tektite.expr.assembler guard_of", lambda there: guards._guard,
           null_does_not_hide_a_failing_row),
     Fault("what is read through a projection stays as it was", "tektite.expr.ast Expr.substitute",
           lambda there: lambda self, replacements: self, a_filter_moves_through_what_it_reads),

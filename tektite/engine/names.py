@@ -1,0 +1,42 @@
+"""Names of tables and views: which are free, and what an unknown one might have meant."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, TypeVar
+
+from tektite.engine.core import HIDDEN_PREFIX
+from tektite.errors import ConflictError, IncorrectError, NotFoundError
+
+if TYPE_CHECKING:
+    from tektite.engine.engine_core import EngineCore
+
+T = TypeVar("T")
+
+
+def check_name(core: EngineCore, name: str) -> None:
+    """Refuse a name that is taken, or is none."""
+    core.check_running()
+    if not isinstance(name, str) or not name:
+        raise IncorrectError(f"a name is a non-empty string, not {name!r}")
+    if name in core.system.names():
+        raise ConflictError(f"{name!r} is a system relation: choose another name")
+    if name in core.views or name in core.inputs:
+        kind = "a view" if name in core.views else "an input"
+        raise ConflictError(f"there is {kind} named {name!r} already")
+    if (claim := core.hooks.claim(name)) is not None:
+        raise ConflictError(f"there is {claim} named {name!r} already")
+
+
+def by_name(core: EngineCore, where: Mapping[str, T], name: str, kind: str) -> T:
+    """What has a name, or an error that says what else has it, or lists the names there are."""
+    if name in where:
+        return where[name]
+    system, other = core.system.names(), "table" if kind == "view" else "view"
+    if name in (core.inputs if kind == "view" else core.views) or name in system:
+        found = f"there is no {kind} {name!r}; there is a {other} of this name: {other}({name!r})"
+        raise NotFoundError(found).about(kind=kind, name=name)
+    known = [repr(each) for each in where if not each.startswith(HIDDEN_PREFIX) and each not in system]
+    raise NotFoundError(f"there is no {kind} {name!r}; there are: {', '.join(known) or 'none'}").about(
+        kind=kind, name=name
+    )
