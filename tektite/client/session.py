@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from typing import Any, Self
 
+from tektite.blocks import safe_block
 from tektite.client.absent_names import SaysWhatDoesNotTravel
 from tektite.client.async_session import _WITHIN, AsyncSession, AsyncStatement, AsyncTransaction
 from tektite.client.event_loop import BackgroundLoop
@@ -193,7 +193,7 @@ class RemoteSession(SaysWhatDoesNotTravel):
         """A statement that is called with several values, as in `statement([1])`."""
         return RemoteStatement(self._loop, self._loop.run(self._made.prepare(text)))
 
-    @contextmanager
+    @safe_block
     def transaction(self) -> Iterator[RemoteTransaction]:
         """A transaction around a block: committed at its end, rolled back if it raises. Other threads of the session wait."""
         begun = self._loop.run(self._made.begin_transaction())

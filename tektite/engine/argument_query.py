@@ -8,12 +8,13 @@ and an answer that stands is kept up to date as any other.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
 from typing import Any
 
+from tektite.blocks import safe_block
 from tektite.engine.argument_tables import ArgumentTables
 from tektite.engine.core import core_of
 from tektite.engine.engine import Engine
+from tektite.engine.session import Transaction
 from tektite.engine.table import Table
 from tektite.engine.view import View
 from tektite.errors import IncorrectError
@@ -113,7 +114,7 @@ class ArgumentQuery:
         """
         return self.view.lookup(*self._checked(arguments))
 
-    @contextmanager
+    @safe_block
     def asked(self, *arguments: Any) -> Iterator[Callable[[], list[tuple[Any, ...]]]]:
         """Ask for some arguments within a block. It gets a function that reads their answer, as it is then.
 
@@ -128,12 +129,23 @@ class ArgumentQuery:
         [('north', 3), ('north', 4)]
         """
         row = self._checked(arguments)
-        with self._engine.transaction():
-            self.arguments.insert([row])
+        changes: list[Transaction] = []
         try:
-            yield lambda: self.view.lookup(*row)
-        finally:
-            with self._engine.transaction():
+            try:
+                with self._engine.transaction() as asking:
+                    changes.append(asking)
+                    self.arguments.insert([row])
+                yield lambda: self.view.lookup(*row)
+            finally:
+                self._forget(row, changes)
+        finally:  # an interrupt may have ended the first attempt
+            self._forget(row, changes)
+
+    def _forget(self, row: tuple[Any, ...], changes: list[Transaction]) -> None:
+        """Remove the arguments of a block, if they were added and not removed yet."""
+        if sum(each.time is not None for each in changes) == 1:
+            with self._engine.transaction() as forgetting:
+                changes.append(forgetting)
                 self.arguments.remove([row])
 
     def once(self, *arguments: Any) -> list[tuple[Any, ...]]:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
+from tektite.blocks import safe_block
 from tektite.dataflow.journal import Sweep
 from tektite.engine.core import core_of
 from tektite.engine.engine_core import EngineCore
@@ -88,7 +89,7 @@ class EpochMethods:
         self._core.check_running()
         return Session(self._core)
 
-    @contextmanager
+    @safe_block
     def transaction(self) -> Iterator[Transaction]:
         """A transaction around a block of Python, SQL and Datalog. Its end commits everything in one epoch, and an exception
         rolls everything back. Inside, SQL reads what the tables held when it began, with the transaction's own writes.

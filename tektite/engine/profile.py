@@ -6,13 +6,13 @@ Operators of dataflows that came and went within the block count too: those of a
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from tektite.blocks import safe_block
 from tektite.dataflow.work_log import OperatorWork, WorkLog
 from tektite.engine.core import HIDDEN_PREFIX
 from tektite.engine.flame_graph import flame_graph
@@ -164,7 +164,7 @@ class Profile:
         return "\n".join(lines)
 
 
-@contextmanager
+@safe_block
 def profiled(core: EngineCore) -> Iterator[Profile]:
     """Count what operators do within a block."""
     profile = Profile()

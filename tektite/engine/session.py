@@ -13,13 +13,13 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Self
 from weakref import WeakSet
 
 import numpy as np
 
+from tektite.blocks import safe_block
 from tektite.engine.input_core import InputCore
 from tektite.engine.lock import EngineLock, guarded
 from tektite.engine.pending_updates import PendingUpdates
@@ -106,7 +106,7 @@ class Session:
         with self:
             return self._core.engine.sql(text, params, **named)
 
-    @contextmanager
+    @safe_block
     def transaction(self) -> Iterator[Transaction]:
         """A transaction around a block: committed at its end, rolled back if it raises; see `Engine.transaction`.
 
@@ -119,20 +119,33 @@ class Session:
         >>> transaction.time, sales.rows()
         (1, [('north', 3)])
         """
-        over = self._core.sessions.over
-        with self:
-            begun = self.begin()
-            begun.block = self
+        self._core.check_running()
+        self._check_none_open()  # what is open from here on belongs to the block
+        depth = _CURRENT.get().count(self)
+        try:
             try:
+                self.__enter__()
+                begun = self.begin()
+                begun.block = self
                 yield begun
-            except BaseException:
-                begun.rollback()
-                raise
-            finally:
                 begun.block = None
-                over.discard(self)
-            if begun.is_open:
-                begun.commit()
+                if begun.is_open:
+                    begun.commit()
+            finally:
+                self._leave(depth)
+        finally:  # an interrupt may have ended the first attempt
+            self._leave(depth)
+
+    def _leave(self, depth: int) -> None:
+        """Leave the block of a transaction, which may still be open. May be repeated. `depth` is how often the session was
+        entered around the block.
+        """
+        if (left := self.open_transaction) is not None:
+            left.block = None
+            left.rollback()
+        self._core.sessions.over.discard(self)
+        if _CURRENT.get().count(self) > depth:
+            self.__exit__()
 
     def begin(self, *, serializable: bool | None = None, read_only: bool = False) -> Transaction:
         """Begin a transaction. It is over when it is committed or rolled back. `serializable` is the session's unless it is
@@ -152,12 +165,15 @@ class Session:
         1
         """
         self._core.check_running()
-        if self._transaction is not None and self._transaction.is_open:
-            raise ConflictError("a transaction is open in this session already: commit it or roll it back first")
+        self._check_none_open()
         is_serializable = self.serializable if serializable is None else serializable
         self._transaction = begun = Transaction(self._core, ReadSet() if is_serializable else None)
         begun.read_only = read_only
         return begun
+
+    def _check_none_open(self) -> None:
+        if self.open_transaction is not None:
+            raise ConflictError("a transaction is open in this session already: commit it or roll it back first")
 
     @property
     def open_transaction(self) -> Transaction | None:

@@ -13,11 +13,12 @@ import pyarrow as pa
 from tektite.errors import IncorrectError
 from tektite.expr.interned_texts import parse_interned, shown_payloads
 from tektite.expr.literals import parse
+from tektite.expr.zones import moment_said
 from tektite.values import composites
 from tektite.values.columns import arrow_column
 from tektite.values.python_values import python_list
 from tektite.values.schema import Schema
-from tektite.values.types import Type, contains
+from tektite.values.types import TimestampTz, Type, contains
 from tektite.values.words import type_of_field
 
 TOLD: Final = frozenset({"list", "struct", "interval", "blob", "timestamptz", "time"})
@@ -53,21 +54,25 @@ def csv_types(schema: Schema) -> dict[str, pa.DataType]:
     return {field.name: pa.string() if type.kind in TOLD else field.type for field, type in pairs}
 
 
-def typed(table: pa.Table, schema: Schema, where: str = "") -> pa.Table:
-    """A table with the columns of a schema that it has, those that came as texts as values of their types."""
+def typed(table: pa.Table, schema: Schema, where: str = "", zone: str = "UTC") -> pa.Table:
+    """A table with the columns of a schema that it has, those that came as texts as values of their types. Moments without an
+    offset are what the clocks of `zone` show.
+    """
     for name, type in zip(schema.names, schema.types, strict=True):
         if name not in table.column_names:
             continue
         column: Any = table.column(name)
         is_text = pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
         if is_text and (type.kind in TOLD or type.kind in ("json", "uuid")):
-            values = [None if text is None else _parsed(text, type, name, where) for text in python_list(column)]
+            values = [None if text is None else _parsed(text, type, name, where, zone) for text in python_list(column)]
             table = table.set_column(table.column_names.index(name), name, arrow_column(values, type, name))
     return table
 
 
-def _parsed(text: str, type: Type, column: str, where: str) -> Any:
+def _parsed(text: str, type: Type, column: str, where: str, zone: str) -> Any:
     try:
+        if type == TimestampTz:
+            return moment_said(text, zone)
         return parse_interned(text, type) if type.interned else parse(text, type)
     except (ValueError, ArithmeticError):
         raise IncorrectError(f"{where}column {column!r}: expected {type}, found {text[:60]!r}") from None

@@ -193,9 +193,10 @@ def parse(text: str, type: Type) -> Any:
             raise ValueError(text)
         return datetime.date(*map(int, day.groups()))
     if type == Timestamp:
-        return _timestamp(text)
+        return _timestamp(text)[0]
     if type == TimestampTz:
-        return _timestamp(text).replace(tzinfo=datetime.UTC)
+        shown, ahead = _timestamp(text)
+        return (shown - ahead).replace(tzinfo=datetime.UTC)
     if type == Time:
         return _time(text)
     assert isinstance(type, DecimalType)
@@ -211,8 +212,20 @@ def parse(text: str, type: Type) -> Any:
     return rounded
 
 
-def _timestamp(text: str) -> datetime.datetime:
-    """A day, perhaps with a time of day and the offset of a zone; 24:00 is the next midnight."""
+def says_offset(text: str) -> bool:
+    """Whether a text says a time and the offset of a zone behind it.
+
+    >>> says_offset("2024-07-01 12:00+02"), says_offset("2024-07-01")
+    (True, False)
+    """
+    found = _MOMENT.fullmatch(text.strip())
+    return found is not None and found[8] is not None
+
+
+def _timestamp(text: str) -> tuple[datetime.datetime, datetime.timedelta]:
+    """What a clock shows, and how far it is ahead of UTC: a day, perhaps with a time of day and the offset of a zone. 24:00 is
+    the next midnight.
+    """
     found = _MOMENT.fullmatch(text)
     if found is None:
         raise ValueError(text)
@@ -223,16 +236,16 @@ def _timestamp(text: str) -> datetime.datetime:
         raise ValueError(text)
     stamp = datetime.datetime(int(year), int(month), int(day), 0 if late else hours, *rest) + late
     if zone is None or zone.upper() == "Z":
-        return stamp
+        return stamp, datetime.timedelta()
     away = datetime.timedelta(hours=int(zone[1:3]), minutes=int(zone[-2:] if len(zone) > 3 else 0))
-    return stamp + away if zone[0] == "-" else stamp - away
+    return stamp, -away if zone[0] == "-" else away
 
 
 def _time(text: str) -> datetime.time:
     """A time of day, perhaps behind a day."""
     found = _CLOCK.fullmatch(text)
     if found is None:
-        return _timestamp(text).time()
+        return _timestamp(text)[0].time()
     hour, minute, second, fraction = found.groups()
     return datetime.time(int(hour), int(minute), int(second or 0), int((fraction or "0")[:6].ljust(6, "0")))
 

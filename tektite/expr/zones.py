@@ -18,8 +18,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tektite.errors import IncorrectError
-from tektite.expr.literals import DAY, show_word
-from tektite.values.types import Timestamp
+from tektite.expr.literals import DAY, literal_word, parse, says_offset, show_word
+from tektite.values.types import Timestamp, TimestampTz
 from tektite.values.words import NULL, Words
 
 _OFFSET = re.compile(r"(?:utc|gmt)?([+-])(\d{1,2})(?::?(\d{2}))?", re.IGNORECASE)
@@ -100,6 +100,19 @@ def _moment(clocks: Words, zone: str) -> Words:
     both = np.maximum(early, late)
     found: Words = np.where(agrees_late & agrees_early, both, np.where(agrees_late, late, early))
     return found
+
+
+def moment_said(text: str, zone: str) -> datetime.datetime:
+    """The moment that a text says: by its own offset, or by the clocks of a zone. Raises ValueError if it says none.
+
+    >>> moment_said("2024-07-01 12:00", "Europe/Berlin").isoformat()
+    '2024-07-01T10:00:00+00:00'
+    """
+    found: datetime.datetime = parse(text, TimestampTz)
+    if zone == "UTC" or says_offset(text):
+        return found
+    shown = np.array([literal_word(found, TimestampTz)])
+    return found + datetime.timedelta(microseconds=int(_moment(shown, zone)[0] - shown[0]))
 
 
 def moment_texts(moments: Words, zone: str) -> Any:

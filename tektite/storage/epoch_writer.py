@@ -55,6 +55,8 @@ _CLEAN_EVERY = 64
 _THREAD = "tektite-storage"
 _AFTER_FAILURE = 5.0
 """Seconds until a failed merge is retried."""
+_LOOK_AGAIN = 0.5
+"""Seconds after which whoever waits for the writer sees whether it still runs."""
 _RETRY = (0.05, 5.0)
 """Seconds to wait after the first failure, and at most. The waiting time doubles."""
 
@@ -154,6 +156,8 @@ class EpochWriter:
         self._attempts = 0
         self._error: OSError | MemoryError | None = None
         self._lost: TektiteError | None = None
+        self._stopped = FaultError(f"storage {self.store.url}: writing stopped for good: there was no memory")
+        """What is raised if the writer could not even say why it ended."""
         self._closing = False
         self._discard = False
         self._urgent = False
@@ -193,15 +197,16 @@ class EpochWriter:
     def admit(self) -> None:
         """Wait until there is room for one more epoch. Raises if there will be none, or if the storage is lost."""
         while True:
+            runs = self._thread.is_alive()
             latch = None if self._appended_bytes - self._written_bytes <= self.bound else self._latch()
-            if self._lost is not None:
-                raise self._lost
+            if self._lost is not None or not runs:
+                raise self._lost or self._stopped
             if latch is None or self._appended_bytes - self._written_bytes <= self.bound:
                 return
             if self._error is not None:
                 waiting = self._appended - self._written
                 raise self._trouble(f"{waiting} epochs wait in memory, which is as many as are kept there")
-            latch.acquire()
+            self._wait(latch, None)
 
     def number(self, change: DurableChange) -> None:
         """Give a change its place behind all that were numbered before. It is appended before the next one is, or never."""
@@ -222,17 +227,19 @@ class EpochWriter:
         self._urgent = True
         self._inbox.put(None)
         while True:
+            runs = self._thread.is_alive()
             latch = self._latch()
             if self._lost is not None:
                 raise self._lost
             if self._written >= wanted:
                 return
+            if not runs:
+                raise self._stopped
             if self._error is not None and self._attempts > attempts:
                 raise self._trouble("nothing is lost: what waits is kept in memory and will be tried again")
-            left = -1 if deadline is None else deadline - time.monotonic()
-            if deadline is not None and left <= 0:
+            if deadline is not None and time.monotonic() >= deadline:
                 raise FaultError(f"storage {self.store.url}: not everything was durable after {timeout} seconds")
-            latch.acquire(timeout=left)
+            self._wait(latch, deadline)
 
     def close(self, discard: bool = False) -> None:
         """Write what waits, if that can be written and is not to be discarded, then stop. Closing twice is harmless.
@@ -249,6 +256,7 @@ class EpochWriter:
             self._inbox.put(None)
             if not ours:
                 self._thread.join()
+                self._on_stop()  # again: a thread that lacked memory may have ended without it
                 self._beside.shutdown()
 
     def _latch(self) -> LockType:
@@ -257,6 +265,15 @@ class EpochWriter:
         latch.acquire()
         self._latches.append(latch)
         return latch
+
+    def _wait(self, latch: LockType, deadline: float | None) -> None:
+        """Wait until the writer has done something, or has ended, or a deadline has passed. A writer that lacks memory even to
+        say that it ends releases no latch.
+        """
+        seconds = _LOOK_AGAIN
+        while seconds > 0 and self._thread.is_alive() and not latch.acquire(timeout=seconds):
+            if deadline is not None:
+                seconds = min(_LOOK_AGAIN, deadline - time.monotonic())
 
     def _trouble(self, what: str) -> FaultError:
         error = FaultError(f"storage {self.store.url} cannot be written: {self._error}; {what}")

@@ -15,6 +15,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -366,3 +367,47 @@ def test_no_signal_tears_an_epoch(tmp_path: Path) -> None:
     assert interrupts > 10
     world.check(reopen=True)
     world.engine.close()
+
+
+@pytest.mark.parametrize("error", ERRORS)
+@pytest.mark.parametrize("door", ["engine", "session"])
+def test_a_transaction_is_over_when_its_block_is_left_by_whatever_way(door: str, error: type[BaseException]) -> None:
+    def run(world: World, session: tk.Session) -> None:
+        with session.transaction() if door == "session" else world.engine.transaction():
+            world.a.insert([(9, 9)])
+
+    injector = Injector(("blocks.py", "engine/session.py", "engine/epoch_methods.py"))
+    world = World(None)
+    with closing(world.engine):
+        session = world.engine.session()
+        injector.call(lambda: run(world, session))
+        lines = injector.lines
+        assert lines > 20
+        for at in range(1, lines + 1):
+            before = Counter(world.a.rows())
+            injector.call(lambda: run(world, session), at, error)
+            assert core_of(world.engine).sessions.current() is not session, injector.where
+            assert session.open_transaction is None, injector.where
+            assert core_of(world.engine).sessions.transaction is None, injector.where
+            assert not core_of(world.engine).sessions.over, injector.where
+            found = Counter(world.a.rows())
+            assert found in (before, before + Counter([(9, 9)])), injector.where
+            injector.call(lambda: run(world, session))
+            assert Counter(world.a.rows()) == found + Counter([(9, 9)]), injector.where
+
+
+@pytest.mark.parametrize("error", ERRORS)
+def test_nobody_asks_for_arguments_once_the_block_is_left_by_whatever_way(error: type[BaseException]) -> None:
+    with tk.Engine() as engine:
+        table = engine.create_table("t", {"x": int})
+        query = tk.ArgumentQuery(engine, "of x", {"x": int}, lambda asked: asked.join(table, on="x"))
+
+        def run() -> None:
+            with query.asked(1):
+                pass
+
+        injector = Injector(("blocks.py", "engine/argument_query.py"))
+        injector.call(run)
+        for at in range(1, injector.lines + 1):
+            injector.call(run, at, error)
+            assert query.arguments.rows() == [], injector.where

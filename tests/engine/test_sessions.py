@@ -7,6 +7,7 @@ import random
 import threading
 from collections import Counter
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -194,6 +195,20 @@ def test_a_transaction_can_be_repeated_until_it_succeeds() -> None:
     for thread in threads:
         thread.join()
     assert sorted(view.rows()) == [("ann", 70), ("bob", 10)]
+
+
+def test_a_stack_of_blocks_holds_transactions_too() -> None:
+    engine = make_engine()
+    table = engine.create_table("t", {"x": tk.Int})
+    with ExitStack() as stack:
+        transaction = stack.enter_context(engine.transaction())
+        table.insert([(1,)])
+    assert not transaction.is_open and table.rows() == [(1,)]
+    with pytest.raises(ZeroDivisionError), ExitStack() as stack:
+        stack.enter_context(engine.transaction())
+        table.insert([(2,)])
+        raise ZeroDivisionError
+    assert table.rows() == [(1,)]
 
 
 def test_what_makes_no_sense_in_a_transaction_is_refused() -> None:

@@ -107,7 +107,7 @@ def test_python_scalars_become_literals(value: Any, type: Any) -> None:
 
 def test_a_literal_can_be_given_a_type() -> None:
     assert lit("1995-03-15", Date).params[1] == datetime.date(1995, 3, 15)
-    assert lit("2020-01-01T10:00:00+02:00", Timestamp).params[1] == datetime.datetime(2020, 1, 1, 8)
+    assert lit("2020-01-01T10:00:00+02:00", Timestamp).params[1] == datetime.datetime(2020, 1, 1, 10)
     assert lit(3, Decimal(5, 2)).params[1] == 3
     assert lit(datetime.date(2020, 1, 1), Timestamp).params[1] == datetime.datetime(2020, 1, 1)
 

@@ -110,9 +110,13 @@ def test_data_that_does_not_fit_is_refused_and_nothing_of_it_counts(client, data
         ('i,s\n1,"two\nlines"\n3\n', "(FORMAT csv, HEADER)", "line 4: .*Expected 2 columns, got 1"),
         ("1\tx\none\ty\n", "", "line 2: .*invalid value 'one'"),
         ("1\tx\none\ta\\tb\n", "", "line 2: invalid input: 'one'"),
+        (b"1,x\x0by\n\xff,y\n", "(FORMAT csv)", "line 2: .*invalid value"),
+        (b"1,x\n2,\xff\n", "(FORMAT csv)", "line 2: .*invalid UTF8"),
+        (b"1\tx\n2\t\xff\n", "", "line 2: .*invalid UTF8"),
+        (b"1\ta\\tb\n2\t\xff\n", "", "line 2: .*utf-8"),
     ],
 )
-def test_line_that_does_not_fit_is_named_by_its_number(client, data: str, form: str, said: str) -> None:
+def test_line_that_does_not_fit_is_named_by_its_number(client, data: str | bytes, form: str, said: str) -> None:
     with pytest.raises(psycopg.Error, match=said), client.cursor().copy(f"COPY every (i, s) FROM STDIN {form}") as copy:
         copy.write(data)
 

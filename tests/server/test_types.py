@@ -38,6 +38,14 @@ def test_psycopg_reads_what_it_wrote(binary: bool) -> None:
         assert found == [ROW, (2, *[None] * 9)]
 
 
+def test_a_timestamp_is_what_the_clock_of_its_text_shows() -> None:
+    with running_server() as server, psycopg.connect(server.conninfo(), autocommit=True) as connection:
+        connection.execute("CREATE TABLE t (x timestamp)")
+        connection.execute("INSERT INTO t VALUES (%s)", ["2024-07-15 12:00:00+02"])
+        connection.execute("INSERT INTO t VALUES ('2024-07-15 12:00:00+02')")
+        assert connection.execute("SELECT x FROM t").fetchall() == [(datetime.datetime(2024, 7, 15, 12),)] * 2
+
+
 def test_moments_are_told_by_the_clocks_of_the_session() -> None:
     with running_server() as server, psycopg.connect(server.conninfo(), autocommit=True) as connection:
         connection.execute("CREATE TABLE m (k bigint PRIMARY KEY, z timestamptz)")
@@ -52,9 +60,13 @@ def test_moments_are_told_by_the_clocks_of_the_session() -> None:
             assert (text, hours) == (f"2024-{month:02}-15 {hour}:00:00{offset}", hour)
             assert clock == datetime.datetime(2024, month, 15, hour)
         connection.execute("INSERT INTO m VALUES (3, '2024-07-15 12:00:00')")
+        connection.execute("INSERT INTO m VALUES (4, %s)", ["2024-07-15 12:00:00"])
+        for k, form, mark in ((5, "text", "\t"), (6, "csv", ",")):
+            with connection.cursor().copy(f"COPY m FROM STDIN (FORMAT {form})") as copy:
+                copy.write(f"{k}{mark}2024-07-15 12:00:00\n")
         connection.execute("RESET TimeZone")
-        (found,) = connection.execute("SELECT z FROM m WHERE k = 3").fetchall()
-        assert found == (datetime.datetime(2024, 7, 15, 10, tzinfo=UTC),)
+        found = connection.execute("SELECT z FROM m WHERE k >= 3").fetchall()
+        assert found == [(datetime.datetime(2024, 7, 15, 10, tzinfo=UTC),)] * 4
         with pytest.raises(psycopg.Error, match="no time zone"):
             connection.execute("SET TimeZone TO 'Europe/Nowhere'")
 

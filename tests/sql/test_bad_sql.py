@@ -286,6 +286,7 @@ def test_options_of_any_characters_are_refused_by_name(engine: tk.Engine, text: 
         ("id,name\n1,x\n2\n", "line 3: .*Expected 2 columns, got 1"),
         ('id,name\n1,"two\nlines"\n2,y,z\n', "line 4: .*Expected 2 columns, got 3"),
         ("id,name\n1,x\n\n2,\udcff\n", "line 4: .*invalid UTF8"),
+        ("id,name\n1,x\n\udcff,y\n", "line 3: .*invalid value"),
         ("id,name\n1,x\n,y\n", "line 3: column 'id' of table 'people' cannot be NULL"),
     ],
 )

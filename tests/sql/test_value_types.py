@@ -10,6 +10,7 @@ import datetime
 import decimal
 import random
 import uuid
+import zoneinfo
 from pathlib import Path
 from typing import Any
 
@@ -333,3 +334,39 @@ def test_the_first_rows_of_groups_keep_their_own_of_equal_values() -> None:
     table.remove([(1, tk.IntervalValue(days=30), -0.0)])
     for view in views:
         assert sorted((a, str(i), str(f)) for a, i, f in view.rows()) == [(2, "1 month", "0.0"), wanted[1]]
+
+
+ZONED = datetime.datetime(2024, 7, 1, 12, tzinfo=datetime.timezone(datetime.timedelta(hours=2)))
+SAID = "2024-07-01 12:00:00+02"
+
+
+@pytest.mark.parametrize("zone", ["UTC", "Europe/Berlin", "America/New_York"])
+def test_values_with_and_without_a_zone_are_read_alike_at_all_doors(tmp_path: Path, zone: str) -> None:
+    """As in PostgreSQL: a text is a timestamp by what its clock shows, and a moment is one by the session's clocks."""
+    engine = make_engine()
+    engine.sql(f"SET TimeZone = '{zone}'")
+    engine.sql("CREATE TABLE t (x timestamp); CREATE TABLE z (x timestamptz)")
+    clock = ZONED.astimezone(zoneinfo.ZoneInfo(zone)).replace(tzinfo=None)
+    plain = ZONED.replace(tzinfo=None)
+    for text, params in (
+        (f"INSERT INTO t VALUES ('{SAID}')", []), (f"INSERT INTO t VALUES (TIMESTAMP '{SAID}')", []),
+        ("INSERT INTO t SELECT CAST(s AS timestamp) FROM (VALUES ($1)) AS v (s)", [SAID]),
+    ):  # fmt: skip
+        engine.sql(text, params)
+    assert engine.sql("SELECT x FROM t").rows() == [(plain,)] * 3
+    engine.sql("DELETE FROM t")
+    for text, params in (
+        ("INSERT INTO t VALUES ($1)", [ZONED]), (f"INSERT INTO t VALUES (TIMESTAMPTZ '{SAID}')", []),
+        ("INSERT INTO t SELECT $1::timestamp", [ZONED]),
+    ):  # fmt: skip
+        engine.sql(text, params)
+    assert engine.sql("SELECT x FROM t").rows() == [(clock,)] * 3
+    file = tmp_path / "rows.csv"
+    file.write_text(f"{clock}\n{SAID}\n")
+    engine.sql(f"COPY z FROM '{file}'")
+    engine.sql(f"INSERT INTO z VALUES ('{clock}'), ('{SAID}')")
+    for value in (clock, ZONED):
+        engine.sql("INSERT INTO z VALUES ($1)", [value])
+    with pytest.raises(tk.IncorrectError, match="timestamp and timestamptz have no common type"):
+        engine.sql("INSERT INTO z VALUES ($1), ($2)", [clock, ZONED])
+    assert engine.sql("SELECT x FROM z").rows() == [(ZONED,)] * 6

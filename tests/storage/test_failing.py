@@ -7,7 +7,10 @@ import os
 import shutil
 import subprocess
 import sys
+import threading
 from pathlib import Path
+from types import FrameType
+from typing import Any
 
 import pytest
 
@@ -174,3 +177,74 @@ def test_small_file_system_that_fills_up_delays_durability(tmp_path: Path) -> No
             assert len(engine.install("all", engine.table("numbers")).rows()) == 15_000
     finally:
         subprocess.run(["umount", "-l", str(place)], check=False)
+
+
+class WriterWithoutMemory:
+    """Counts the lines of the package that the writer's thread executes, and raises a MemoryError from one of them on.
+
+    `many` is how many lines in a row raise: one, or as many as are executed while there is no memory.
+    """
+
+    def __init__(self, at: int | None = None, many: int = 1) -> None:
+        self.lines = 0
+        self.where = ""
+        self._at, self._many = at, many
+
+    def __enter__(self) -> WriterWithoutMemory:
+        threading.settrace(self._trace)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        threading.settrace(None)  # type: ignore[arg-type]
+
+    def _trace(self, frame: FrameType, event: str, _: Any) -> Any:
+        if threading.current_thread().name != epoch_writer._THREAD:
+            return None
+        if event == "line" and frame.f_code.co_filename.startswith(tk.__path__[0]):
+            self.lines += 1
+            if self._at is not None and self._at <= self.lines < self._at + self._many:
+                self.where = f"{frame.f_code.co_filename}:{frame.f_lineno}"
+                raise MemoryError("injected")
+        return self._trace
+
+
+def play_without_memory(folder: Path, injected: WriterWithoutMemory) -> tuple[int, bool]:
+    """Write six epochs, as far as that works; how many epochs were said to be durable, and whether something was refused."""
+    durable, refused = 0, False
+    with injected:
+        engine = tk.Engine(storage=folder, autocommit=False)
+    try:
+        numbers, texts = engine.create_table("numbers", {"n": tk.Int}), engine.create_table("texts", {"t": str})
+        for n in range(6):
+            numbers.insert([(n,)])
+            texts.insert([(str(n),)])
+            engine.advance()
+            if n % 2:
+                durable = max(durable, engine.sync(timeout=20))
+    except tk.FaultError as error:
+        refused = True
+        assert "not everything was durable after" not in str(error), injected.where  # somebody waits for nothing
+    try:
+        engine.close()
+        durable = 6 if not refused else durable
+    except tk.FaultError:
+        refused = True
+        engine.close(discard=True)
+    return durable, refused
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+@pytest.mark.parametrize("many", [1, 12, 1_000_000])
+def test_a_lack_of_memory_in_the_writer_is_told_and_tears_nothing(tmp_path: Path, many: int) -> None:
+    counted = WriterWithoutMemory()
+    assert play_without_memory(tmp_path / "count", counted) == (6, False)
+    points = int(os.environ.get("TEKTITE_INTERRUPTS", "12")) * 2
+    for at in range(1, counted.lines + 1, max(1, counted.lines // points)):
+        injected = WriterWithoutMemory(at, many)
+        durable, _ = play_without_memory(tmp_path / str(at), injected)
+        with tk.Engine(storage=tmp_path / str(at), autocommit=False) as engine:
+            found = engine.next_epoch
+            assert found >= durable, injected.where
+            if found:
+                assert sorted(engine.table("numbers").rows()) == [(n,) for n in range(found)], injected.where
+                assert sorted(engine.table("texts").rows()) == [(str(n),) for n in range(found)], injected.where

@@ -15,14 +15,16 @@ import tektite
 
 _ROOT = tektite.__path__[0]
 _ENTER: CodeType = _GeneratorContextManager.__enter__.__code__
+_EXIT: CodeType = _GeneratorContextManager.__exit__.__code__
 
 
 class Injector:
     """Counts the lines of the package that the calling thread executes in `call`, and raises at one of them.
 
     Lines in `only`, paths inside the package, are counted; all, if there are none. Behind the first part of a function that is a
-    context manager there is one more point: an interrupt may come there, before the `with` statement knows of the block. What was
-    raised is kept, as an interactive Python does, so that its frames stay.
+    context manager, and before its last, there are two more points: an interrupt may come there, before the `with` statement
+    knows of the block, and when the block is over. What was raised is kept, as an interactive Python does, so that its frames
+    stay.
     """
 
     def __init__(self, only: tuple[str, ...] = ()) -> None:
@@ -65,6 +67,8 @@ class Injector:
         def trace_call(frame: FrameType, event: str, _: Any) -> Any:
             if frame.f_code is _ENTER and is_counted(frame.f_back):
                 return trace_enter
+            if frame.f_code is _EXIT and is_counted(frame.f_locals["self"].gen.gi_frame):
+                pass_point(frame)
             return trace_line if is_counted(frame) else None
 
         before = sys.gettrace()

@@ -34,10 +34,11 @@ UNESCAPED = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "v": "\v"}
 class CopyParser:
     """Turns what arrives into tables with the columns of a schema."""
 
-    def __init__(self, schema: Schema, options: CopyOptions, what: str) -> None:
+    def __init__(self, schema: Schema, options: CopyOptions, what: str, zone: str = "UTC") -> None:
         self._schema = schema
         self._options = options
         self._what = what
+        self._zone = zone
         self._buffer = bytearray()
         self._begins = True
         self._line = 1
@@ -76,7 +77,7 @@ class CopyParser:
             dialect = {"delimiter": options.delimiter, "quotechar": options.quote}
             if options.escape != options.quote:
                 dialect |= {"doublequote": False, "escapechar": options.escape}
-        lines = data.decode(errors="surrogateescape").splitlines(keepends=True)
+        lines = io.StringIO(data.decode(errors="surrogateescape"), newline="")
         line = bad_line(lines, len(self._schema.names), error, **dialect)
         return "" if line is None else f"line {self._line + line - 1}: "
 
@@ -151,7 +152,7 @@ class CopyParser:
                 raise self._wrong(f"column {name!r}: {column[row].as_py()} has too many digits", "22003")
         for at in told:
             name, type = self._schema.names[at], self._schema.types[at]
-            read = text_reader(type)
+            read = text_reader(type, self._zone)
             texts = table.column(at).to_pylist()
             try:
                 values = [None if text is None else read(text) for text in texts]
@@ -163,7 +164,7 @@ class CopyParser:
     def _escaped(self, data: bytes) -> pa.Table:
         """Parse lines in which something stands behind a backslash."""
         options, names = self._options, self._schema.names
-        readers = [text_reader(type) for type in self._schema.types]
+        readers = [text_reader(type, self._zone) for type in self._schema.types]
         columns: list[list[Any]] = [[] for _ in names]
         for number, line in enumerate(data.decode().removesuffix("\n").split("\n"), self._line):
             cells = split_cells(line, options.delimiter)

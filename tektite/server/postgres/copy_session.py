@@ -35,7 +35,9 @@ class CopyIn:
         self._queries = queries
         self._table = table
         self._names = names
-        self._parser = CopyParser(table.schema.select(*names), options, f"COPY {table.name}")
+        self._parser = CopyParser(
+            table.schema.select(*names), options, f"COPY {table.name}", queries.session.settings.zone
+        )
         self._writes = WriteSet()
         self._waiting: list[pa.Table] = []
         access = runner(queries.session.server.engine).access

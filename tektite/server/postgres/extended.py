@@ -207,7 +207,8 @@ class ExtendedQueries:
             error = ConflictError(f"there is a portal {portal!r} already")
             error.details["sqlstate"] = "42P03"
             raise error
-        self.portals[portal] = Portal(statement, bound_values(statement, formats, values), results)
+        bound = bound_values(statement, formats, values, self.session.settings.zone)
+        self.portals[portal] = Portal(statement, bound, results)
         self.connection.send(messages.BIND_COMPLETE)
 
     def _describe(self, body: bytes) -> Outcome:

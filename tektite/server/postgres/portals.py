@@ -114,9 +114,9 @@ def read_bind(fields: Fields) -> tuple[str, str, list[int], list[bytes | None], 
 
 
 def bound_values(
-    statement: PreparedStatement, formats: Sequence[int], values: Sequence[bytes | None]
+    statement: PreparedStatement, formats: Sequence[int], values: Sequence[bytes | None], zone: str
 ) -> dict[str, Any]:
-    """The values of a statement's parameters, by label."""
+    """The values of a statement's parameters, by label. Moments without an offset are what the clocks of `zone` show."""
     labels = statement.labels
     wanted = max([int(label) for label in labels if label.isdigit()], default=0)
     if len(values) < wanted or len(values) > max(wanted, len(statement.oids)):
@@ -125,5 +125,5 @@ def bound_values(
     for label in labels:
         at = int(label) - 1
         form = formats[at] if len(formats) > 1 else formats[0] if formats else types.TEXT
-        found[label] = types.read_value(values[at], statement.oid(label), statement.type(label), form, label)
+        found[label] = types.read_value(values[at], statement.oid(label), statement.type(label), form, label, zone)
     return found

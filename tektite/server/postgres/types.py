@@ -16,6 +16,7 @@ from typing import Any, Final
 
 from tektite.errors import IncorrectError, UnsupportedError
 from tektite.expr.interned_texts import parse_interned
+from tektite.expr.zones import moment_said
 from tektite.server.postgres import nested_types
 from tektite.sql.catalog.array_text import array_elements
 from tektite.sql.catalog.pg_types import BY_OID, PG_TYPES, REGISTERED, PgType, pg_type
@@ -245,9 +246,8 @@ def bool_from_text(text: str) -> bool:
 
 
 def timestamp_from_text(text: str) -> datetime.datetime:
-    """A timestamp; one with a zone is told in UTC."""
-    found = datetime.datetime.fromisoformat(text.strip())
-    return found if found.tzinfo is None else found.astimezone(datetime.UTC).replace(tzinfo=None)
+    """A timestamp: what its clock shows, whichever zone the text says. Drivers for Java send all moments with one."""
+    return datetime.datetime.fromisoformat(text.strip()).replace(tzinfo=None)
 
 
 def date_from_text(text: str) -> datetime.date:
@@ -273,8 +273,10 @@ TOLD: Final = frozenset({"list", "struct", "interval", "blob", "timestamptz", "t
 """Kinds of values that Arrow reads otherwise than PostgreSQL writes them."""
 
 
-def text_reader(type: Type) -> Callable[[str], Any]:
-    """What reads values of a type from text."""
+def text_reader(type: Type, zone: str = "UTC") -> Callable[[str], Any]:
+    """What reads values of a type from text. Moments without an offset are what the clocks of `zone` show."""
+    if type == types.TimestampTz and zone != "UTC":
+        return lambda text: moment_said(text, zone)
     if isinstance(type, ListType) and type.element.kind == "oid":
         type = ListType("list", types.Int)
     if isinstance(type, ListType | StructType):
@@ -351,7 +353,7 @@ def reader_of(type: Type) -> Callable[[bytes], Any]:
     return READ_BINARY[oid_of(type)]
 
 
-def read_value(data: bytes | None, oid: int, type: Type, form: int, label: str) -> Any:
+def read_value(data: bytes | None, oid: int, type: Type, form: int, label: str, zone: str) -> Any:
     """A parameter's value, which came as the type `oid` of PostgreSQL's and is to be of a type of ours."""
     if data is None:
         return None
@@ -363,7 +365,7 @@ def read_value(data: bytes | None, oid: int, type: Type, form: int, label: str) 
                     f"parameter ${label}: values of PostgreSQL's type {oid} are not supported in binary"
                 )
             return read(data)
-        return text_reader(type)(data.decode())
+        return text_reader(type, zone)(data.decode())
     except (ValueError, struct.error, decimal.InvalidOperation, OverflowError):
         shown = data[:40].decode(errors="replace") if form == TEXT else data[:20].hex()
         error = IncorrectError(f"parameter ${label}: invalid input for type {type}: {shown!r}")

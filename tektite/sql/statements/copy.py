@@ -58,7 +58,7 @@ def copy(runner: StatementRunner, source: StatementText, tree: exp.Copy, paramet
     layout = csv_layout(path, listed, options) if form == "csv" else CsvLayout(listed, False)
     try:
         rows = read_parquet(path) if form == "parquet" else read_csv(path, found, layout, options)
-        rows = file_columns.typed(rows, found.schema)
+        rows = file_columns.typed(rows, found.schema, zone=runner.settings.zone)
     except (pa.ArrowInvalid, OSError) as error:
         where = line_of(path, layout, options, bad_line, len(listed), str(error)) if form == "csv" else ""
         raise source.error(f"COPY {str(path)!r}{where}: {error}", files[0], IncorrectError) from None

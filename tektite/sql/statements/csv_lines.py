@@ -19,6 +19,7 @@ def bad_line(lines: Iterable[str], width: int, error: str, skip: int = 0, **dial
     r"""The number of the line at which the record begins that an error is about, counted from 1; None if it is not found.
 
     `lines` are decoded with errors="surrogateescape". A record has `width` fields, and the first `skip` records are a head.
+    An error that says no place is about a record that is too short or too long, or that is not UTF-8.
 
     >>> bad_line(["1,2\n", "3,x\n"], 2, "In CSV column #1: CSV conversion error to int64: invalid value 'x'")
     2
@@ -28,15 +29,20 @@ def bad_line(lines: Iterable[str], width: int, error: str, skip: int = 0, **dial
     place = _PLACE.search(error)
     for line, fields in _records(lines, skip, dialect):
         if place is None:
-            is_bad = len(fields) != width
+            is_bad = len(fields) != width or any(map(_NOT_UTF8.search, fields))
         elif len(fields) <= int(place[1]):
             is_bad = False
         else:
             field = fields[int(place[1])]
-            is_bad = bool(_NOT_UTF8.search(field)) if place[2] is None else field == place[2]
+            is_bad = bool(_NOT_UTF8.search(field)) if place[2] is None else _shown(field) == place[2]
         if is_bad:
             return line
     return None
+
+
+def _shown(field: str) -> str:
+    """A field as an error of Arrow's shows it."""
+    return field.encode(errors="surrogateescape").decode(errors="replace") if _NOT_UTF8.search(field) else field
 
 
 def record_line(lines: Iterable[str], record: int, skip: int = 0, **dialect: Any) -> int | None:

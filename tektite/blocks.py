@@ -1,0 +1,83 @@
+"""Context managers that leave nothing behind if an interrupt ends the `with` statement before it knows of the block, or after.
+
+`safe_block` is like `contextlib.contextmanager`. That one has two gaps: an interrupt may come when the first part of the
+function has run and the `with` statement does not know that yet, or when the block has ended and the last part has not begun.
+Then the function stays where it yielded for as long as somebody keeps the traceback, as an interactive Python does. Here it is
+closed, as if the block had raised `GeneratorExit`.
+
+What makes that possible is an object that the `with` statement alone holds, by way of the `__exit__` that it has looked up:
+frames of a traceback hold the arguments of calls, and not what the interpreter calls. When the statement is left by whatever
+way, the object goes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, _GeneratorContextManager
+from functools import partial, wraps
+from typing import Any, ParamSpec, TypeVar, cast
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class _Guard:
+    """Closes a generator that waits in a block, when the block's `with` statement is left."""
+
+    __slots__ = ("_generator",)
+
+    def __init__(self, generator: Any) -> None:
+        self._generator = generator
+
+    def __del__(self) -> None:
+        if self._generator.gi_suspended:
+            self._generator.close()
+
+
+class _Exit:
+    """The `__exit__` of a block. A `with` statement, which looks it up in the instance, gets one that holds a guard. An
+    `ExitStack` looks it up in the class, and has gaps of its own.
+    """
+
+    def __get__(self, block: _SafeBlock | None, _: object = None) -> Any:
+        if block is None:
+            return _GeneratorContextManager.__exit__
+        found: Any = partial(_GeneratorContextManager.__exit__, block)
+        generator: Any = block.gen
+        if not generator.gi_suspended:  # the statement has not entered it yet
+            found.guard = _Guard(generator)
+        return found
+
+
+class _SafeBlock(_GeneratorContextManager[Any]):
+    def __enter__(self) -> Any:
+        try:
+            return super().__enter__()
+        except BaseException:
+            self.gen.close()
+            raise
+
+    __exit__ = cast(Any, _Exit())
+
+
+def safe_block(function: Callable[P, Iterator[T]]) -> Callable[P, AbstractContextManager[T]]:
+    """A context manager of a function that yields once. What the function does before it yields belongs into its `try`.
+
+    >>> @safe_block
+    ... def noted(notes):
+    ...     try:
+    ...         notes.append("begun")
+    ...         yield notes
+    ...     finally:
+    ...         notes.append("ended")
+    >>> with noted([]) as notes:
+    ...     notes.append("running")
+    >>> notes
+    ['begun', 'running', 'ended']
+    """
+
+    @wraps(function)
+    def make(*args: P.args, **kwargs: P.kwargs) -> AbstractContextManager[T]:
+        return _SafeBlock(cast(Any, function), args, kwargs)
+
+    return make
