@@ -7,10 +7,12 @@ from typing import Any
 
 import pyarrow as pa
 
+from tektite.unknown_options import explains_options
 from tektite.values.columns import python_rows
 from tektite.values.frames import ArrowReadable
 
 
+@explains_options
 class RemoteResult(ArrowReadable):
     """What a statement gave: rows as a `table`, or none; a `message` always; and the `time` of a commit, where one is known.
 

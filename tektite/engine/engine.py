@@ -38,6 +38,7 @@ from tektite.query.limits import Sorted
 from tektite.runtime.memory_limit import bytes_from
 from tektite.storage.options import Storage
 from tektite.storage.partition import Move, move_here
+from tektite.unknown_options import explains_options
 from tektite.values.frames import ArrowStream, rows_given
 from tektite.values.html import html_table, html_text
 from tektite.values.schema import Schema
@@ -72,6 +73,7 @@ OTHER_NAMES = {
 """What other libraries call the methods of an engine."""
 
 
+@explains_options
 class Engine(EpochMethods, IndexMethods, LanguageMethods, ServingMethods):
     """Keeps standing queries up to date in this process, and lets them share the indexes they need.
 

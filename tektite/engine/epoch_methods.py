@@ -19,12 +19,14 @@ from tektite.engine.view_core import ViewCore
 from tektite.errors import IncorrectError, NotFoundError
 from tektite.query.former_names import former_name
 from tektite.storage.open_storage import Position
+from tektite.unknown_options import explains_options
 from tektite.values.columns import hint
 
 if TYPE_CHECKING:
     from opentelemetry.trace import TracerProvider
 
 
+@explains_options
 class EpochMethods:
     """Closing epochs, transactions, bringing views up to date, and what is durable."""
 

@@ -18,11 +18,13 @@ from tektite.query.collection import Collection
 from tektite.query.columns import column_numbers
 from tektite.query.former_names import former_name
 from tektite.trace.trace import Hold
+from tektite.unknown_options import explains_options
 
 if TYPE_CHECKING:
     pass
 
 
+@explains_options
 class IndexMethods:
     """Holds on history, and shared indexes."""
 

@@ -15,8 +15,8 @@ import pyarrow as pa
 from tektite.engine.lock import guarded_by_core
 from tektite.engine.subscription import Delta, Listener, Subscription
 from tektite.errors import ConflictError, IncorrectError, TektiteError
-from tektite.expr.unknown_options import explains_options
 from tektite.query.collection import Collection
+from tektite.unknown_options import explains_options
 from tektite.values import types
 from tektite.values.columns import python_rows
 from tektite.values.equal_keys import key_words

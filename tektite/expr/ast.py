@@ -24,8 +24,8 @@ from tektite.expr.aggregate_methods import AggregateMethods
 from tektite.expr.literals import literal_type, literal_value
 from tektite.expr.namespaces import Namespaces
 from tektite.expr.printing import printed
-from tektite.expr.unknown_options import explains_options
 from tektite.expr.value_methods import ValueMethods
+from tektite.unknown_options import explained, explains_options
 from tektite.values.type_names import as_type
 
 Scalar = int | float | bool | str | decimal.Decimal | datetime.date | datetime.datetime | np.generic | None
@@ -479,6 +479,7 @@ def _column(name: str) -> Expr:
     return Expr("col", (), (name,))
 
 
+@explained
 def lit(value: Any, type: Any = None) -> Expr:
     """A constant, of the given type or of the type that its Python type implies.
 

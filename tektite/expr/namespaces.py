@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from tektite.errors import IncorrectError
 from tektite.expr import other_names
 from tektite.expr.nested_namespaces import JsonMethods, ListMethods, StructMethods
-from tektite.expr.unknown_options import explains_options
+from tektite.unknown_options import explains_options
 from tektite.values import types
 
 if TYPE_CHECKING:

@@ -14,7 +14,6 @@ from tektite.expr import Expr, col
 from tektite.expr import type_of as expression_type
 from tektite.expr.other_names import advice
 from tektite.expr.predicates import conjunction
-from tektite.expr.unknown_options import explains_options
 from tektite.plan import algebra as plan
 from tektite.plan.explanation import Explanation
 from tektite.query import joins
@@ -26,6 +25,7 @@ from tektite.query.outputs import Outputs, check_no_null_comparison, flat, has_a
 from tektite.query.own_columns import OwnColumn, named_columns
 from tektite.query.reduction_methods import ReductionMethods
 from tektite.query.sql_methods import SqlMethods, with_time
+from tektite.unknown_options import explains_options
 from tektite.values import types
 from tektite.values.html import html_table
 from tektite.values.schema import Schema

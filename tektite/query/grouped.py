@@ -10,7 +10,6 @@ import numpy as np
 from tektite.errors import IncorrectError
 from tektite.expr import Expr, col
 from tektite.expr.other_names import advice
-from tektite.expr.unknown_options import explains_options
 from tektite.plan import algebra as plan
 from tektite.query.aggregation import aggregate
 from tektite.query.builders import project
@@ -20,6 +19,7 @@ from tektite.query.expression_aggregates import Extraction
 from tektite.query.other_names import OF_GROUPS
 from tektite.query.outputs import Outputs, aggregates_of
 from tektite.query.own_columns import named_columns
+from tektite.unknown_options import explains_options
 from tektite.values import types
 from tektite.values.schema import Schema
 

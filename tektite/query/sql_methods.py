@@ -18,6 +18,7 @@ from tektite.query import joins
 from tektite.query.columns import ColumnNames, column_numbers
 from tektite.query.derived import check_collection
 from tektite.query.outputs import Outputs
+from tektite.unknown_options import explains_options
 from tektite.values.schema import Schema
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ COMPARED = {("backward", True): ">=", ("backward", False): ">", ("forward", True
 """How the left moment compares with the right one that it is joined with."""
 
 
+@explains_options
 class SqlMethods:
     """What SQL says of collections."""
 

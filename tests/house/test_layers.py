@@ -13,6 +13,7 @@ PACKAGE = Path(__file__).parents[2] / "tektite"
 # a package belongs to the package's row, unless it has a row of its own.
 LAYERS = (
     ("errors",),
+    ("unknown_options",),
     ("values.types",),
     ("values.words",),
     ("trace.times",),

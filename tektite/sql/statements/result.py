@@ -13,6 +13,7 @@ from tektite.engine.subscription import Subscription
 from tektite.engine.view import View
 from tektite.expr.other_names import advice
 from tektite.query.former_names import former_name
+from tektite.unknown_options import explains_options
 from tektite.values.columns import python_rows
 from tektite.values.frames import ArrowReadable
 from tektite.values.html import SHOWN_ROWS as SHOWN_HTML
@@ -35,6 +36,7 @@ SHOWN_ROWS = 40
 """Rows that a printed result shows."""
 
 
+@explains_options
 @dataclass(frozen=True)
 class Result(ArrowReadable):
     """What a statement gave: rows as a `table`, a `view`, or a `subscription`; and a `message` always.
