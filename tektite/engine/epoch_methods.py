@@ -49,6 +49,21 @@ class EpochMethods:
         return self._core.epoch
 
     @property
+    @guarded_by_core
+    def time(self) -> int | None:
+        """The last epoch that was closed, at which everything that was committed can be read; None before the first.
+
+        >>> import tektite as tk
+        >>> engine = tk.Engine()
+        >>> sales = engine.create_table("sales", {"shop": str, "amount": int})
+        >>> engine.time is None
+        True
+        >>> sales.insert([("north", 3)]) == engine.time == sales.time
+        True
+        """
+        return self._core.epoch - 1 if self._core.epoch else None
+
+    @property
     @former_name("engine.next_epoch")
     def epoch(self) -> int:
         """`next_epoch`, by its former name."""

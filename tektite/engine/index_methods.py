@@ -113,6 +113,8 @@ class IndexMethods:
         >>> [(index.name, index.columns) for index in engine.indexes()]
         [('sales', ('shop', 'amount')), ('totals', ('shop', 'amount'))]
         """
+        if of is not None and not hasattr(of, "operator"):
+            raise IncorrectError(f"indexes takes a table or a view, not {of!r}; engine.table(name) finds one")
         found = []
         for entry in self._core.catalog.entries:
             if of is not None and entry.collection != of.operator.fingerprint:

@@ -24,7 +24,7 @@ from tektite.query.collection import Collection
 from tektite.query.column_aggregates import joined_parts
 from tektite.query.columns import with_columns
 from tektite.query.derived import derived
-from tektite.query.expression_aggregates import PLAIN, Extraction, check, of_different, selected
+from tektite.query.expression_aggregates import PLAIN, Extraction, as_number, check, of_different, selected
 from tektite.query.near_windows import NearWindows
 from tektite.query.outputs import Outputs
 from tektite.query.window_calls import Edge, Frame, Ordering, Reach, WindowCall, WindowOptions
@@ -236,6 +236,7 @@ class WindowColumns:
                 frame = frame or WHOLE
             else:
                 check(call, value, self._schema)
+                value = as_number(kind, value, self._schema)
             if kind not in PLAIN and kind not in ("first_value", "last_value"):
                 self._of_groups(name, node, call, keys, bool(order or frame or exclude))
                 return

@@ -14,6 +14,7 @@ PACKAGE = Path(__file__).parents[2] / "tektite"
 LAYERS = (
     ("errors",),
     ("unknown_options",),
+    ("other_names",),
     ("values.types",),
     ("values.words",),
     ("trace.times",),
