@@ -143,8 +143,8 @@ NAMES: dict[str, str] = {
     "view": "close refresh latest on_update listen stop pause get version definition update",
     "result": "fetchmany columns description rowcount scalar scalars all first one mappings keys head shape to_df filter qty",
     "groups": "sum mean first size apply transform nunique quantile filter qty rank",
-    "expression": "add eq and_ avg cumsum pct_change sort is_duplicated value_counts map as_ label not_in isNull rlike eqNullSafe "
-    "desc_nulls_last fill_nan coalesce if_else bfill partition_by null_count getItem in_ ceiling stddev substrin",
+    "expression": "add eq and_ avg cumsum pct_change sort is_duplicated value_counts map as_ label not_in isNull rlike "
+    "eqNullSafe desc_nulls_last fill_nan coalesce if_else bfill partition_by null_count getItem in_ ceiling stddev substrin",
     "text": "title match findall count left right substr lpad removeprefix trim isalpha to_int json_decode casefold get",
     "date": "day_name days_in_month time millisecond ceil isocalendar is_month_start day_of_week hours",
     "tektite": "desc struct date duration quantile stddev array_agg abs upper year current_timestamp date_trunc ifelse case "
