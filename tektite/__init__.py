@@ -214,30 +214,6 @@ _HOMES = {
     "values.types": "Blob Bool Date Decimal Float Float64 Int Int64 Interval Json String Time Timestamp TimestampTz Type Uuid",
 }
 _FORMER = {"Input": "Table", "ArrangementInfo": "IndexInfo"}
-_OTHERS = {
-    "len": "tk.count()",
-    "read_csv": "engine.sql(\"COPY t FROM 'file.csv'\"), or table.insert(pandas.read_csv(...))",
-    "read_parquet": "engine.sql(\"COPY t FROM 'file.parquet'\"), or table.insert(pyarrow.parquet.read_table(...))",
-    "DataFrame": "engine.create_table(name, {'column': type})",
-    "Database": "tk.Engine()",
-    "Text": "tk.String",
-    "Str": "tk.String",
-    "Utf8": "tk.String",
-    "Varchar": "tk.String",
-    "Boolean": "tk.Bool",
-    "Datetime": "tk.Timestamp",
-    "DateTime": "tk.Timestamp",
-    "Int32": "tk.Int",
-    "Int16": "tk.Int",
-    "UInt32": "tk.Int",
-    "Float32": "tk.Float",
-    "Duration": "tk.Interval",
-    "max_horizontal": "tk.greatest(...)",
-    "min_horizontal": "tk.least(...)",
-    "concat_str": "tk.concat(...)",
-    "sql": "engine.sql(...)",
-    "table": "engine.table(name)",
-}
 
 
 if not TYPE_CHECKING:  # a checker would take every name for one that may be there
@@ -253,8 +229,23 @@ if not TYPE_CHECKING:  # a checker would take every name for one that may be the
 
             warn(f"tektite.{name} is called tektite.{_FORMER[name]}", DeprecationWarning, stacklevel=2)
             return __getattr__(_FORMER[name])
-        instead = f"; use {_OTHERS[name]}" if name in _OTHERS else ""
-        raise AttributeError(f"module 'tektite' has no attribute {name!r}{instead}")
+        if name == "graph":  # a package of its own, which uses this one
+            return import_module("tektite.graph")
+        raise AttributeError(f"module 'tektite' has no attribute {name!r}{_instead_of(name)}")
+
+
+def _instead_of(name: str) -> str:
+    """What to write in place of a name that is not here."""
+    if name.startswith("_"):
+        return ""
+    from difflib import get_close_matches
+
+    from tektite.other_names import NAMES
+
+    if name in NAMES:
+        return f"; use {NAMES[name]}"
+    close = get_close_matches(name, __all__, 1, 0.75)
+    return f"; did you mean {close[0]!r}?" if close else ""
 
 
 def __dir__() -> list[str]:

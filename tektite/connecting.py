@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tektite.errors import UnsupportedError
+from tektite.unknown_options import explained
 
 if TYPE_CHECKING:
     import ssl as tls
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from tektite.client.session import RemoteSession
 
 
+@explained
 def connect(
     url: str,
     *,
@@ -41,6 +43,7 @@ def connect(
     return RemoteSession(loop, loop.run(made))
 
 
+@explained
 async def connect_async(
     url: str,
     *,

@@ -20,6 +20,7 @@ from tektite.client.results import RemoteResult
 from tektite.client.subscriptions import AsyncSubscription
 from tektite.client_protocol import Cardinality, IfExists, Mode
 from tektite.errors import ConflictError, IncorrectError, TektiteError, UnsupportedError
+from tektite.unknown_options import explains_options
 from tektite.values.frames import rows_given
 from tektite.values.schema import Schema
 from tektite.values.type_names import as_type
@@ -37,6 +38,7 @@ MAY_WRITE = frozenset({"sql", "prepare", "execute", "insert", "remove", "transac
 """Requests that may write, which count at once where no transaction is open."""
 
 
+@explains_options
 class AsyncTransaction(ShowsWhatIsDocumented):
     """A transaction on a server, for a task. Made by `AsyncSession.transaction`.
 
@@ -123,6 +125,7 @@ class AsyncStatement:
             await self._session.ask("deallocate", {"name": self._name})
 
 
+@explains_options
 class AsyncSession(SaysWhatDoesNotTravel):
     """One user's way to a server. Its methods are those of `RemoteSession`, as coroutines.
 

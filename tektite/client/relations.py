@@ -9,6 +9,7 @@ import pyarrow as pa
 from tektite.client.absent_names import SaysWhatDoesNotTravel
 from tektite.client.conversion import as_table
 from tektite.errors import TektiteError
+from tektite.unknown_options import explains_options
 from tektite.values.columns import python_rows
 from tektite.values.schema import Schema
 from tektite.wire.failures import from_data
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from tektite.client.subscriptions import AsyncSubscription
 
 
+@explains_options
 class AsyncRelation(SaysWhatDoesNotTravel):
     """What tables and views on a server have in common: as `RemoteRelation`, in coroutines.
 
@@ -103,6 +105,7 @@ class AsyncRelation(SaysWhatDoesNotTravel):
         return f"<{type(self).__name__} {self.name!r} {self.schema}>"
 
 
+@explains_options
 class AsyncTable(AsyncRelation):
     """A table on a server.
 
@@ -141,6 +144,7 @@ class AsyncTable(AsyncRelation):
         await self._session.ask("close-input", {"table": self.name})
 
 
+@explains_options
 class AsyncView(AsyncRelation):
     """A view on a server.
 

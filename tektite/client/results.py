@@ -7,10 +7,12 @@ from typing import Any
 
 import pyarrow as pa
 
-from tektite.values.columns import python_rows
+from tektite.unknown_options import explains_options
+from tektite.values.columns import named_rows, python_rows
 from tektite.values.frames import ArrowReadable
 
 
+@explains_options
 class RemoteResult(ArrowReadable):
     """What a statement gave: rows as a `table`, or none; a `message` always; and the `time` of a commit, where one is known.
 
@@ -48,7 +50,7 @@ class RemoteResult(ArrowReadable):
         return python_rows(self.table, "the result", "table") if self.table.num_columns else [()] * self.table.num_rows
 
     def __iter__(self) -> Iterator[tuple[Any, ...]]:
-        return iter(self.rows())
+        return named_rows(self.rows(), () if self.table is None else self.table.column_names)
 
     def __len__(self) -> int:
         return 0 if self.table is None else self.table.num_rows

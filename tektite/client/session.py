@@ -12,6 +12,7 @@ from tektite.client.event_loop import BackgroundLoop
 from tektite.client.results import RemoteResult
 from tektite.client.tables import RemoteSubscription, RemoteTable, RemoteView
 from tektite.client_protocol import Cardinality, IfExists, Mode
+from tektite.unknown_options import explains_options
 
 
 class RemoteStatement:
@@ -38,6 +39,7 @@ class RemoteStatement:
         self._loop.run(self._made.close())
 
 
+@explains_options
 class RemoteTransaction:
     """A transaction on a server. Made by `RemoteSession.transaction`.
 
@@ -85,6 +87,7 @@ class RemoteTransaction:
         self._loop.run(self._made.rollback())
 
 
+@explains_options
 class RemoteSession(SaysWhatDoesNotTravel):
     """One user's way to a server, with the words of `Engine`. Threads may share it: while one has a transaction open, the others
     wait.

@@ -13,12 +13,14 @@ from tektite.client.relations import AsyncRelation, AsyncTable, AsyncView
 from tektite.client.subscriptions import AsyncSubscription
 from tektite.engine.subscription import Change, Delta
 from tektite.errors import TektiteError, UnsupportedError
+from tektite.unknown_options import explains_options
 from tektite.values.frames import ArrowReadable
 from tektite.values.schema import Schema
 
 R = TypeVar("R", bound=AsyncRelation)
 
 
+@explains_options
 class RemoteSubscription:
     """The changes of a table, a view or a query on a server, as `Subscription` has them in a process.
 
@@ -105,6 +107,7 @@ class RemoteSubscription:
         return repr(self._made).replace("Async", "Remote", 1)
 
 
+@explains_options
 class RemoteRelation(ArrowReadable, SaysWhatDoesNotTravel, Generic[R]):
     """What tables and views on a server have in common.
 
@@ -204,6 +207,7 @@ class RemoteRelation(ArrowReadable, SaysWhatDoesNotTravel, Generic[R]):
         return repr(self._made).replace("Async", "Remote", 1)
 
 
+@explains_options
 class RemoteTable(RemoteRelation[AsyncTable]):
     """A table on a server.
 
@@ -231,6 +235,7 @@ class RemoteTable(RemoteRelation[AsyncTable]):
         self._loop.run(self._made.finish())
 
 
+@explains_options
 class RemoteView(RemoteRelation[AsyncView]):
     """A view on a server.
 

@@ -32,6 +32,7 @@ live_widget          a view in a notebook, as a table that follows it
 lock                 the engine's lock, the decorator that takes it, and changes that happen whole or not at all
 names                which names are free, and what an unknown one might have meant
 notices              who is told when an epoch has closed: threads, tasks and callbacks
+other_names          what other libraries call the methods of an engine
 pending_updates      updates of an input that wait for their epoch to close
 profile              what every operator did within a block
 publication          a view's contents and changes as a stored arrangement, for other processes to read

@@ -19,10 +19,12 @@ from tektite.engine.table import Table
 from tektite.engine.view import View
 from tektite.errors import IncorrectError
 from tektite.query.collection import Collection
+from tektite.unknown_options import explains_options
 
 Build = Callable[[Collection], Collection]
 
 
+@explains_options
 class ArgumentQuery:
     """A query with arguments, maintained for all arguments that somebody asks for.
 

@@ -23,6 +23,7 @@ from tektite.engine.input_core import InputCore
 from tektite.engine.languages import LanguageMethods
 from tektite.engine.lock import guarded_by_core
 from tektite.engine.names import by_name
+from tektite.engine.other_names import instead_of
 from tektite.engine.serving import ServingMethods
 from tektite.engine.table import Table
 from tektite.engine.ticker import Ticker, seconds_from
@@ -30,7 +31,6 @@ from tektite.engine.view import View
 from tektite.engine.view_core import ViewCore
 from tektite.errors import IncorrectError, TektiteError
 from tektite.expr import Expr
-from tektite.expr.other_names import advice
 from tektite.kernels.ready import ensure_compiled
 from tektite.plan.explanation import Explanation
 from tektite.query.collection import Collection
@@ -39,6 +39,7 @@ from tektite.query.limits import Sorted
 from tektite.runtime.memory_limit import bytes_from
 from tektite.storage.options import Storage
 from tektite.storage.partition import Move, move_here
+from tektite.unknown_options import explains_options
 from tektite.values.frames import ArrowStream, rows_given
 from tektite.values.html import html_table, html_text
 from tektite.values.schema import Schema
@@ -54,25 +55,7 @@ Merging = Literal["eager", "default", "lazy"]
 MERGING: tuple[Merging, ...] = get_args(Merging)
 
 
-OTHER_NAMES = {
-    "add_table": "create_table(name, {'column': type})",
-    "begin": "transaction(), as in `with engine.transaction():`",
-    "commit": "advance(), or transaction()",
-    "execute": "sql(text)",
-    "from_arrow": "create_table(name, table)",
-    "from_pandas": "create_table(name, frame)",
-    "from_polars": "create_table(name, frame)",
-    "prepare": "sql(text, params), which remembers the plans of texts, or SQL's PREPARE",
-    "scan_csv": "sql(\"COPY t FROM 'file.csv'\")",
-    "read_csv": "sql(\"COPY t FROM 'file.csv'\")",
-    "read_parquet": "sql(\"COPY t FROM 'file.parquet'\")",
-    "register": "create_table(name, frame)",
-    "create_materialized_view": "create_view(name, query)",
-    "list_tables": "tables",
-}
-"""What other libraries call the methods of an engine."""
-
-
+@explains_options
 class Engine(EpochMethods, IndexMethods, LanguageMethods, ServingMethods):
     """Keeps standing queries up to date in this process, and lets them share the indexes they need.
 
@@ -559,7 +542,11 @@ class Engine(EpochMethods, IndexMethods, LanguageMethods, ServingMethods):
     if not TYPE_CHECKING:  # type checkers are to see names that are not there
 
         def __getattr__(self, name: str) -> NoReturn:
-            raise AttributeError(f"Engine has no {name!r}{advice(name, OTHER_NAMES)}")
+            raise AttributeError(f"Engine has no {name!r}{instead_of(self, name)}")
+
+    def __getitem__(self, name: str) -> NoReturn:
+        """Refused: tables and views are asked for by name."""
+        raise IncorrectError(f"engine[{name!r}]: use engine.table(name) or engine.view(name)")
 
     def __dir__(self) -> list[str]:
         return without_former(type(self), super().__dir__())

@@ -20,12 +20,14 @@ from tektite.engine.view_core import ViewCore
 from tektite.errors import IncorrectError, NotFoundError
 from tektite.query.former_names import former_name
 from tektite.storage.open_storage import Position
+from tektite.unknown_options import explains_options
 from tektite.values.columns import hint
 
 if TYPE_CHECKING:
     from opentelemetry.trace import TracerProvider
 
 
+@explains_options
 class EpochMethods:
     """Closing epochs, transactions, bringing views up to date, and what is durable."""
 
@@ -46,6 +48,21 @@ class EpochMethods:
         1
         """
         return self._core.epoch
+
+    @property
+    @guarded_by_core
+    def time(self) -> int | None:
+        """The last epoch that was closed, at which everything that was committed can be read; None before the first.
+
+        >>> import tektite as tk
+        >>> engine = tk.Engine()
+        >>> sales = engine.create_table("sales", {"shop": str, "amount": int})
+        >>> engine.time is None
+        True
+        >>> sales.insert([("north", 3)]) == engine.time == sales.time
+        True
+        """
+        return self._core.epoch - 1 if self._core.epoch else None
 
     @property
     @former_name("engine.next_epoch")

@@ -9,6 +9,7 @@ from tektite.dataflow.flow import Dataflow
 from tektite.engine.lock import StepByStep, guarded_by_core
 from tektite.query.former_names import former_name
 from tektite.trace.trace import Hold
+from tektite.unknown_options import explains_options
 
 if TYPE_CHECKING:
     from tektite.engine.engine_core import EngineCore
@@ -37,6 +38,7 @@ class IndexInfo:
     readers: tuple[str, ...]
 
 
+@explains_options
 class Index:
     """A shared index that stays though no view may read it, until `drop` or the end of a `with` block. Made by
     `Engine.create_index` and `Collection.create_index`.
@@ -84,6 +86,7 @@ class Index:
         self.drop()
 
 
+@explains_options
 class Held:
     """A hold on history, released by `release` or at the end of a `with` block.
 

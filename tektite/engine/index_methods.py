@@ -18,11 +18,13 @@ from tektite.query.collection import Collection
 from tektite.query.columns import column_numbers
 from tektite.query.former_names import former_name
 from tektite.trace.trace import Hold
+from tektite.unknown_options import explains_options
 
 if TYPE_CHECKING:
     pass
 
 
+@explains_options
 class IndexMethods:
     """Holds on history, and shared indexes."""
 
@@ -111,6 +113,8 @@ class IndexMethods:
         >>> [(index.name, index.columns) for index in engine.indexes()]
         [('sales', ('shop', 'amount')), ('totals', ('shop', 'amount'))]
         """
+        if of is not None and not hasattr(of, "operator"):
+            raise IncorrectError(f"indexes takes a table or a view, not {of!r}; engine.table(name) finds one")
         found = []
         for entry in self._core.catalog.entries:
             if of is not None and entry.collection != of.operator.fingerprint:

@@ -16,6 +16,7 @@ from tektite.query.collection import ROUND_LIMIT, Collection
 from tektite.query.derived import check_collection
 from tektite.query.former_names import former_options
 from tektite.query.match import Joins
+from tektite.unknown_options import explains_options
 from tektite.values.types import Int, Type
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from tektite.sql import Result
 
 
+@explains_options
 class LanguageMethods:
     """SQL, Datalog, and facts of attributes."""
 

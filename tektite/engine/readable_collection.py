@@ -15,10 +15,10 @@ import pyarrow as pa
 from tektite.engine.lock import guarded_by_core
 from tektite.engine.subscription import Delta, Listener, Subscription
 from tektite.errors import ConflictError, IncorrectError, TektiteError
-from tektite.expr.unknown_options import explains_options
 from tektite.query.collection import Collection
+from tektite.unknown_options import explains_options
 from tektite.values import types
-from tektite.values.columns import python_rows
+from tektite.values.columns import named_rows, python_rows
 from tektite.values.equal_keys import key_words
 from tektite.values.frames import polars_frame
 from tektite.values.html import SHOWN_ROWS, html_table, html_text
@@ -121,7 +121,7 @@ class ReadableCollection(Collection):
         return stream
 
     def __iter__(self) -> Iterator[tuple[Any, ...]]:
-        return iter(self.rows())
+        return named_rows(self.rows(), self.schema.names)
 
     def __len__(self) -> int:
         return int(self._read()[-1].sum())

@@ -6,6 +6,7 @@ import importlib.util
 from typing import TYPE_CHECKING
 
 from tektite.errors import UnsupportedError
+from tektite.unknown_options import explains_options
 
 if TYPE_CHECKING:
     from tektite.engine.engine_core import EngineCore
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 NEEDED = ("h11", "websockets")
 
 
+@explains_options
 class ServingMethods:
     """The console."""
 

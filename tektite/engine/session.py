@@ -32,6 +32,7 @@ from tektite.plan.substitute import substitute
 from tektite.plan.walk import walk
 from tektite.query.collection import Collection
 from tektite.storage.open_storage import Position
+from tektite.unknown_options import explains_options
 
 if TYPE_CHECKING:
     from tektite.engine.engine import Engine
@@ -43,6 +44,7 @@ _CURRENT: ContextVar[tuple[Session, ...]] = ContextVar("tektite_sessions", defau
 """The sessions of `with` blocks, innermost last."""
 
 
+@explains_options
 class Session:
     """One user of an engine. Made by `Engine.session`.
 
@@ -280,6 +282,7 @@ class Snapshots:
         return min([each.epoch for each in self._open], default=None)
 
 
+@explains_options
 class Transaction:
     """What a session reads and writes as one. Made by `Engine.transaction`.
 

@@ -19,6 +19,7 @@ from tektite.engine.lock import EngineLock, guarded
 from tektite.engine.notices import Waiter, is_over, wait_in_task, wait_in_thread
 from tektite.engine.routing import RoutedAnswer, RoutedFeed
 from tektite.errors import ConflictError, IncorrectError
+from tektite.unknown_options import explains_options
 from tektite.values.python_values import python_list
 
 if TYPE_CHECKING:
@@ -139,6 +140,7 @@ class Backlog:
         return table.add_column(place, empty.column_names[place], times)
 
 
+@explains_options
 class Subscription:
     """The changes of a view or a table as they happen. Made by `View.subscribe` and `Table.subscribe`.
 
@@ -439,6 +441,7 @@ class Subscription:
         return f"<Subscription to {self._view.kind} {self._view.name!r}, {state}>"
 
 
+@explains_options
 class Listener:
     """A callback with the changes of a view or a table, until it is closed. Made by `View.subscribe(callback)`.
 

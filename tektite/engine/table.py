@@ -15,6 +15,7 @@ from tektite.errors import IncorrectError
 from tektite.expr import Expr, lit
 from tektite.query.collection import Collection
 from tektite.query.former_names import former_name
+from tektite.unknown_options import explains_options
 from tektite.values.words import Words
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from tektite.spark.progress import EpochProgress
 
 
+@explains_options
 class Table(ReadableCollection):
     """A changing collection that the program writes to. Made by `Engine.create_table`.
 

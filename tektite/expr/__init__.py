@@ -32,7 +32,6 @@ record_text         records and tagged values as texts, whole powers, Python fun
 steps               the instructions of a typed expression
 text                functions of text, evaluated once for each distinct argument
 typing              types an expression against a schema; the result is a tree of steps
-unknown_options     names the options of a method where one is given that it has not
 value_methods       methods of expressions that are functions of texts, dates and bits
 written_lists       lists and structs as people write them
 zones               moments, and the clocks of time zones

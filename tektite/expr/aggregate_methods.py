@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from tektite.errors import IncorrectError
-from tektite.expr.unknown_options import explains_options
+from tektite.unknown_options import explains_options
 
 if TYPE_CHECKING:
     from tektite.expr.ast import Expr, Scalar

@@ -24,8 +24,8 @@ from tektite.expr.aggregate_methods import AggregateMethods
 from tektite.expr.literals import literal_type, literal_value
 from tektite.expr.namespaces import Namespaces
 from tektite.expr.printing import printed
-from tektite.expr.unknown_options import explains_options
 from tektite.expr.value_methods import ValueMethods
+from tektite.unknown_options import explained, explains_options
 from tektite.values.type_names import as_type
 
 Scalar = int | float | bool | str | decimal.Decimal | datetime.date | datetime.datetime | np.generic | None
@@ -98,7 +98,9 @@ class Expr(AggregateMethods, ValueMethods, Namespaces):
     if not TYPE_CHECKING:  # type checkers are to see names that are not there
 
         def __getattr__(self, name: str) -> NoReturn:
-            raise AttributeError(f"expressions have no {name!r}{other_names.advice(name, other_names.METHODS)}")
+            raise AttributeError(
+                f"expressions have no {name!r}{other_names.advice(name, other_names.METHODS, type(self))}"
+            )
 
     # -- walking ---------------------------------------------------------------------------------------------------
 
@@ -186,6 +188,43 @@ class Expr(AggregateMethods, ValueMethods, Namespaces):
 
     def __neg__(self) -> Expr:
         return Expr("neg", (self,))
+
+    def __pos__(self) -> Expr:
+        return self
+
+    def __divmod__(self, other: Expr | Scalar) -> tuple[Expr, Expr]:
+        return self // other, self % other
+
+    def __xor__(self, other: object) -> NoReturn:
+        raise IncorrectError(f"{self} ^ {other}: write ** for a power, and != for either of two conditions")
+
+    def __lshift__(self, other: object) -> NoReturn:
+        raise IncorrectError(f"{self} << {other}: write * 2**n; or Collection.sql('SELECT a << b FROM self')")
+
+    def __rshift__(self, other: object) -> NoReturn:
+        raise IncorrectError(f"{self} >> {other}: write // 2**n; or Collection.sql('SELECT a >> b FROM self')")
+
+    def __matmul__(self, other: object) -> NoReturn:
+        raise IncorrectError(f"{self} @ {other}: columns are multiplied by *, and tk.sum(a * b) is their inner product")
+
+    def __int__(self) -> NoReturn:
+        raise IncorrectError(f"{self} has no value until it meets a row. Write {self}.cast(int) instead of int(...)")
+
+    def __float__(self) -> NoReturn:
+        raise IncorrectError(
+            f"{self} has no value until it meets a row. Write {self}.cast(float) instead of float(...)"
+        )
+
+    def __getitem__(self, key: object) -> NoReturn:
+        raise IncorrectError(
+            f"{self}[{key!r}]: write .str[...] for characters of a text, .list.get(n) for an element of a list, "
+            ".struct.field(name) for a field, .json.get(path) for a part of a JSON; rows are chosen by filter(...)"
+        )
+
+    def __len__(self) -> NoReturn:
+        raise IncorrectError(
+            f"{self} has no length until it meets a row. Write .str.len() for a text, .list.len() for a list, tk.count() for rows"
+        )
 
     def __abs__(self) -> Expr:
         return Expr("abs", (self,))
@@ -367,13 +406,19 @@ class Expr(AggregateMethods, ValueMethods, Namespaces):
         return (self >= low) & (self <= high)
 
     def is_in(self, values: Any) -> Expr:
-        """Whether it equals one of the values. As in SQL, NULL if it equals none and one of them is NULL. For the values
-        of another collection, use `join(..., how="semi")`.
+        """Whether it equals one of the values. As in SQL, NULL if it equals none and one of them is NULL. In `filter`, alone or
+        after `~`, the values may be a collection of one column, or a column of another collection: the answer follows them.
 
         >>> import tektite as tk
-        >>> tk.Engine().values({"x": [1, 2, 3]}).select(tk.col("x").is_in([1, 3])).collect().to_pydict()
+        >>> engine = tk.Engine()
+        >>> rows = engine.values({"x": [1, 2, 3]})
+        >>> rows.select(tk.col("x").is_in([1, 3])).collect().to_pydict()
         {'x': [True, False, True]}
+        >>> rows.filter(~tk.col("x").is_in(engine.values({"y": [1, 3]}))).collect().to_pydict()
+        {'x': [2]}
         """
+        if hasattr(values, "operator") or hasattr(values, "owner"):  # a collection, or a column of one
+            return Expr("is_among", (self,), (Among(values),))
         if hasattr(values, "to_pylist") or hasattr(values, "tolist"):  # arrays of Arrow, NumPy and data frames
             values = values.to_pylist() if hasattr(values, "to_pylist") else values.tolist()
         if not isinstance(values, list | tuple | Set | Iterator | range | ValuesView):
@@ -451,6 +496,18 @@ class Expr(AggregateMethods, ValueMethods, Namespaces):
         return concat(self, *others)
 
 
+class Among:
+    """The values of a collection, which an expression is compared with. It is printed without its rows."""
+
+    def __init__(self, values: Any) -> None:
+        self.values = values
+
+    def __repr__(self) -> str:
+        found = getattr(self.values, "operator", None)
+        columns = self.values.params if found is None else found.schema.names
+        return f"the rows of ({', '.join(columns)})"
+
+
 def _microseconds(span: datetime.timedelta) -> int:
     return (span.days * 86_400 + span.seconds) * 1_000_000 + span.microseconds
 
@@ -461,14 +518,20 @@ def _whole(number: Any, what: str) -> int:
     return number
 
 
-def col(name: str) -> Expr:
-    """The column with this name.
+def col(name: str, *more: Any) -> Expr:
+    """The column with this name. Several are given to `select` and others by their names alone: `select("a", "b")`.
 
     >>> import tektite as tk
     >>> tk.Engine().values({"x": [1, 2]}).select(tk.col("x") + 1).collect().to_pydict()
     {'x': [2, 3]}
     """
-    if not isinstance(name, str):
+    if more or not isinstance(name, str):
+        names = [*(name if isinstance(name, list | tuple) else [name]), *more]
+        if len(names) > 1 and all(isinstance(each, str) for each in names):
+            several = ", ".join(map(repr, names))
+            raise IncorrectError(
+                f"tk.col names one column: select({several}) takes several, and agg(...) one aggregate for each"
+            )
         raise IncorrectError(f"a column is named by a string, not {name!r}")
     return _column(str(name))
 
@@ -479,6 +542,7 @@ def _column(name: str) -> Expr:
     return Expr("col", (), (name,))
 
 
+@explained
 def lit(value: Any, type: Any = None) -> Expr:
     """A constant, of the given type or of the type that its Python type implies.
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any, overload
 
 from tektite.expr.ast import Expr, Scalar, lift, lit
+from tektite.unknown_options import explained, explains_options
 
 
+@explains_options
 class Case(Expr):
     """A chain of when(condition, value) that can be extended. Where no condition is true it is NULL, or `otherwise`."""
 
@@ -26,6 +28,7 @@ class Case(Expr):
         return Expr("case", (*self.args[:-1], lift(value)))
 
 
+@explains_options
 class When:
     """A condition that waits for its value: `then(value)` gives it."""
 
@@ -45,6 +48,7 @@ class When:
 def when(condition: Expr | bool) -> When: ...
 @overload
 def when(condition: Expr | bool, value: Expr | Scalar) -> Case: ...
+@explained
 def when(condition: Expr | bool, value: Any = ...) -> When | Case:
     """A choice: `when(a > 0).then("positive").when(a < 0).then("negative").otherwise("zero")`. Texts are literals here; a column
     is `col("name")`. `when(a > 0, "positive")` is short for `when(a > 0).then("positive")`.

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from tektite.errors import IncorrectError
 from tektite.expr.ast import Expr, Scalar, concat, lift, lit
 from tektite.expr.cases import when
+from tektite.unknown_options import explained
 from tektite.values.types import String
 
 
@@ -68,6 +69,7 @@ hash64 = _variadic(
 )
 
 
+@explained
 def truncdiv(left: Expr | Scalar, right: Expr | Scalar) -> Expr:
     """The quotient rounded towards zero, as in SQL and Datalog: truncdiv(-3, 2) is -1, while -3 // 2 is -2.
 
@@ -79,6 +81,7 @@ def truncdiv(left: Expr | Scalar, right: Expr | Scalar) -> Expr:
     return Expr("truncdiv", (lift(left), lift(right)))
 
 
+@explained
 def truncmod(left: Expr | Scalar, right: Expr | Scalar) -> Expr:
     """What `truncdiv` leaves, with the sign of the dividend, as in SQL and Datalog: truncmod(-3, 2) is -1, while -3 % 2 is 1.
 
@@ -90,6 +93,7 @@ def truncmod(left: Expr | Scalar, right: Expr | Scalar) -> Expr:
     return Expr("truncmod", (lift(left), lift(right)))
 
 
+@explained
 def concat_ws(separator: Expr | str, *values: Expr | Scalar) -> Expr:
     """The values that are not NULL as texts, one after the other, with a separator between them.
 
@@ -108,6 +112,7 @@ def concat_ws(separator: Expr | str, *values: Expr | Scalar) -> Expr:
     return when(between.is_not_null(), concat(*pieces)).otherwise(None)
 
 
+@explained
 def now() -> Expr:
     """The time as of each epoch, as a timestamp of UTC, or of the session's time zone if it has another one: SQL's `now()`. In a
     query that compares a column with it, rows come and go as time passes.

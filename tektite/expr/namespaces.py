@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from tektite.errors import IncorrectError
 from tektite.expr import other_names
 from tektite.expr.nested_namespaces import JsonMethods, ListMethods, StructMethods
-from tektite.expr.unknown_options import explains_options
+from tektite.unknown_options import explains_options
 from tektite.values import types
 
 if TYPE_CHECKING:
@@ -87,7 +87,44 @@ class TextMethods:
     if not TYPE_CHECKING:  # type checkers are to see names that are not there
 
         def __getattr__(self, name: str) -> NoReturn:
-            raise AttributeError(f".str has no {name!r}{other_names.advice(name, other_names.TEXT_METHODS)}")
+            raise AttributeError(
+                f".str has no {name!r}{other_names.advice(name, other_names.TEXT_METHODS, type(self))}"
+            )
+
+    def __getitem__(self, key: int | slice) -> Expr:
+        """Characters as Python counts them: `x.str[0]`, `x.str[-1]`, `x.str[1:3]`, `x.str[-3:]`. One that is not there is NULL.
+
+        >>> import tektite as tk
+        >>> rows = tk.Engine().values({"x": ["abc", "d"]})
+        >>> rows.select(a=tk.col("x").str[0:2], b=tk.col("x").str[-1], c=tk.col("x").str[1]).collect().to_pydict()
+        {'a': ['ab', 'd'], 'b': ['c', 'd'], 'c': ['b', None]}
+        """
+        length = self._value.length()
+        if isinstance(key, int) and not isinstance(key, bool):
+            start = key + 1 if key >= 0 else length + key + 1
+            there = length > key if key >= 0 else length >= -key
+            return self._value._made("case", (there, self._value.substring(start, 1), None))
+        bounds = (key.start, key.stop) if isinstance(key, slice) and key.step in (None, 1) else (key, key)
+        if not all(bound is None or (isinstance(bound, int) and not isinstance(bound, bool)) for bound in bounds):
+            raise IncorrectError(
+                f"{self._value}.str[...] takes whole numbers, as in str[0], str[1:3] and str[-3:], not {key!r}"
+            )
+        first, stop = bounds
+        from tektite.expr.free_functions import greatest, least
+
+        if first is not None and first < 0:
+            begin: Any = greatest(length + first, 0)
+        else:
+            begin = first or 0
+        if stop is None:
+            return self._value.substring(begin + 1)
+        end: Any = stop if stop >= 0 else length + stop
+        if isinstance(begin, int) and isinstance(end, int):
+            return self._value.substring(begin + 1, max(end - begin, 0))
+        return self._value.substring(begin + 1, greatest(least(end, length) - begin, 0))
+
+    def __iter__(self) -> NoReturn:
+        raise IncorrectError(f"{self._value} has no characters to go through until it meets rows; use .str.split('')")
 
     def upper(self) -> Expr:
         """Converted to upper case."""
@@ -274,7 +311,7 @@ class DateMethods:
     if not TYPE_CHECKING:  # type checkers are to see names that are not there
 
         def __getattr__(self, name: str) -> NoReturn:
-            raise AttributeError(f".dt has no {name!r}{other_names.advice(name, other_names.DATE_METHODS)}")
+            raise AttributeError(f".dt has no {name!r}{other_names.advice(name, other_names.DATE_METHODS, type(self))}")
 
     def part(self, name: str) -> Expr:
         """A field by its name, such as `week`; the names are those of SQL's `extract`. An interval has fields too."""

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from tektite.errors import IncorrectError
 from tektite.expr import other_names
+from tektite.unknown_options import explains_options
 
 if TYPE_CHECKING:
     from tektite.expr.ast import Expr
@@ -17,6 +18,7 @@ def _made(op: str, *args: Any, params: tuple[Any, ...] = ()) -> Expr:
     return Expr(op, tuple(map(lift, args)), params)
 
 
+@explains_options
 class ListMethods:
     """Functions of a list."""
 
@@ -70,6 +72,7 @@ class ListMethods:
         return _made("list_join", self._value, separator)
 
 
+@explains_options
 class StructMethods:
     """Functions of a struct."""
 
@@ -91,6 +94,7 @@ class StructMethods:
         return _made("struct_field", self._value, params=(name,))
 
 
+@explains_options
 class JsonMethods:
     """Functions of JSON."""
 

@@ -19,7 +19,8 @@ TIGHTEST = 6
 FREE = frozenset(
     {"coalesce", "least", "greatest", "hash64", "concat", "truncdiv", "truncmod", "now", "elapsed"}
 )  # printed as functions
-NAMESPACED = {"date_part": "dt.part", "strftime": "dt.strftime", "in_zone": "dt.in_zone", "from_zone": "dt.from_zone",
+NAMESPACED = {"is_among": "is_in",
+    "date_part": "dt.part", "strftime": "dt.strftime", "in_zone": "dt.in_zone", "from_zone": "dt.from_zone",
     "strptime": "str.to_datetime", "try_strptime": "str.to_datetime",
     "list_length": "list.len", "list_contains": "list.contains", "list_concat": "list.concat", "list_join": "list.join",
     "struct_field": "struct.field", "json_extract": "json.get", "json_extract_text": "json.text",

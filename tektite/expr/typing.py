@@ -445,6 +445,10 @@ class Resolver:
                      for i in range(0, len(tests), 2)]  # fmt: skip
         return tests[0]
 
+    def among(self, expr: Expr, *_: Step) -> Step:
+        """Refused: rows of a collection are no values of an expression."""
+        raise IncorrectError(f"{expr}: is_in(collection) is for filter(...); elsewhere join with how='left' or 'semi'")
+
     def case(self, expr: Expr, *args: Step) -> Step:
         """A chain of choices, the last one innermost."""
         conditions = args[0:-1:2]
@@ -516,6 +520,7 @@ RULES: dict[str, Callable[..., Step]] = {
     **dict.fromkeys(("is_null", "is_not_null"), Resolver.is_null),
     "is_same": Resolver.same,
     "isin": Resolver.isin,
+    "is_among": Resolver.among,
     "case": Resolver.case,
     "coalesce": Resolver.coalesce,
     **dict.fromkeys(("cast", "try_cast"), functions.cast),

@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 from tektite.errors import IncorrectError
 from tektite.expr.durations import truncation
+from tektite.unknown_options import explains_options
 
 if TYPE_CHECKING:
     from tektite.expr.ast import Expr
 
 
+@explains_options
 class ValueMethods:
     """What an expression can be made into, by the type of its value."""
 

@@ -20,6 +20,7 @@ joins                  joins of two operators by key, all pairs, by a bound that
 limits                 the first rows of an order: `Sorted`, limits and offsets
 loops                  `Loop` and `LoopVariable`
 match                  `tk.match`: conjunctions of any number of clauses
+memberships            filter(x.is_in(collection)), by SQL's IN and NOT IN
 near_windows           window functions that are evaluated where rows change
 number_series          series of numbers and elements of lists, for each row
 ordered_groups         ordered aggregates of a group: texts joined, quantiles, mode, first

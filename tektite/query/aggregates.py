@@ -12,6 +12,7 @@ from typing import Any
 
 from tektite.errors import IncorrectError
 from tektite.expr import Expr, col
+from tektite.unknown_options import explained
 from tektite.values import types
 from tektite.values.schema import Schema
 
@@ -30,6 +31,7 @@ class ColumnAggregate:
     column: str | None = None
 
 
+@explained
 def count(value: Expr | str | None = None) -> Expr:
     """The number of rows, or of rows where a value is not NULL.
 
@@ -40,6 +42,7 @@ def count(value: Expr | str | None = None) -> Expr:
     return Expr("aggregate", (), ("count",)) if value is None else taken("count", value)
 
 
+@explained
 def sum(value: Expr | str) -> Expr:
     """The exact sum of a column or an expression; NULL where all its values are NULL.
 
@@ -61,6 +64,7 @@ def sum(value: Expr | str) -> Expr:
     return taken("sum", value)
 
 
+@explained
 def mean(value: Expr | str) -> Expr:
     """The mean, as a float; NULL where all values are NULL.
 
@@ -74,6 +78,7 @@ def mean(value: Expr | str) -> Expr:
     return taken("mean", value)
 
 
+@explained
 def avg(value: Expr | str) -> Expr:
     """The same as `mean`.
 
@@ -85,6 +90,7 @@ def avg(value: Expr | str) -> Expr:
     return taken("mean", value)
 
 
+@explained
 def min(value: Expr | str) -> Expr:
     """The least value; NULL where all values are NULL.
 
@@ -96,6 +102,7 @@ def min(value: Expr | str) -> Expr:
     return taken("min", value)
 
 
+@explained
 def max(value: Expr | str) -> Expr:
     """The greatest value; NULL where all values are NULL.
 
@@ -107,6 +114,7 @@ def max(value: Expr | str) -> Expr:
     return taken("max", value)
 
 
+@explained
 def median(value: Expr | str) -> Expr:
     """The median, as a float: of an even number of values the mean of the two in the middle.
 
@@ -118,6 +126,7 @@ def median(value: Expr | str) -> Expr:
     return taken("median", value)
 
 
+@explained
 def std(value: Expr | str, ddof: int = 1) -> Expr:
     """The standard deviation, as a float: of a sample, or with `ddof=0` of the whole.
 
@@ -129,6 +138,7 @@ def std(value: Expr | str, ddof: int = 1) -> Expr:
     return operand("std", value).std(ddof)
 
 
+@explained
 def var(value: Expr | str, ddof: int = 1) -> Expr:
     """The variance, as a float: of a sample, or with `ddof=0` of the whole.
 
@@ -140,6 +150,7 @@ def var(value: Expr | str, ddof: int = 1) -> Expr:
     return operand("var", value).var(ddof)
 
 
+@explained
 def first(value: Expr | str, order_by: Any = None, descending: bool | Sequence[bool] = False) -> Expr:
     """The value of the first row in an order.
 
@@ -151,6 +162,7 @@ def first(value: Expr | str, order_by: Any = None, descending: bool | Sequence[b
     return operand("first", value).first(order_by, descending)
 
 
+@explained
 def last(value: Expr | str, order_by: Any = None, descending: bool | Sequence[bool] = False) -> Expr:
     """The value of the last row in an order.
 
@@ -162,6 +174,7 @@ def last(value: Expr | str, order_by: Any = None, descending: bool | Sequence[bo
     return operand("last", value).last(order_by, descending)
 
 
+@explained
 def any(value: Expr | str) -> Expr:
     """Whether a Bool is true in some row.
 
@@ -173,6 +186,7 @@ def any(value: Expr | str) -> Expr:
     return taken("any", value)
 
 
+@explained
 def all(value: Expr | str) -> Expr:
     """Whether a Bool is true in every row.
 
@@ -184,6 +198,7 @@ def all(value: Expr | str) -> Expr:
     return taken("all", value)
 
 
+@explained
 def n_unique(value: Expr | str) -> Expr:
     """The number of different values. NULL does not count.
 
@@ -195,6 +210,7 @@ def n_unique(value: Expr | str) -> Expr:
     return taken("n_unique", value)
 
 
+@explained
 def count_distinct(value: Expr | str) -> Expr:
     """The same as `n_unique`.
 

@@ -14,7 +14,6 @@ from tektite.expr import Expr, col
 from tektite.expr import type_of as expression_type
 from tektite.expr.other_names import advice
 from tektite.expr.predicates import conjunction
-from tektite.expr.unknown_options import explains_options
 from tektite.plan import algebra as plan
 from tektite.plan.explanation import Explanation
 from tektite.query import joins
@@ -26,6 +25,7 @@ from tektite.query.outputs import Outputs, check_no_null_comparison, flat, has_a
 from tektite.query.own_columns import OwnColumn, named_columns
 from tektite.query.reduction_methods import ReductionMethods
 from tektite.query.sql_methods import SqlMethods, with_time
+from tektite.unknown_options import explains_options
 from tektite.values import types
 from tektite.values.html import html_table
 from tektite.values.schema import Schema
@@ -84,7 +84,7 @@ class Collection(ReductionMethods, SqlMethods):
         def __getattr__(self, name: str) -> NoReturn:
             found = self.__dict__.get("operator")
             columns = () if found is None else found.schema.names
-            hint = f"; the column is c[{name!r}]" if name in columns else advice(name, METHODS)
+            hint = f"; the column is c[{name!r}]" if name in columns else advice(name, METHODS, type(self))
             raise AttributeError(f"{type(self).__name__} has no {name!r}{hint}")
 
     def __dir__(self) -> list[str]:
@@ -108,6 +108,19 @@ class Collection(ReductionMethods, SqlMethods):
     def __iter__(self) -> Iterator[tuple[Any, ...]]:
         """Refused: a query has no rows by itself, as tables and views have."""
         raise IncorrectError("a query has no rows to go through: collect() computes them, and create_view keeps them")
+
+    def __len__(self) -> int:
+        """Refused: a query has no rows by itself, as tables and views have."""
+        raise IncorrectError("a query has no length: collect().num_rows, or create_view(name, query) and its len")
+
+    def __bool__(self) -> bool:
+        return True
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """The answer as an Arrow stream, for whatever reads those: `pyarrow.table(query)`, `polars.DataFrame(query)`."""
+        table: Any = self.collect()
+        stream: object = table.__arrow_c_stream__(requested_schema)
+        return stream
 
     # ------------------------------------------------------------------ linear operators
 
@@ -202,6 +215,10 @@ class Collection(ReductionMethods, SqlMethods):
             if not isinstance(predicate, Expr):
                 raise IncorrectError(f"filter takes an expression such as col('x') > 1, not {predicate!r}")
             check_no_null_comparison(predicate)
+        if any(node.op == "is_among" for predicate in given for node in predicate.walk()):
+            from tektite.query.memberships import filtered
+
+            return filtered(self, [plain(predicate) for predicate in given])
         named = named_columns(self, [("", plain(predicate)) for predicate in given], "filter")
         source, outputs = self._with_windows(named)
         for _, predicate in outputs:

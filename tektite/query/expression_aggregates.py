@@ -55,6 +55,7 @@ class Extraction:
         value = selected(node.args[0]) if node.args else None
         distinct = bool(node.args) and of_different(node.args[0])
         check(node, value, self.schema)
+        value = as_number(kind, value, self.schema)
         if value is None:
             return self._named(AggregateCall("count"))
         if distinct and kind in ONCE:
@@ -149,6 +150,13 @@ def at_extreme(value: Expr, by: Expr, greatest: bool) -> AggregateCall:
     return AggregateCall("earliest", Expr("case", (known, inner, lit(None))), order=((by, greatest, False),))
 
 
+def as_number(kind: str, value: Expr | None, schema: Schema) -> Expr | None:
+    """What an aggregate adds up: conditions count as 1 and 0, so that `is_null().sum()` is how many, and `mean()` which part."""
+    if value is None or kind not in NUMERIC or expression_type(value, schema.positions) != types.Bool:
+        return value
+    return value.cast(types.Int)
+
+
 def check(node: Expr, value: Expr | None, schema: Schema) -> None:
     """Raise if an aggregate does not apply to its argument."""
     kind = node.params[0]
@@ -156,9 +164,8 @@ def check(node: Expr, value: Expr | None, schema: Schema) -> None:
         return
     found = expression_type(value, schema.positions)
     summed = kind in ("sum", "mean") and interned_aggregates.is_summable(found)
-    if kind in NUMERIC and not summed and (found.interned or found.kind not in ("int", "float", "decimal")):
-        advice = "; .cast(int) makes it 1 or 0" if found == types.Bool else ""
-        raise IncorrectError(f"{node}: {value} is {found}, not a number{advice}")
+    if kind in NUMERIC and not summed and (found.interned or found.kind not in ("int", "float", "decimal", "bool")):
+        raise IncorrectError(f"{node}: {value} is {found}, not a number")
     if kind in ("any", "all") and found != types.Bool:
         raise IncorrectError(f"{node}: {value} is {found}, not bool")
     if kind in ("first", "last") and len(node.args) < 2:

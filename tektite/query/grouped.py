@@ -10,7 +10,6 @@ import numpy as np
 from tektite.errors import IncorrectError
 from tektite.expr import Expr, col
 from tektite.expr.other_names import advice
-from tektite.expr.unknown_options import explains_options
 from tektite.plan import algebra as plan
 from tektite.query.aggregation import aggregate
 from tektite.query.builders import project
@@ -20,6 +19,7 @@ from tektite.query.expression_aggregates import Extraction
 from tektite.query.other_names import OF_GROUPS
 from tektite.query.outputs import Outputs, aggregates_of
 from tektite.query.own_columns import named_columns
+from tektite.unknown_options import explains_options
 from tektite.values import types
 from tektite.values.schema import Schema
 
@@ -44,7 +44,29 @@ class Grouped:
     if not TYPE_CHECKING:  # type checkers are to see names that are not there
 
         def __getattr__(self, name: str) -> NoReturn:
-            raise AttributeError(f"groups have no {name!r}{advice(name, OF_GROUPS)}")
+            raise AttributeError(f"groups have no {name!r}{self._instead_of(name)}")
+
+    def _instead_of(self, name: str) -> str:
+        if name in self.__dict__.get("collection", self).schema.names:
+            return f"; use agg(tk.sum({name!r})) or another aggregate of the column"
+        return advice(name, OF_GROUPS, type(self))
+
+    def __getitem__(self, name: object) -> NoReturn:
+        """Refused: what is computed of a column is said by `agg`."""
+        raise IncorrectError(f"groups[{name!r}]: use agg(tk.sum({name!r})) or another aggregate of the column")
+
+    def __iter__(self) -> NoReturn:
+        """Refused: groups have no rows by themselves."""
+        raise IncorrectError(
+            "groups have no rows to go through: use agg(...).collect(), or Collection.reduce(function, by=...)"
+        )
+
+    def __len__(self) -> NoReturn:
+        """Refused: groups are not counted before they are computed."""
+        raise IncorrectError("groups have no length: use agg(tk.count()).count().collect()")
+
+    def __bool__(self) -> bool:
+        return True
 
     def agg(self, *aggregates: Expr | Sequence[Expr], **named: Expr) -> Collection:
         """One row for each group: the key columns, then the aggregates, which may be part of expressions. Linear aggregates

@@ -7,12 +7,19 @@ from typing import get_args
 from tektite.errors import IncorrectError
 from tektite.expr import Expr
 from tektite.expr import type_of as expression_type
+from tektite.expr.predicates import conjunction
 from tektite.query import joins
 from tektite.query.collection import Collection
 from tektite.query.condition_joins import join
 from tektite.query.derived import derived
 from tektite.query.own_columns import joined_columns
 from tektite.values import types
+
+OTHER_KINDS = {
+    "outer": "full", "full_outer": "full", "fullouter": "full", "leftouter": "left", "left_outer": "left", "rightouter": "right",
+    "right_outer": "right", "leftsemi": "semi", "left_semi": "semi", "leftanti": "anti", "left_anti": "anti", "any": "semi",
+}  # fmt: skip
+"""What other libraries call kinds of joins."""
 
 
 def joined(
@@ -27,7 +34,7 @@ def joined(
     """Pairs of rows, or rows by whether they have a partner; see `Collection.join`."""
     if how not in get_args(joins.JoinKind):
         known = get_args(joins.JoinKind)
-        advice = "; an outer join is how='full'" if how in ("outer", "full_outer") else ""
+        advice = f"; write how={OTHER_KINDS[how]!r}" if how in OTHER_KINDS else ""
         raise IncorrectError(f"join: how is one of {', '.join(known)}, not {how!r}{advice}")
     if not isinstance(suffix, str) or not suffix:
         raise IncorrectError(f"join: suffix is a text that is added to a name, not {suffix!r}")
@@ -35,6 +42,12 @@ def joined(
         if not (on is None and left_on is None and right_on is None):
             raise IncorrectError("join: how='cross' pairs every row with every row; leave on, left_on and right_on out")
         return derived(joins.cross_join(left.operator, right.operator, suffix), left, right)
+    if isinstance(on, list | tuple) and any(isinstance(part, Expr) for part in on):
+        if not all(isinstance(part, Expr) for part in on):
+            raise IncorrectError(
+                f"join: on={on!r} has names and conditions: write a name as a condition too, a['k'] == b['k']"
+            )
+        on = conjunction([part for part in on if isinstance(part, Expr)])
     if isinstance(on, Expr):
         return joined_where(left, right, on, how, suffix)
     mine, theirs = joins.key_pairs(left.schema, right.schema, on, left_on, right_on, "join")

@@ -15,12 +15,14 @@ from tektite.plan.names import free_name
 from tektite.query.collection import ROUND_LIMIT, Collection
 from tektite.query.derived import derived
 from tektite.query.former_names import former_options
+from tektite.unknown_options import explains_options
 from tektite.values import types
 from tektite.values.schema import Schema
 
 _loops: ContextVar[tuple[Loop, ...]] = ContextVar("loops", default=())
 
 
+@explains_options
 class Loop:
     """A scope to iterate in, with any number of variables that may depend on each other.
 
@@ -143,6 +145,7 @@ class Loop:
         return derived(operator, collection)
 
 
+@explains_options
 class LoopVariable(Collection):
     """A collection of a loop that is defined in terms of itself and others.
 

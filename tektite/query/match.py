@@ -20,6 +20,7 @@ from tektite.plan.algebra import describe
 from tektite.query.collection import Collection
 from tektite.query.derived import derived
 from tektite.query.former_names import former_options
+from tektite.unknown_options import explained
 from tektite.values import types
 from tektite.values.columns import hint
 from tektite.values.schema import Schema
@@ -33,6 +34,7 @@ STRATEGIES: tuple[Joins, ...] = get_args(Joins)
 
 
 @former_options(strategy="joins")
+@explained
 def match(
     *clauses: Given,
     find: Sequence[str] | None = None,

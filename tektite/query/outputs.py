@@ -94,7 +94,7 @@ def name_of(verb: str, expression: Expr) -> str:
             return str(node.params[0])
         if not node.args:
             raise IncorrectError(f"{verb}: give {expression} a name, as in {verb}(total={expression})")
-        node = _branch(node) if node.op == "case" else node.args[0]
+        node = _branch(node) if node.op == "case" else next((arg for arg in node.args if arg.op != "lit"), node.args[0])
 
 
 def _branch(choice: Expr) -> Expr:

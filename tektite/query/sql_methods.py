@@ -18,6 +18,7 @@ from tektite.query import joins
 from tektite.query.columns import ColumnNames, column_numbers
 from tektite.query.derived import check_collection
 from tektite.query.outputs import Outputs
+from tektite.unknown_options import explains_options
 from tektite.values.schema import Schema
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ COMPARED = {("backward", True): ">=", ("backward", False): ">", ("forward", True
 """How the left moment compares with the right one that it is joined with."""
 
 
+@explains_options
 class SqlMethods:
     """What SQL says of collections."""
 
@@ -53,7 +55,7 @@ class SqlMethods:
         >>> sorted(view.rows())
         [('north', 'cup', 4), ('north', 'jug', 5)]
         """
-        return _queried(self, "sql", query, {}, params, named)
+        return queried(self, "sql", query, {}, params, named)
 
     def tumble(self, column: str, every: str | datetime.timedelta) -> Collection:
         """Each row with the window of time that its date or timestamp is in, as columns `window_start` and `window_end`. Windows
@@ -132,19 +134,19 @@ class SqlMethods:
         names, theirs = self.schema.names, other.schema.names
         same = names[moments[0][0]] == theirs[moments[1][0]]
         kept = joins.joined_names(self.schema, other.schema, (*equal[1], *(moments[1] if same else ())), suffix)
-        columns = [f"a.{_quoted(name)}" for name in names]
-        columns += [f"b.{_quoted(theirs[at])} AS {_quoted(name)}" for at, name in kept.items()]
-        on_sql = [f"a.{_quoted(names[a])} = b.{_quoted(theirs[b])}" for a, b in zip(*equal, strict=True)]
+        columns = [f"a.{quoted(name)}" for name in names]
+        columns += [f"b.{quoted(theirs[at])} AS {quoted(name)}" for at, name in kept.items()]
+        on_sql = [f"a.{quoted(names[a])} = b.{quoted(theirs[b])}" for a, b in zip(*equal, strict=True)]
         compared = COMPARED[strategy, bool(allow_exact_matches)]
-        on_sql.append(f"a.{_quoted(names[moments[0][0]])} {compared} b.{_quoted(theirs[moments[1][0]])}")
+        on_sql.append(f"a.{quoted(names[moments[0][0]])} {compared} b.{quoted(theirs[moments[1][0]])}")
         query = (
             f"SELECT {', '.join(columns)} FROM self AS a ASOF {'LEFT ' if how == 'left' else ''}JOIN other AS b "
             f"ON {' AND '.join(on_sql)}"
         )
-        return _queried(self, "join_asof", query, {"other": other})
+        return queried(self, "join_asof", query, {"other": other})
 
 
-def _queried(
+def queried(
     collection: Any,
     what: str,
     query: str,
@@ -165,7 +167,7 @@ def with_time(collection: Any, outputs: Outputs) -> tuple[Collection, Outputs]:
     if not any(node.op == "now" for _, expression in outputs for node in expression.walk()):
         return collection, outputs
     name = free_name("now", collection.schema.names)
-    timed = _queried(collection, "now", f"SELECT *, now() AS {_quoted(name)} FROM self", {})
+    timed = queried(collection, "now", f"SELECT *, now() AS {quoted(name)} FROM self", {})
     return timed, [
         (output, expression.replaced(lambda node: col(name) if node.op == "now" else None))
         for output, expression in outputs
@@ -181,10 +183,11 @@ def _windows(collection: Any, what: str, column: str, lengths: Sequence[Any], by
     for name in BOUNDS:
         if name in schema.names:
             raise IncorrectError(f"{what}: there is a column {name!r} already; rename it")
-    keys = [_quoted(schema.names[at]) for at in column_numbers(schema, by)] if by else []
+    keys = [quoted(schema.names[at]) for at in column_numbers(schema, by)] if by else []
     spans = [fixed_duration(length, what).sql() for length in lengths]
-    return _queried(collection, what, f"SELECT * FROM {what}(self, {', '.join([_quoted(column), *spans, *keys])})", {})
+    return queried(collection, what, f"SELECT * FROM {what}(self, {', '.join([quoted(column), *spans, *keys])})", {})
 
 
-def _quoted(name: str) -> str:
+def quoted(name: str) -> str:
+    """A name as SQL writes it."""
     return '"' + name.replace('"', '""') + '"'

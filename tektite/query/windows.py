@@ -24,11 +24,12 @@ from tektite.query.collection import Collection
 from tektite.query.column_aggregates import joined_parts
 from tektite.query.columns import with_columns
 from tektite.query.derived import derived
-from tektite.query.expression_aggregates import PLAIN, Extraction, check, of_different, selected
+from tektite.query.expression_aggregates import PLAIN, Extraction, as_number, check, of_different, selected
 from tektite.query.near_windows import NearWindows
 from tektite.query.outputs import Outputs
 from tektite.query.window_calls import Edge, Frame, Ordering, Reach, WindowCall, WindowOptions
 from tektite.query.window_functions import Windows
+from tektite.unknown_options import explained
 from tektite.values import types
 from tektite.values.types import Type
 
@@ -41,6 +42,7 @@ GROUPED = ("n_unique", "median", "quantile", "mode", "join", "list")
 CUMULATIVE = {"cum_sum": "sum", "cum_count": "count", "cum_min": "min", "cum_max": "max"}
 
 
+@explained
 def row_number() -> Expr:
     """The number of each row in its window, from 1 on. Needs `.over(..., order_by=...)`.
 
@@ -56,6 +58,7 @@ def row_number() -> Expr:
     return Expr("window", (), ("row_number",))
 
 
+@explained
 def rank() -> Expr:
     """The rank of each row in its window: equal rows have one rank, and gaps follow them. Needs `.over(..., order_by=...)`.
 
@@ -67,6 +70,7 @@ def rank() -> Expr:
     return Expr("window", (), ("rank",))
 
 
+@explained
 def dense_rank() -> Expr:
     """The rank of each row in its window, without gaps. Needs `.over(..., order_by=...)`.
 
@@ -78,6 +82,7 @@ def dense_rank() -> Expr:
     return Expr("window", (), ("dense_rank",))
 
 
+@explained
 def percent_rank() -> Expr:
     """The share of rows with a lesser rank, from 0 to 1. Needs `.over(..., order_by=...)`.
 
@@ -89,6 +94,7 @@ def percent_rank() -> Expr:
     return Expr("window", (), ("percent_rank",))
 
 
+@explained
 def cume_dist() -> Expr:
     """The share of rows that are not behind this one. Needs `.over(..., order_by=...)`.
 
@@ -100,6 +106,7 @@ def cume_dist() -> Expr:
     return Expr("window", (), ("cume_dist",))
 
 
+@explained
 def ntile(buckets: int) -> Expr:
     """Which of so many equal parts of its window a row lies in, from 1 on. Needs `.over(..., order_by=...)`.
 
@@ -113,6 +120,7 @@ def ntile(buckets: int) -> Expr:
     return Expr("window", (), ("ntile", buckets))
 
 
+@explained
 def lag(value: Expr | str, n: int = 1, default: Any = None) -> Expr:
     """The value `n` rows before. Needs `.over(..., order_by=...)`.
 
@@ -124,6 +132,7 @@ def lag(value: Expr | str, n: int = 1, default: Any = None) -> Expr:
     return operand("lag", value).lag(n, default)
 
 
+@explained
 def lead(value: Expr | str, n: int = 1, default: Any = None) -> Expr:
     """The value `n` rows behind. Needs `.over(..., order_by=...)`.
 
@@ -227,6 +236,7 @@ class WindowColumns:
                 frame = frame or WHOLE
             else:
                 check(call, value, self._schema)
+                value = as_number(kind, value, self._schema)
             if kind not in PLAIN and kind not in ("first_value", "last_value"):
                 self._of_groups(name, node, call, keys, bool(order or frame or exclude))
                 return

@@ -13,6 +13,7 @@ from tektite.storage.clean_up import RETENTION
 from tektite.storage.files import CACHE_BYTES, Files
 from tektite.storage.manifest import Manifest
 from tektite.storage.store import Create, Store, open_store
+from tektite.unknown_options import explains_options
 
 SWEEPS = "sweeps"
 """The folder for files that tasks pass to each other and to their engine. The next engine ignores it."""
@@ -20,6 +21,7 @@ SWEEPS = "sweeps"
 OURS = {batchfile.FOLDER, manifest.FOLDER, leases.FOLDER, SWEEPS, "lock", "checkpoints"}
 
 
+@explains_options
 @dataclass(frozen=True)
 class Storage:
     """A place for data that outlives the process, for `Engine(storage=...)`. A path is enough if the defaults fit.

@@ -428,6 +428,20 @@ def _shown(value: Any) -> str:
     return text if len(text) <= 80 else text[:80] + "..."
 
 
+def named_rows(rows: Iterable[tuple[Any, ...]], names: Sequence[str]) -> Iterator[tuple[Any, ...]]:
+    """Rows as tuples that also say the names of their columns, which pandas takes: `pandas.DataFrame(view)`.
+
+    >>> next(named_rows([(1, "a")], ["id", "name"]))
+    (1, 'a')
+    """
+    kind: Any = type("Row", (tuple,), {"__slots__": (), "_fields": tuple(names), "__reduce__": _plain_tuple})
+    return map(kind, rows)
+
+
+def _plain_tuple(row: tuple[Any, ...]) -> tuple[Any, ...]:
+    return tuple, (tuple(row),)
+
+
 def python_rows(table: pa.Table, what: str, instead: str) -> list[tuple[Any, ...]]:
     """A table's rows as Python tuples. If Python has no such values, the error says that `what` can be read by `instead`."""
     try:

@@ -6,7 +6,7 @@ fails names the column, the value and the row, and adds nothing to the dictionar
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Any, Final
 
@@ -228,6 +228,22 @@ class Schema:
 
     def __len__(self) -> int:
         return len(self.names)
+
+    def __getitem__(self, name: str) -> Type:
+        """The type of a column: `schema["src"]`. With `keys`, so that `dict(schema)` is the mapping of names to types."""
+        return self.types[self.index(name)]
+
+    def keys(self) -> tuple[str, ...]:
+        """The names of the columns, as of a mapping.
+
+        >>> from tektite.values.types import Int
+        >>> dict(Schema(src=Int, dst=Int)), Schema(src=Int)["src"]
+        ({'src': int, 'dst': int}, int)
+        """
+        return self.names
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.names)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Schema) and self.names == other.names and self.types == other.types

@@ -12,6 +12,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from tektite.errors import IncorrectError
+from tektite.unknown_options import explained
 from tektite.values.intervals import IntervalValue
 from tektite.values.types import (
     Blob,
@@ -69,6 +70,7 @@ _PRINTED: Final = {str(type): type for type in _WORDS.values()}
 KNOWN: Final = "tk.Int, int, 'bigint' or pyarrow.int64()"
 
 
+@explained
 def List(element: Any) -> ListType:
     """The type of lists of values of a type.
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from tektite.errors import IncorrectError
+from tektite.unknown_options import explained
 
 WORD_DIGITS: Final = 18
 """Digits of a decimal that one word holds. More digits are interned."""
@@ -137,6 +138,7 @@ Uuid = Type("uuid")
 Blob = Type("blob")
 
 
+@explained
 def Decimal(precision: int, scale: int = 0) -> DecimalType:
     """A decimal type. A value of up to 18 digits is one word; `precision` is at most 38.
 

@@ -13,6 +13,8 @@ PACKAGE = Path(__file__).parents[2] / "tektite"
 # a package belongs to the package's row, unless it has a row of its own.
 LAYERS = (
     ("errors", "blocks"),
+    ("unknown_options",),
+    ("other_names",),
     ("values.types",),
     ("values.words",),
     ("trace.times",),

@@ -91,7 +91,10 @@ def test_time_that_is_not_closed_yet_is_not_called_an_earlier_one(engine: tk.Eng
 
 
 REFUSED: dict[str, tuple[Callable[[Any, Any], Any], str]] = {
-    "option": (lambda e, s: s.sort("qty", ascending=False), "sort has no option 'ascending'; it takes by, descending"),
+    "option": (
+        lambda e, s: s.sort("qty", ascending=False),
+        "sort has no option 'ascending'; use descending=; it takes by",
+    ),
     "option of an expression": (lambda e, s: tk.col("qty").cast(int, strict=False), "cast has no option 'strict'"),
     "option of a text": (
         lambda e, s: tk.col("shop").str.contains("n", literal=True),

@@ -11,9 +11,11 @@ import pyarrow as pa
 from tektite.engine.changes import Changes
 from tektite.engine.subscription import Subscription
 from tektite.engine.view import View
+from tektite.errors import IncorrectError
 from tektite.expr.other_names import advice
 from tektite.query.former_names import former_name
-from tektite.values.columns import python_rows
+from tektite.unknown_options import explains_options
+from tektite.values.columns import named_rows, python_rows
 from tektite.values.frames import ArrowReadable
 from tektite.values.html import SHOWN_ROWS as SHOWN_HTML
 from tektite.values.html import html_table, html_text
@@ -29,12 +31,54 @@ OTHER_NAMES = {
     "fetch_arrow_table": "to_arrow()",
     "collect": "to_arrow()",
     "show": "print(result)",
+    "fetchmany": "rows()[:n]",
+    "columns": "to_arrow().column_names",
+    "description": "to_arrow().schema",
+    "rowcount": "len(result), or message",
+    "scalar": "rows()[0][0]",
+    "scalar_one": "rows()[0][0]",
+    "scalars": "[row[0] for row in result]",
+    "all": "rows()",
+    "first": "rows()[0]",
+    "one": "rows()[0]",
+    "mappings": "to_arrow().to_pylist()",
+    "keys": "to_arrow().column_names",
+    "head": "to_arrow().slice(0, n)",
+    "limit": "to_arrow().slice(0, n)",
+    "to_dicts": "to_arrow().to_pylist()",
+    "to_pylist": "to_arrow().to_pylist()",
+    "to_dict": "to_arrow().to_pydict()",
+    "schema": "to_arrow().schema",
+    "shape": "to_arrow().shape",
+    "to_df": "to_pandas()",
+    "toPandas": "to_pandas()",
+    "num_rows": "len(result)",
+    "execute": "rows(): a statement has run when sql(text) returns",
+    "close": "nothing: a result holds its rows; close() of its subscription ends that",
+    "filter": "engine.from_sql(text).filter(...)",
+    "select": "engine.from_sql(text).select(...)",
+    "join": "engine.from_sql(text).join(...)",
+    "group_by": "engine.from_sql(text).group_by(...)",
+    "create_view": "engine.create_view(name, text)",
+    "fetchnumpy": "to_pandas()",
+    "names": "to_arrow().column_names",
+    "types": "to_arrow().schema.types",
+    "lastrowid": "SQL's RETURNING",
+    "one_or_none": "rows()",
+    "values": "rows()",
+    "fetch_df": "to_pandas()",
+    "subscribe": "engine.create_view(name, text).subscribe()",
+    "to_list": "rows()",
+    "write_csv": "to_pandas().to_csv(path)",
+    "to_csv": "to_pandas().to_csv(path)",
+    "iterrows": "for row in result",
 }
 """What other libraries call the methods of a result."""
 SHOWN_ROWS = 40
 """Rows that a printed result shows."""
 
 
+@explains_options
 @dataclass(frozen=True)
 class Result(ArrowReadable):
     """What a statement gave: rows as a `table`, a `view`, or a `subscription`; and a `message` always.
@@ -57,7 +101,7 @@ class Result(ArrowReadable):
     def __iter__(self) -> Iterator[Any]:
         if self.subscription is not None:
             return iter(self.subscription)
-        return iter(self.rows())
+        return named_rows(self.rows(), () if self.table is None else self.table.column_names)
 
     @property
     @former_name("result.subscription")
@@ -87,7 +131,18 @@ class Result(ArrowReadable):
     if not TYPE_CHECKING:  # type checkers are to see names that are not there
 
         def __getattr__(self, name: str) -> NoReturn:
-            raise AttributeError(f"a result of SQL has no {name!r}{advice(name, OTHER_NAMES)}")
+            raise AttributeError(f"a result of SQL has no {name!r}{self._instead_of(name)}")
+
+    def _instead_of(self, name: str) -> str:
+        table = self.__dict__.get("table")
+        if table is not None and name in table.column_names:
+            return f"; use to_arrow()[{name!r}]"
+        return advice(name, OTHER_NAMES, type(self))
+
+    def __getitem__(self, key: object) -> NoReturn:
+        """Refused: rows and columns are asked for by what they are."""
+        instead = f"to_arrow()[{key!r}]" if isinstance(key, str) else f"rows()[{key!r}]"
+        raise IncorrectError(f"result[{key!r}]: use {instead}")
 
     def __str__(self) -> str:
         if self.table is None:
