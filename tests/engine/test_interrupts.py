@@ -397,6 +397,31 @@ def test_a_transaction_is_over_when_its_block_is_left_by_whatever_way(door: str,
 
 
 @pytest.mark.parametrize("error", ERRORS)
+@pytest.mark.parametrize("of", ["a table", "a query"])
+def test_an_index_whose_making_is_interrupted_is_not_there(of: str, error: type[BaseException]) -> None:
+    injector = Injector(("engine", "runtime", "dataflow/flow.py"))
+    with tk.Engine() as engine:
+        table = engine.create_table("t", {"x": int, "y": int})
+        table.insert([(n, n % 3) for n in range(20)])
+
+        def run() -> tk.Index:
+            collection = table if of == "a table" else table.filter(tk.col("x") > 3)
+            return engine.create_index(collection, by="y")
+
+        made: list[tk.Index] = []
+        injector.call(lambda: made.append(run()))
+        made.pop().drop()
+        there = [info.name for info in engine.indexes()]
+        for at in range(1, injector.lines + 1):
+            injector.call(lambda: made.append(run()), at, error)
+            if made:
+                made.pop().drop()
+            engine.install("v", table.count(by="y"))  # cleans up
+            engine.drop("v")
+            assert [info.name for info in engine.indexes()] == there, injector.where
+
+
+@pytest.mark.parametrize("error", ERRORS)
 def test_nobody_asks_for_arguments_once_the_block_is_left_by_whatever_way(error: type[BaseException]) -> None:
     with tk.Engine() as engine:
         table = engine.create_table("t", {"x": int})
