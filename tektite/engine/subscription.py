@@ -255,7 +255,7 @@ class Subscription:
         """The next delta. Waits for it, for at most `timeout` seconds, after which it returns None; `poll(0)` does not wait.
 
         While a row fails that the view depends on, this raises the row's error, once for every epoch; what changes meanwhile is
-        told when the row is gone. A subscription that has ended raises a `ConflictError`.
+        told when the row is gone. Who asks only then hears of no error. A subscription that has ended raises a `ConflictError`.
 
         >>> import tektite as tk
         >>> engine = tk.Engine()
