@@ -326,7 +326,7 @@ def described(tmp_path: Path) -> Path:
         ("availableNow: true", "processingTime: 1 minute 30 seconds", "sound"),
         ("format: json", "format: jsonn", "tables.customers.load: unknown format 'jsonn': did you mean 'json'"),
         ("format: json", "format: org.example.Json", "sound"),
-        ("format: parquet, path: out", "format: parkett, path: out", r"sinks\[0\]: unknown format .parkett.: did you mean .parquet"),
+        ("parquet, path: out", "parkett, path: out", r"sinks\[0\]: unknown format 'parkett': did you mean 'parquet'"),
         ("path: customers", "path: costumers", "tables.customers.load: there is nothing at the path .*costumers"),
         ("operation: op", "where: oo > 1\n      operation: op", "where: 'oo > 1' reads a column 'oo': did you mean 'o'"),
         ("operation: op", "select: [o, c, amount, op, seq AS sq]\n      operation: op", "the order column 'seq' is missing"),
