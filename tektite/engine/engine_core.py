@@ -452,6 +452,7 @@ class EngineCore:
 
     def sync(self, timeout: float | None = None) -> int:
         """Wait until every closed epoch is durable; see `Engine.sync`."""
+        self.lock.check_process()
         if self.storage is None:
             raise IncorrectError(
                 "there is nothing to wait for: this engine has no storage. Give one: Engine(storage=path)"
