@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from tektite.engine.core import core_of
 from tektite.engine.table import Table
 from tektite.engine.view import View
 from tektite.errors import NotFoundError, TektiteError
@@ -104,7 +103,8 @@ class SessionRights:
         access.check_read(who, found)
         if not sees_below(self._sql, who, [found.name]):
             raise PermissionDenied(
-                f"permission denied: a plan tells sizes and constants of what {found.name!r} reads, and not all of that is for {who!r}"
+                f"permission denied: a plan tells sizes and constants of what {found.name!r} reads, and not all of that is for "
+                f"{who!r}"
             )
 
     def disclosed(self, error: BaseException) -> BaseException:

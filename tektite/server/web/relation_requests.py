@@ -11,7 +11,7 @@ from tektite.engine.core import core_of
 from tektite.engine.declarations import create_table, filled_table, table_description
 from tektite.engine.table import Table
 from tektite.engine.view import View
-from tektite.errors import IncorrectError, NotFoundError, TektiteError, UnsupportedError
+from tektite.errors import IncorrectError, TektiteError, UnsupportedError
 from tektite.plan.explanation import Explanation
 from tektite.server.web.answers import Answer, described
 from tektite.server.web.body import RequestBody
