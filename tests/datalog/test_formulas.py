@@ -20,7 +20,7 @@ pytestmark = pytest.mark.executors
 COLUMNS = {1: {"x": tk.Int}, 2: {"x": tk.Int, "y": tk.Int}}
 
 
-@pytest.mark.executors(stages=[0, 6], spark=[3])
+@pytest.mark.executors(stages=[0, 6])
 @pytest.mark.parametrize("seed", range(FORMULAS // TOGETHER))
 def test_nested_negations_agree_with_trying_all_values(seed: int) -> None:
     rng = random.Random(seed)

@@ -51,7 +51,7 @@ def test_random_programs_agree_with_naive_evaluation(seed: int) -> None:
                 assert sorted(view.rows()) == sorted(expected[name]), f"{name} in\n{program.text}\nfacts {facts}"
 
 
-@pytest.mark.executors(stages=range(1000, 1080, 20), spark=[1007])
+@pytest.mark.executors(stages=range(1000, 1080, 20))
 @pytest.mark.parametrize("seed", few_of(range(1000, 1200), *range(1000, 1080)))
 def test_random_programs_in_edn_agree_with_naive_evaluation_of_the_textbook_text(seed: int) -> None:
     program = RandomProgram(seed, nested=False)

@@ -150,7 +150,6 @@ CASES = {
 }
 
 
-@pytest.mark.executors(spark=["a cycle"])
 @pytest.mark.parametrize("name", CASES)
 def test_pattern(social: graph.PropertyGraph, name: str) -> None:
     text, rows = CASES[name]

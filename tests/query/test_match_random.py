@@ -111,9 +111,7 @@ def test_random_conjunction_equals_brute_force_at_every_epoch(strategy: str, see
     follow(Random(seed, strategy, 1 + seed % 3), seed, 10)
 
 
-@pytest.mark.executors(
-    stages=[f"{strategy}-{seed}" for strategy in STRATEGIES for seed in (0, 18)], spark=["hector-18"]
-)
+@pytest.mark.executors(stages=[f"{strategy}-{seed}" for strategy in STRATEGIES for seed in (0, 18)])
 @pytest.mark.parametrize("seed", range(30))
 @each_strategy
 def test_random_conjunction_of_wide_clauses(strategy: str, seed: int) -> None:
@@ -131,7 +129,7 @@ def test_pieces_of_any_size_come_to_the_same(strategy: str, seed: int, monkeypat
     follow(Random(seed, strategy, 1 + seed % 3, wide=seed % 2 == 0), seed, 6)
 
 
-@pytest.mark.executors(stages=["delta-0", "delta-7", "hector-5", "hector-14"], spark=["hector-14"])
+@pytest.mark.executors(stages=["delta-0", "delta-7", "hector-5", "hector-14"])
 @pytest.mark.parametrize("seed", range(20))
 @pytest.mark.parametrize("strategy", ["delta", "hector"])
 def test_traces_may_run_ahead_of_a_conjunction_that_is_suspended(

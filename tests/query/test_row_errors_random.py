@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 import tektite as tk
 from tests.support.executors import examples, make_engine
+from tests.support.nightly import by_day_or_night
 
 Row = tuple[Any, ...]
 Rows = Counter[Row]
@@ -301,7 +302,7 @@ def checked(view: tk.View, expected: Rows | None) -> None:
 def test_a_read_fails_exactly_if_recomputing_the_query_fails() -> None:
     failing, working = Counter[bool](), 0
 
-    @settings(max_examples=examples(60))
+    @settings(max_examples=examples(by_day_or_night(20, 60)))
     @given(seed=st.integers(0, 2**32), operations=st.integers(1, 5), epochs=st.integers(2, 12))
     def check(seed: int, operations: int, epochs: int) -> None:
         rng = random.Random(seed)
