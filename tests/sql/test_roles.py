@@ -15,7 +15,7 @@ from tektite.sql import runner
 from tektite.sql.access.access_control import PermissionDenied
 from tests.support.executors import make_engine
 
-pytestmark = pytest.mark.executors("stages")
+pytestmark = pytest.mark.executors
 
 SETUP = """
 CREATE TABLE docs (id int PRIMARY KEY, owner varchar, body varchar);
@@ -122,7 +122,7 @@ def test_create_role_does_not_give_more_than_its_user_has() -> None:
             ann(statement)
 
 
-@pytest.mark.executors("spark")
+@pytest.mark.executors("stages")
 def test_view_reads_with_the_rights_of_its_owner() -> None:
     engine = make_engine()
     engine.sql(SETUP + "GRANT CREATE ON SCHEMA public TO ann; GRANT SELECT ON docs TO ann")
