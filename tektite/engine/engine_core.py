@@ -7,6 +7,7 @@ installs and drops dataflows. Every method may be called from any thread: those 
 from __future__ import annotations
 
 import math
+import operator
 import time
 import weakref
 from collections.abc import Callable, Mapping, Sequence
@@ -65,6 +66,8 @@ if TYPE_CHECKING:
     from tektite.engine.engine import Engine
 
 T = TypeVar("T")
+
+_SOURCE = operator.attrgetter("source")
 
 PATIENCE = 1.0
 """Seconds to wait for a dataflow that is away before looking whether it is still wanted."""
@@ -237,10 +240,12 @@ class EngineCore:
         self.check_no_callback()
         for function in self.hooks.before_commit:
             function(writes)
-        going, target = self.open_inputs(), self.epoch
-        for source in going:
-            if source.low > target:
-                target = source.low
+        going, target = [], self.epoch
+        for source in self.inputs.values():
+            if not source.closed:
+                going.append(source)
+                if source.low > target:
+                    target = source.low
         if to is None:
             target += 1
         else:
@@ -259,7 +264,7 @@ class EngineCore:
         What it writes belongs to the session's transaction. Without one, it is an epoch of its own, or waits for `advance` if the
         engine does not commit by itself. `timed` says that the updates have times of their own, and count when these come.
         """
-        transaction = self.sessions.transaction
+        transaction = self.sessions.transaction if self.snapshots.any else None
         if transaction is not None:
             if timed:
                 raise IncorrectError(
@@ -318,7 +323,7 @@ class EngineCore:
                 self.lock.decide(prepared)
                 if timed is not None:
                     timed.end("apply")
-                changed = [each.source for each in prepared.inputs]
+                changed = list(map(_SOURCE, prepared.inputs))
                 del prepared  # what the traces merge away need not stay
                 for source in changed:
                     source.settle()
@@ -529,7 +534,7 @@ class EngineCore:
 
     def check_no_transaction(self) -> None:
         """Refuse to close epochs while a transaction of the calling session is open."""
-        if self.sessions.transaction is not None:
+        if self.snapshots.any and self.sessions.transaction is not None:
             raise ConflictError("a transaction is open: its commit closes an epoch. Commit it, or roll it back, first")
 
     def check_no_callback(self) -> None:
