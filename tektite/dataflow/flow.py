@@ -190,7 +190,13 @@ class Dataflow:
         """The first epoch that it has not answered. One that is asleep has nothing to do, so its answers hold as far as its
         sources are closed: no sweep is needed for that.
         """
-        return self.reached if self.awake else self._progress({})[0]
+        if self.awake:
+            return self.reached
+        if len(self.sources) == 1 and (only := self.sources[0]).flow is None:  # as `_progress`, in one call
+            if only.low > self.reached:
+                self.reached = self.high = only.low
+            return self.reached
+        return self._progress({})[0]
 
     @property
     def closed(self) -> bool:
@@ -230,7 +236,7 @@ class Dataflow:
     def wake(self) -> None:
         """Note that there is something to do."""
         if not self.awake:
-            self._progress({})  # as far as it had nothing to do
+            self.reached = self.low  # as far as it had nothing to do
             self.awake = True
         if self.on_wake is not None:
             self.on_wake(self)

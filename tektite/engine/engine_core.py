@@ -133,7 +133,8 @@ class EngineCore:
         """The epoch that `Engine.advance` closes next."""
         self.is_closed = False
         self._hidden = 0
-        self._extensions: dict[type, Any] = {}
+        self.extensions: dict[type, Any] = {}
+        """What languages keep with this engine, by class; see `extension`."""
         self.trimmer = allocator.MemoryTrimmer()
         self.texts = TextCollector(self)
         self.system = SystemTables(self)
@@ -163,9 +164,9 @@ class EngineCore:
     @guarded
     def extension(self, kind: type[T], make: Callable[[], T]) -> T:
         """The one object of a class that a language keeps with this engine, such as its session; made at its first use."""
-        found = self._extensions.get(kind)
+        found = self.extensions.get(kind)
         if found is None:
-            found = self._extensions[kind] = make()
+            found = self.extensions[kind] = make()
         assert isinstance(found, kind)
         return found
 
