@@ -298,7 +298,8 @@ def refuse_lost_order(source: StatementText, query: exp.Expr, bound: Bound) -> N
     which rows it has; those that read it order them as they like.
     """
     order, distinct = query.args.get("order"), query.args.get("distinct")
-    choosing = [query.args.get("limit"), query.args.get("offset"), distinct and distinct.args.get("on")]
+    on = distinct.args.get("on") if isinstance(distinct, exp.Distinct) else None  # of a UNION it is a truth value
+    choosing = [query.args.get("limit"), query.args.get("offset"), on]
     if order is None or any(clause is not None for clause in choosing):
         return
     for ordered, tree in zip(bound.order, order.expressions, strict=False):
