@@ -27,7 +27,7 @@ from functools import reduce
 from typing import Any
 
 from tektite.errors import IncorrectError, NotFoundError
-from tektite.expr import expansions, functions, interned_functions, record_text
+from tektite.expr import expansions, functions, interned_functions, record_text, scalar_library
 from tektite.expr.ast import Expr
 from tektite.expr.comparisons import SIGNS
 from tektite.expr.literals import DAY, MAX_DIGITS, MAX_INT, Untyped, literal_value, literal_word
@@ -545,7 +545,8 @@ RULES: dict[str, Callable[..., Step]] = {
     "add_days": functions.add_days,
     "add_months": functions.add_months,
     "truncate": functions.truncate,
-    **dict.fromkeys(("sqrt", "ln", "exp", "power"), functions.of_floats),
+    **dict.fromkeys(("sqrt", "ln", "exp", "power", *scalar_library.OF_FLOATS), functions.of_floats),
+    **dict.fromkeys(scalar_library.TYPES, functions.library_function),
     **dict.fromkeys((*functions.BIT_OPS, "bit_not"), functions.bits),
     **dict.fromkeys(expansions.NUMBERS, expansions.of_number),
     **dict.fromkeys(expansions.DIVISIONS, expansions.division),

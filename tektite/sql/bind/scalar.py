@@ -167,9 +167,10 @@ class Scalars:
             if "e" in text.lower():
                 return lit(float(text))
             if "." in text:
-                # without zeros at its end, so that products keep room for digits
                 whole, _, fraction = text.partition(".")
-                return lit(decimal.Decimal(f"{whole or 0}.{fraction.rstrip('0') or '0'}"))
+                if is_operand(node):  # without zeros at its end, so that products keep room for digits
+                    fraction = fraction.rstrip("0")
+                return lit(decimal.Decimal(f"{whole or 0}.{fraction or '0'}"))
             number = int(text)
             # -2**63 is the word of NULL: as all numbers beyond a word, it is a decimal
             return lit(number) if abs(number) < 2**63 else lit(decimal.Decimal(number))
@@ -485,6 +486,14 @@ class Scalars:
 
     def alias(self, node: exp.Alias) -> Expr | IntervalParts:
         return self.any(node.this)
+
+
+def is_operand(node: exp.Expr) -> bool:
+    """Whether a number takes part in arithmetic or a comparison."""
+    around = node.parent
+    while isinstance(around, exp.Paren | exp.Neg):
+        around = around.parent
+    return isinstance(around, exp.Binary | exp.Between | exp.In) and not isinstance(around, exp.DPipe)
 
 
 def condition(expression: Expr) -> Expr:

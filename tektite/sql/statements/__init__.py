@@ -29,4 +29,5 @@ statement_cache   caches parsed and planned statements
 table_writes      what INSERT, UPDATE and DELETE share: the table, its rows, RETURNING
 transactions      BEGIN, COMMIT, ROLLBACK, and reads and writes between them
 update            UPDATE: pairs of old and new rows
+value_keys        values of parameters as keys
 """

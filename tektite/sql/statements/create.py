@@ -294,11 +294,13 @@ def create_view(
 
 
 def refuse_lost_order(source: StatementText, query: exp.Expr, bound: Bound) -> None:
-    """Refuse a view that is to be in the order of something that is no column of it. With a LIMIT the order says which rows it
-    has; those that read it order them as they like.
+    """Refuse a view that is to be in the order of something that is no column of it. With a LIMIT or DISTINCT ON the order says
+    which rows it has; those that read it order them as they like.
     """
-    order = query.args.get("order")
-    if order is None or query.args.get("limit") is not None or query.args.get("offset") is not None:
+    order, distinct = query.args.get("order"), query.args.get("distinct")
+    on = distinct.args.get("on") if isinstance(distinct, exp.Distinct) else None  # of a UNION it is a truth value
+    choosing = [query.args.get("limit"), query.args.get("offset"), on]
+    if order is None or any(clause is not None for clause in choosing):
         return
     for ordered, tree in zip(bound.order, order.expressions, strict=False):
         if ordered.column not in bound.names:

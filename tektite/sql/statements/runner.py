@@ -25,6 +25,7 @@ from tektite.engine.view_core import ViewCore
 from tektite.engine.write_set import WriteSet
 from tektite.errors import ConflictError, TektiteError, UnsupportedError
 from tektite.expr import Expr, col, lit
+from tektite.expr.fold import computed
 from tektite.expr.fold import folded as folded_constant
 from tektite.query.builders import project
 from tektite.query.collection import Collection
@@ -419,6 +420,8 @@ class StatementRunner:
     def constant(self, value: Expr, type: types.Type, source: StatementText, tree: exp.Expr) -> tuple[Any, types.Type]:
         """The value of an expression without columns, and its type."""
         found = folded_constant(value)
+        if found.op != "lit" and type.kind in ("list", "struct"):  # with a NULL inside, or with nothing
+            found = computed(found, closed=True)
         if found.op != "lit":
             raise source.error("a constant is needed here", tree)
         return found.params[1], type
