@@ -16,6 +16,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -395,6 +396,21 @@ def test_a_transaction_is_over_when_its_block_is_left_by_whatever_way(door: str,
             assert found in (before, before + Counter([(9, 9)])), injector.where
             injector.call(lambda: run(world, session))
             assert Counter(world.a.rows()) == found + Counter([(9, 9)]), injector.where
+
+
+@pytest.mark.parametrize("error", ERRORS)
+def test_a_table_is_created_with_its_rows_or_not(error: type[BaseException]) -> None:
+    injector = Injector(("sql/statements/create.py", "sql/statements/transactions.py", "engine"))
+    with tk.Engine() as engine:
+        engine.create_table("t", {"x": int}).insert([(1,), (2,)])
+        run = partial(engine.sql, "CREATE TABLE made AS SELECT x + 1 AS y FROM t")
+        injector.call(run)
+        engine.drop("made")
+        for at in range(1, injector.lines + 1, max(1, injector.lines // (4 * POINTS))):
+            injector.call(run, at, error)
+            if "made" in engine.tables:
+                assert sorted(engine.table("made").rows()) == [(2,), (3,)], injector.where
+                engine.drop("made")
 
 
 @pytest.mark.parametrize("error", ERRORS)

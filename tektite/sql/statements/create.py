@@ -217,13 +217,23 @@ def create_table_as(
         raise source.error(f"{len(aliases)} names for {rows.num_columns} columns", schema)
     rows = rows.rename_columns(runner.titles([*aliases, *rows.column_names[len(aliases) :]]))
     refuse_unread(source, tree)
-    take_away(runner, replaced)
-    made = runner.engine.create_table(name, rows.schema, mode=mode)
-    runner.access.created(table_object(name))
-    # The rows are those of the moment at which the query was answered, whatever has been committed since.
     core = core_of(runner.engine)
-    core.sessions.current().statement_began = core.epoch
-    return Result(f"CREATE TABLE {rows.num_rows}", time=runner.write(made, rows, None))
+    if runner.transaction is None:
+        core.check_no_callback()
+        if core.storage is not None:
+            core.storage.writer.admit()
+    take_away(runner, replaced)
+    try:
+        made = runner.engine.create_table(name, rows.schema, mode=mode)
+        runner.access.created(table_object(name))
+        # The rows are those of the moment at which the query was answered, whatever has been committed since.
+        core.sessions.current().statement_began = core.epoch
+        return Result(f"CREATE TABLE {rows.num_rows}", time=runner.write(made, rows, None))
+    except BaseException:  # a table without its rows is not what was asked for
+        if name in core.inputs:
+            take_away(runner, name)
+            runner.access.dropped([table_object(name)])
+        raise
 
 
 def mode_of(source: StatementText, tree: exp.Create) -> Mode:
