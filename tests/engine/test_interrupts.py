@@ -414,6 +414,24 @@ def test_a_table_is_created_with_its_rows_or_not(error: type[BaseException]) -> 
 
 
 @pytest.mark.parametrize("error", ERRORS)
+def test_values_whose_first_execution_is_interrupted_are_answered_by_the_next(error: type[BaseException]) -> None:
+    injector = Injector(("sql/statements", "engine"))
+    with tk.Engine() as engine:
+        table = engine.create_table("t", {"k": int, "x": int})
+        table.insert([(k, 10 * k) for k in range(1000)])
+        engine.sql("PREPARE of AS SELECT x FROM t WHERE k = $1")
+        engine.sql("EXECUTE of(0)")
+        injector.call(lambda: engine.sql("EXECUTE of(1)"))
+        lines = injector.lines
+        assert lines > 20
+        for k, at in enumerate(range(1, lines + 1, max(1, lines // (4 * POINTS))), 2):
+            injector.call(partial(engine.sql, f"EXECUTE of({k})"), at, error)
+            assert engine.sql(f"EXECUTE of({k})").rows() == [(10 * k,)], injector.where
+            table.insert([(k, -k)])
+            assert sorted(engine.sql(f"EXECUTE of({k})").rows()) == [(-k,), (10 * k,)], injector.where
+
+
+@pytest.mark.parametrize("error", ERRORS)
 @pytest.mark.parametrize("of", ["a table", "a query"])
 def test_an_index_whose_making_is_interrupted_is_not_there(of: str, error: type[BaseException]) -> None:
     injector = Injector(("engine", "runtime", "dataflow/flow.py"))
