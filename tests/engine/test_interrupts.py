@@ -432,6 +432,22 @@ def test_values_whose_first_execution_is_interrupted_are_answered_by_the_next(er
 
 
 @pytest.mark.parametrize("error", ERRORS)
+def test_a_query_whose_answer_is_interrupted_leaves_nothing_behind(error: type[BaseException]) -> None:
+    injector = Injector(("engine/collect.py", "engine/installation.py", "engine/lock.py", "engine/engine_core.py"))
+    with tk.Engine() as engine:
+        table = engine.create_table("t", {"x": int})
+        table.insert([(1,), (2,)])
+
+        def run() -> None:
+            table.count(by="x").filter(tk.col("x") > 1).collect()
+
+        injector.call(run)
+        for at in range(1, injector.lines + 1):
+            injector.call(run, at, error)
+            assert not core_of(engine).views, injector.where
+
+
+@pytest.mark.parametrize("error", ERRORS)
 @pytest.mark.parametrize("of", ["a table", "a query"])
 def test_an_index_whose_making_is_interrupted_is_not_there(of: str, error: type[BaseException]) -> None:
     injector = Injector(("engine", "runtime", "dataflow/flow.py"))
