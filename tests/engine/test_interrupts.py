@@ -432,6 +432,31 @@ def test_values_whose_first_execution_is_interrupted_are_answered_by_the_next(er
 
 
 @pytest.mark.parametrize("error", ERRORS)
+def test_an_index_of_sql_is_created_and_dropped_whole(error: type[BaseException]) -> None:
+    injector = Injector(
+        ("sql/statements/create.py", "sql/statements/drop.py", "engine/installation.py", "engine/lock.py")
+    )
+    with tk.Engine() as engine:
+        engine.create_table("t", {"x": int, "y": int}).insert([(1, 2), (2, 2)])
+        create, drop = partial(engine.sql, "CREATE INDEX i ON t (y)"), partial(engine.sql, "DROP INDEX i")
+        for call in (create, drop):
+
+            def prepare(call: Callable[[], object] = call) -> None:
+                engine.sql("DROP INDEX IF EXISTS i")
+                if call is drop:
+                    create()
+
+            prepare()
+            injector.call(call)
+            for at in range(1, injector.lines + 1):
+                prepare()
+                injector.call(call, at, error)
+                engine.sql("CREATE INDEX IF NOT EXISTS i ON t (y)")
+                assert engine.sql("SELECT count(*) FROM t WHERE y = 2").rows() == [(2,)], injector.where
+        engine.sql("DROP INDEX IF EXISTS i; DROP TABLE t")
+
+
+@pytest.mark.parametrize("error", ERRORS)
 def test_a_query_whose_answer_is_interrupted_leaves_nothing_behind(error: type[BaseException]) -> None:
     injector = Injector(("engine/collect.py", "engine/installation.py", "engine/lock.py", "engine/engine_core.py"))
     with tk.Engine() as engine:

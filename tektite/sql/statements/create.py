@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 from sqlglot import exp
 
 from tektite.client_protocol import Mode
+from tektite.engine.collect import drop_if_there
 from tektite.engine.core import core_of
 from tektite.engine.declarations import MODES, set_defaults, table_description
 from tektite.engine.declarations import create_table as declare_table
@@ -424,6 +425,11 @@ def create_index(runner: StatementRunner, source: StatementText, tree: exp.Creat
     name = new_name(runner, source, tree, wish)
     refuse_unread(source, tree)
     if name is not None:
-        view = runner.engine.install(f"__index_{name}", found.index_by(columns), order_by=columns)
-        runner.indexes[name] = NamedIndex(name, found.name, tuple(columns), view)
+        try:
+            view = runner.engine.install(f"__index_{name}", found.index_by(columns), order_by=columns)
+            runner.indexes[name] = NamedIndex(name, found.name, tuple(columns), view)
+        except BaseException:  # a view that has no name for SQL could not be dropped
+            if name not in runner.indexes:
+                drop_if_there(core_of(runner.engine), f"__index_{name}")
+            raise
     return Result("CREATE INDEX")

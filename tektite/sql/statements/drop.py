@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
+from tektite.engine.collect import drop_if_there
 from tektite.engine.core import core_of
 from tektite.engine.table import Table
 from tektite.engine.view import View
@@ -191,7 +192,8 @@ def view_reads(view: ViewCore, source: Table | View) -> bool:
 def remove(runner: StatementRunner, kind: str, name: str) -> None:
     """Take away what has a name and is not read."""
     if kind == "INDEX":
-        runner.indexes.pop(name).view.drop()
+        drop_if_there(core_of(runner.engine), runner.indexes[name].view.name)
+        del runner.indexes[name]
     elif kind == "PREPARE":
         prepared.remove(runner, runner.prepared.pop(name))
     elif kind == "SUBSCRIPTION":
