@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 from sqlglot import exp
 
 from tektite.client_protocol import Mode
+from tektite.engine.collect import drop_if_there
 from tektite.engine.core import core_of
 from tektite.engine.declarations import MODES, set_defaults, table_description
 from tektite.engine.declarations import create_table as declare_table
@@ -217,13 +218,23 @@ def create_table_as(
         raise source.error(f"{len(aliases)} names for {rows.num_columns} columns", schema)
     rows = rows.rename_columns(runner.titles([*aliases, *rows.column_names[len(aliases) :]]))
     refuse_unread(source, tree)
-    take_away(runner, replaced)
-    made = runner.engine.create_table(name, rows.schema, mode=mode)
-    runner.access.created(table_object(name))
-    # The rows are those of the moment at which the query was answered, whatever has been committed since.
     core = core_of(runner.engine)
-    core.sessions.current().statement_began = core.epoch
-    return Result(f"CREATE TABLE {rows.num_rows}", time=runner.write(made, rows, None))
+    if runner.transaction is None:
+        core.check_no_callback()
+        if core.storage is not None:
+            core.storage.writer.admit()
+    take_away(runner, replaced)
+    try:
+        made = runner.engine.create_table(name, rows.schema, mode=mode)
+        runner.access.created(table_object(name))
+        # The rows are those of the moment at which the query was answered, whatever has been committed since.
+        core.sessions.current().statement_began = core.epoch
+        return Result(f"CREATE TABLE {rows.num_rows}", time=runner.write(made, rows, None))
+    except BaseException:  # a table without its rows is not what was asked for
+        if name in core.inputs:
+            take_away(runner, name)
+            runner.access.dropped([table_object(name)])
+        raise
 
 
 def mode_of(source: StatementText, tree: exp.Create) -> Mode:
@@ -416,6 +427,11 @@ def create_index(runner: StatementRunner, source: StatementText, tree: exp.Creat
     name = new_name(runner, source, tree, wish)
     refuse_unread(source, tree)
     if name is not None:
-        view = runner.engine.install(f"__index_{name}", found.index_by(columns), order_by=columns)
-        runner.indexes[name] = NamedIndex(name, found.name, tuple(columns), view)
+        try:
+            view = runner.engine.install(f"__index_{name}", found.index_by(columns), order_by=columns)
+            runner.indexes[name] = NamedIndex(name, found.name, tuple(columns), view)
+        except BaseException:  # a view that has no name for SQL could not be dropped
+            if name not in runner.indexes:
+                drop_if_there(core_of(runner.engine), f"__index_{name}")
+            raise
     return Result("CREATE INDEX")
