@@ -205,15 +205,19 @@ class StatementRunner:
         """
         core = core_of(self.engine)
         user = core.sessions.current()
-        for _ in range(2):
-            user.statement_began = core.epoch
-            try:
+        outer = user.statement_looked
+        try:
+            for _ in range(2):
+                user.statement_began, user.statement_looked = core.epoch, False
+                try:
+                    return self._run(statement, parameters)
+                except transactions.Overtaken:
+                    continue
+            with core.lock.held, core.undisturbed():
+                user.statement_began, user.statement_looked = core.epoch, False
                 return self._run(statement, parameters)
-            except transactions.Overtaken:
-                continue
-        with core.lock.held, core.undisturbed():
-            user.statement_began = core.epoch
-            return self._run(statement, parameters)
+        finally:
+            user.statement_looked = outer
 
     def _run(self, statement: parser.Statement, parameters: Mapping[str, Any]) -> Result:
         source = statement.source
