@@ -106,6 +106,17 @@ def test_what_is_not_granted_is_refused(statement: str, why: str) -> None:
         session.sql(statement)
 
 
+def test_who_may_not_read_a_table_does_not_compute_with_what_is_in_it() -> None:
+    engine = make_engine()
+    engine.sql(SETUP + "GRANT UPDATE ON docs TO ann; CREATE TABLE open (x int); GRANT SELECT ON open TO ann")
+    (ann,) = users(engine, "ann")
+    for value in ("body || '!'", "docs.owner", "(SELECT max(x) FROM open WHERE id > 0)", "CASE WHEN id > 1 THEN 'a' END"):
+        with pytest.raises(PermissionDenied, match="no SELECT"):
+            ann(f"UPDATE docs SET body = {value}")
+    ann("UPDATE docs SET body = 'b' || 'c'")
+    ann("UPDATE docs SET body = (SELECT max(x) FROM open)")
+
+
 def test_create_role_does_not_give_more_than_its_user_has() -> None:
     engine = make_engine()
     engine.sql(SETUP + "CREATE ROLE boss SUPERUSER; ALTER ROLE ann CREATEROLE")

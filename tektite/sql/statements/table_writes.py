@@ -79,9 +79,10 @@ class Writing:
         command: str,
     ) -> Writing:
         table = target(runner, source, node)
-        check_write(runner, table, command, any([bool(dict.get(tree.args, part)) for part in READING]))
         alias = node.args.get("alias")
         named = folded(alias.this) if alias is not None and alias.this is not None else folded(node.this)
+        is_read = any([bool(dict.get(tree.args, part)) for part in READING])
+        check_write(runner, table, command, is_read or reads_old_values(tree, named, table.schema.names))
         return Writing(runner, source, tree, table, named, parameters, command)
 
     @property
@@ -155,6 +156,20 @@ class Writing:
 
 READING = ("where", "returning", "from_", "using", "conflict")
 """Parts of a statement that read the table which it changes."""
+
+
+def reads_old_values(tree: exp.Expr, named: str, columns: Sequence[str]) -> bool:
+    """Whether what an UPDATE gives columns depends on the values that they have. In a subquery, a column without the name of its
+    relation counts if the table has one that is called so.
+    """
+    if not isinstance(tree, exp.Update):
+        return False
+    values = [part.expression for part in tree.expressions if isinstance(part, exp.EQ)]
+    found = [column for value in values for column in value.find_all(exp.Column)]
+    return any([
+        folded(column.args["table"]) == named if column.args.get("table") else folded(column.this) in columns
+        for column in found
+    ])  # fmt: skip
 
 
 def check_write(runner: StatementRunner, table: Table, command: str, is_read: bool = False) -> None:
