@@ -52,7 +52,9 @@ def collect(core: EngineCore, collection: Collection, limit: int | None = None, 
         return found
     except TektiteError as error:
         message = error.args[0] if isinstance(error, FaultError) else str(error).removeprefix(f"view {view.name!r}: ")
-        raise type(error)(message) from error
+        told = error.reworded(message)
+        told.details.pop("view", None)  # it has no name that anybody knows
+        raise told from error
     finally:
         if not core.is_closed:  # others may have had the engine meanwhile
             view.drop()

@@ -99,14 +99,18 @@ class Resolver:
         sources = [given if step.source is None else step.source for given, step in zip(expr.args, steps, strict=False)]
         found = " and ".join(f"{'column ' if a.op == 'col' else ''}{a} of type {s.type}"
                              for a, s in zip(sources, steps, strict=True))  # fmt: skip
-        return IncorrectError(f"{expr}: {problem}" + (f", found {found}" if found else ""))
+        return IncorrectError(f"{expr}: {problem}" + (f", found {found}" if found else "")).about(
+            condition="undefined-function"
+        )
 
     def _column(self, expr: Expr) -> Step:
         """A column of the schema."""
         name = expr.params[0]
         if name not in self.columns:
             known = ", ".join(self.columns) or "none"
-            raise NotFoundError(f"column {name!r} does not exist; the columns are: {known}")
+            raise NotFoundError(f"column {name!r} does not exist; the columns are: {known}").about(
+                condition="undefined-column"
+            )
         index, type = self.columns[name]
         return Step(INPUT, type, (), index, expr)
 

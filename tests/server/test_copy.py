@@ -190,6 +190,10 @@ def test_a_table_that_is_copied_is_found_by_its_schema(client) -> None:
 def test_relations_of_the_system_are_copied_out_and_not_in(client) -> None:
     assert copied_out(client, "COPY system.tables (name) TO STDOUT") == b"every\n"
     assert b"\tevery\tBASE TABLE" in copied_out(client, "COPY information_schema.tables TO STDOUT")
-    for name, why in (("system.tables", "system relation"), ("pg_class", "no table"), ("other.public.every", "one database")):
+    for name, why in (
+        ("system.tables", "system relation"),
+        ("pg_class", "no table"),
+        ("other.public.every", "one database"),
+    ):
         with pytest.raises(psycopg.Error, match=why), client.cursor().copy(f"COPY {name} FROM STDIN") as copy:
             copy.write_row(("x",))

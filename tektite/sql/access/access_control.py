@@ -349,7 +349,7 @@ class AccessControl:
                 raise ConflictError(
                     f"cannot drop role {name!r}: it {why} {', '.join(sorted(set(objects)))}; REASSIGN OWNED BY and DROP OWNED BY "
                     "take that away"
-                )
+                ).about(condition="dependent-objects-still-exist")
 
     def access_list(self, object: str) -> str | None:
         """The grants on an object as PostgreSQL writes them; None if there are none."""

@@ -33,6 +33,7 @@ def named_object(runner: StatementRunner, source: StatementText, kind: str, name
                 f"there is no table or view {name!r}: {nearest(name, runner.visible())}",
                 source.where(name.rpartition(".")[2]),
                 NotFoundError,
+                condition="undefined-table",
             )
         return table_object(found.name)
     if kind == "database":
@@ -41,7 +42,10 @@ def named_object(runner: StatementRunner, source: StatementText, kind: str, name
         return DATABASE_OBJECT
     if same_schema(name) not in runner.schema_names():
         raise source.error(
-            f"there is no schema {name!r}: {nearest(name, runner.visible_schemas())}", source.where(name), NotFoundError
+            f"there is no schema {name!r}: {nearest(name, runner.visible_schemas())}",
+            source.where(name),
+            NotFoundError,
+            condition="undefined-schema",
         )
     return schema_object(same_schema(name))
 

@@ -40,7 +40,9 @@ def create_role(runner: StatementRunner, statement: CreateRole) -> Result:
     if name in access.tables.roles:
         if statement.may_exist:
             return Result("CREATE ROLE")
-        raise source.error(f"there is a role {name!r} already", source.where(name), ConflictError)
+        raise source.error(
+            f"there is a role {name!r} already", source.where(name), ConflictError, condition="duplicate-object"
+        )
     records: list[Record] = [changed(source, Role(name), options)]
     for role in options.get("in_roles", ()):
         records.append(Membership(access.role(role).name, name))
@@ -203,7 +205,12 @@ def change_token(runner: StatementRunner, statement: ChangeToken) -> Result:
         return Result("DROP TOKEN")
     access.begin()
     if known is not None:
-        raise source.error(f"there is a token {statement.name!r} already", source.where(statement.name), ConflictError)
+        raise source.error(
+            f"there is a token {statement.name!r} already",
+            source.where(statement.name),
+            ConflictError,
+            condition="duplicate-object",
+        )
     role = access.role(statement.role or runner.settings.user)
     if who != role.name:
         access.check_creates_roles(who)

@@ -51,9 +51,13 @@ def target(runner: StatementRunner, source: StatementText, node: exp.Expr) -> Ta
     if isinstance(found, Table) and not found.name.startswith("__"):
         return found
     if found is not None:
-        raise source.error(f"{name!r} is a view: only tables can be changed", node, ConflictError)
+        raise source.error(
+            f"{name!r} is a view: only tables can be changed", node, ConflictError, condition="wrong-object-type"
+        )
     known = [n for n in runner.visible() if isinstance(runner.relation_stored(n), Table)]
-    raise source.error(f"there is no table {name!r}: {nearest(name, known)}", node, NotFoundError)
+    raise source.error(
+        f"there is no table {name!r}: {nearest(name, known)}", node, NotFoundError, condition="undefined-table"
+    )
 
 
 @dataclass(frozen=True)
@@ -120,15 +124,25 @@ class Writing:
         except TektiteError as error:
             if not what or "\nline " in str(error):
                 raise
-            raise type(error)(f"{what} {self.table.name}: {error}") from None
+            raise error.reworded(f"{what} {self.table.name}: {error}") from None
 
-    def write(self, what: str, many: int, new: pa.Table | None, old: pa.Table | None) -> Result:
-        """Write the rows that come and go; the result, with what RETURNING says of the rows that came, or else went."""
+    def write(
+        self,
+        what: str,
+        many: int,
+        new: pa.Table | None,
+        old: pa.Table | None,
+        checked: Sequence[tuple[str, pa.Table]] | None = None,
+    ) -> Result:
+        """Write the rows that come and go; the result, with what RETURNING says of the rows that came, or else went. `checked`
+        are the rows that policies have to allow, by the command that they are for; otherwise those that come.
+        """
         returned = self._returned(old if new is None else new)
         refuse_unread(self.source, self.tree)
         if new is not None:
-            command = "UPDATE" if old is not None else self.command
-            check_new_rows(self.runner, self.table, new, command, returned is not None)
+            every = [("UPDATE" if old is not None else self.command, new)] if checked is None else checked
+            for command, rows in every:
+                check_new_rows(self.runner, self.table, rows, command, returned is not None)
         time = self.runner.write(self.table, new, old)
         return Result(f"{what} {many}", returned, time=time)
 
@@ -236,7 +250,7 @@ def number_of(runner: StatementRunner, table: Table, query: exp.Select, given: G
     try:
         rows = runner.select(StatementText(f"policies of {table.name}"), query, {}, None, given)
     except TektiteError as error:
-        raise type(error)(f"in the policies of {table.name!r}: {unpointed(error)}") from None
+        raise error.reworded(f"in the policies of {table.name!r}: {unpointed(error)}") from None
     found: int = rows.column(0)[0].as_py()
     return found
 
@@ -281,7 +295,7 @@ def delete(
 ) -> Result:
     """DELETE FROM table [USING ...] WHERE ... [RETURNING ...]"""
     if tree.args.get("tables") or tree.this is None:
-        raise source.error("syntax error: DELETE needs FROM")
+        raise source.syntax_error("DELETE needs FROM")
     writing = Writing.of(runner, source, tree, tree.this, parameters, command)
     where = tree.args.get("where")
     if tree.args.get("using"):
