@@ -166,6 +166,25 @@ def test_rows_that_are_new_are_inserted_by_the_policies_for_insert() -> None:
     assert engine.sql("SELECT count(*) FROM docs WHERE id >= 70").rows() == [(5,)]
 
 
+def test_what_was_granted_to_an_owner_goes_with_owning() -> None:
+    engine = make_engine()
+    engine.sql(
+        SETUP
+        + """
+        GRANT CREATE ON SCHEMA public TO ann; ALTER TABLE docs OWNER TO ann; GRANT SELECT, UPDATE ON docs TO ann, bob
+    """
+    )
+    ann, bob = users(engine, "ann", "bob")
+    ann("SELECT * FROM docs")
+    engine.sql("ALTER TABLE docs OWNER TO bob")
+    with pytest.raises(PermissionDenied, match="'ann' has no SELECT"):
+        ann("SELECT * FROM docs")
+    engine.sql("REASSIGN OWNED BY bob TO ann")
+    ann("UPDATE docs SET body = 'x'")
+    with pytest.raises(PermissionDenied, match="'bob' has no SELECT"):
+        bob("SELECT * FROM docs")
+
+
 def test_create_role_does_not_give_more_than_its_user_has() -> None:
     engine = make_engine()
     engine.sql(SETUP + "CREATE ROLE boss SUPERUSER; ALTER ROLE ann CREATEROLE")

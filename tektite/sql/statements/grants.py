@@ -13,7 +13,7 @@ from tektite.sql.access.access_control import (
     schema_object,
     table_object,
 )
-from tektite.sql.access.access_tables import PUBLIC, Grant, Membership, Ownership, Record
+from tektite.sql.access.access_tables import PUBLIC, Grant, Membership, Record
 from tektite.sql.access.system_policies import SYSTEM_OBJECTS
 from tektite.sql.catalog.schemas import DATABASE, name_parts, same_schema
 from tektite.sql.parse.access_statements import ChangeGrants, ChangeMembers, ChangeOwner
@@ -191,7 +191,7 @@ def change_owner(runner: StatementRunner, statement: ChangeOwner) -> Result:
         raise PermissionDenied(f"permission denied: {who!r} is no member of {owner!r}, who is to own {object}")
     if statement.kind == "table" and owner != access.owner(object):
         refuse_standing(runner, object)
-    access.change([Ownership(object, owner)])
+    access.give([object], owner)
     return Result("ALTER TABLE" if statement.kind == "table" else "ALTER SCHEMA")
 
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from tektite.errors import ConflictError, NotFoundError
 from tektite.sql.access.access_control import PermissionDenied
-from tektite.sql.access.access_tables import PUBLIC, Membership, Ownership, Record, Role, Token
+from tektite.sql.access.access_tables import PUBLIC, Membership, Record, Role, Token
 from tektite.sql.access.verifiers import Verifier, new_token, token_digest
 from tektite.sql.parse.access_statements import AlterRole, ChangeOwned, ChangeToken, CreateRole, DropRole, TakeRole
 from tektite.sql.parse.places import StatementText, nearest
@@ -161,7 +161,7 @@ def change_owned(runner: StatementRunner, statement: ChangeOwned) -> Result:
     owned = [o for o in access.tables.owners.values() if o.owner in roles]
     if statement.owner is not None:
         owner = access.role(statement.owner or runner.settings.user).name
-        access.change([Ownership(o.object, owner) for o in owned])
+        access.give([o.object for o in owned], owner)
         return Result("REASSIGN OWNED")
     for one in owned:
         kind, _, name = one.object.partition(" ")
