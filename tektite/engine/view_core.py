@@ -17,6 +17,7 @@ from tektite.engine.lock import EngineLock, guarded
 from tektite.engine.notices import Waiter, wait_in_task, wait_in_thread
 from tektite.engine.versions import decoded, in_schema_order, read_first, read_lead, read_version
 from tektite.errors import ConflictError, FaultError, IncorrectError, TektiteError
+from tektite.expr.program import row_condition
 from tektite.plan import algebra as plan
 from tektite.plan.unique import unique_columns
 from tektite.trace.trace import Hold, Trace
@@ -237,6 +238,9 @@ class ViewCore:
             error = found.kind(message, self.name)
         else:
             error = IncorrectError(f"view {self.name!r}: {message}").about(view=self.name, rows=found.count)
+            condition = row_condition(found.message)
+            if condition:
+                error.about(condition=condition)
         error.shows_row = True
         return error
 

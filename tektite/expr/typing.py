@@ -99,7 +99,9 @@ class Resolver:
         sources = [given if step.source is None else step.source for given, step in zip(expr.args, steps, strict=False)]
         found = " and ".join(f"{'column ' if a.op == 'col' else ''}{a} of type {s.type}"
                              for a, s in zip(sources, steps, strict=True))  # fmt: skip
-        return IncorrectError(f"{expr}: {problem}" + (f", found {found}" if found else ""))
+        return IncorrectError(f"{expr}: {problem}" + (f", found {found}" if found else "")).about(
+            condition="undefined-function"
+        )
 
     def _named_as_text(self, expr: Expr) -> str:
         """A note that a text among some values is the name of a column, which may have been meant."""
@@ -112,7 +114,9 @@ class Resolver:
         name = expr.params[0]
         if name not in self.columns:
             known = ", ".join(self.columns) or "none"
-            raise NotFoundError(f"column {name!r} does not exist; the columns are: {known}")
+            raise NotFoundError(f"column {name!r} does not exist; the columns are: {known}").about(
+                condition="undefined-column"
+            )
         index, type = self.columns[name]
         return Step(INPUT, type, (), index, expr)
 

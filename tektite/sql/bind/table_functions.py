@@ -76,7 +76,7 @@ def function(binder: Binder, node: exp.Expr, left: NameScope) -> tuple[Node, Nam
         if found is not None:
             return found
     if not isinstance(call, exp.GenerateSeries):
-        raise binder.unsupported(f"table function {written(call)[:40]}", node)
+        raise binder.unsupported(f"table function {written(call)[:40]}", node, condition="undefined-function")
     exclusive = bool(call.args.get("is_end_exclusive"))
     title = "range" if exclusive else "generate_series"
     clause = ClauseContext(binder, left, title)

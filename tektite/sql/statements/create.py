@@ -91,7 +91,10 @@ def new_name(runner: StatementRunner, source: StatementText, tree: exp.Create, n
         return None
     kind = kind_of(runner, name)
     raise source.error(
-        f"there is {'an' if kind == 'index' else 'a'} {kind} named {name!r} already", node, ConflictError
+        f"there is {'an' if kind == 'index' else 'a'} {kind} named {name!r} already",
+        node,
+        ConflictError,
+        condition="duplicate-table",
     )
 
 
@@ -105,7 +108,12 @@ def made_name(runner: StatementRunner, source: StatementText, node: exp.Expr) ->
         raise source.error(f"schema {schema!r} is the system's: nothing can be created in it", node, ConflictError)
     if schema not in runner.schema_names():
         hint = nearest(schema, runner.visible_schemas())
-        raise source.error(f"there is no schema {schema!r}: CREATE SCHEMA makes one; {hint}", node, NotFoundError)
+        raise source.error(
+            f"there is no schema {schema!r}: CREATE SCHEMA makes one; {hint}",
+            node,
+            NotFoundError,
+            condition="undefined-schema",
+        )
     runner.access.check_create(runner.access.who(), schema)
     return stored_name(schema, folded(node.this))
 
@@ -119,7 +127,7 @@ def create_schema(runner: StatementRunner, source: StatementText, tree: exp.Crea
     may_exist = tree.args.get("exists")
     if name in runner.schema_names():
         if not may_exist:
-            raise source.error(f"there is a schema {name!r} already", node, ConflictError)
+            raise source.error(f"there is a schema {name!r} already", node, ConflictError, condition="duplicate-schema")
         not_needed(tree)
     refuse_unread(source, tree)
     check_creates_schemas(runner)
@@ -166,7 +174,7 @@ def create_table(
         if isinstance(item, exp.ColumnDef):
             column = folded(item.this)
             if column in columns:
-                raise source.error(f"column {column!r} is declared twice", item)
+                raise source.error(f"column {column!r} is declared twice", item, condition="duplicate-column")
             if item.kind is None:
                 raise source.error(f"column {column!r} needs a type", item)
             columns[column] = column_type(source, item.kind)
@@ -374,7 +382,10 @@ def replaceable(
     if readers:
         shown = ", ".join(repr(reader) for reader in readers)
         raise source.error(
-            f"cannot replace {kind} {found.name!r}: {shown} read{'s' * (len(readers) == 1)} it", node, ConflictError
+            f"cannot replace {kind} {found.name!r}: {shown} read{'s' * (len(readers) == 1)} it",
+            node,
+            ConflictError,
+            condition="dependent-objects-still-exist",
         )
     return found.name
 
@@ -403,7 +414,10 @@ def create_index(runner: StatementRunner, source: StatementText, tree: exp.Creat
     if not isinstance(found, Table | View) or found.name.startswith("__"):
         hint = nearest(table_name, runner.visible())
         raise source.error(
-            f"there is no table or materialized view {table_name!r}: {hint}", index.args["table"], NotFoundError
+            f"there is no table or materialized view {table_name!r}: {hint}",
+            index.args["table"],
+            NotFoundError,
+            condition="undefined-table",
         )
     if core_of(found).is_stream:
         raise source.error(
@@ -417,7 +431,7 @@ def create_index(runner: StatementRunner, source: StatementText, tree: exp.Creat
         column = folded(part.this.this)
         if column not in found.schema.names:
             message = f"{found.name!r} has no column {column!r}: {nearest(column, found.schema.names)}"
-            raise source.error(message, part, NotFoundError)
+            raise source.error(message, part, NotFoundError, condition="undefined-column")
         if column in columns:
             raise source.error(f"an index names column {column!r} twice", part)
         columns.append(column)

@@ -86,7 +86,7 @@ def check_droppable(
     if readers:
         shown = ", ".join(repr(reader) for reader in readers)
         message = f"cannot drop {kind.lower()} {name!r}: {shown} read{'s' * (len(readers) == 1)} it"
-        raise source.error(message, node, ConflictError)
+        raise source.error(message, node, ConflictError, condition="dependent-objects-still-exist")
     if isinstance(found, Table) and runner.transaction is not None and runner.transaction.changes(found):
         message = f"cannot drop table {name!r}: the open transaction has changed it; COMMIT or ROLLBACK first"
         raise source.error(message, node, ConflictError)
@@ -105,7 +105,10 @@ def drop_schemas(runner: StatementRunner, source: StatementText, tree: exp.Drop)
             if may_be_missing:
                 continue
             raise source.error(
-                f"there is no schema {name!r}: {nearest(name, runner.visible_schemas())}", node, NotFoundError
+                f"there is no schema {name!r}: {nearest(name, runner.visible_schemas())}",
+                node,
+                NotFoundError,
+                condition="undefined-schema",
             )
         runner.access.check_owner(runner.access.who(), schema_object(name))
         inside = [known for known in runner.known() if name_parts(known)[0] == name]
@@ -116,7 +119,7 @@ def drop_schemas(runner: StatementRunner, source: StatementText, tree: exp.Drop)
                 f"cannot drop schema {name!r}: {', '.join(shown)} {'is' if len(inside) == len(shown) == 1 else 'are'} in it; "
                 "CASCADE drops all"
             )
-            raise source.error(message, node, ConflictError)
+            raise source.error(message, node, ConflictError, condition="dependent-objects-still-exist")
         chosen.append((name, inside))
     refuse_unread(source, tree)
     for name, inside in chosen:
@@ -150,12 +153,19 @@ def wanted(runner: StatementRunner, source: StatementText, kind: str, node: exp.
         return str(found.name)
     if found is not None:
         other = kind_of(runner, found.name)
-        raise source.error(f"{name!r} is a {other}: DROP {other.upper()} drops it", node, ConflictError)
+        raise source.error(
+            f"{name!r} is a {other}: DROP {other.upper()} drops it", node, ConflictError, condition="wrong-object-type"
+        )
     if lenient:
         return None
     shown = [i.name for i in runner.indexes.values() if runner.access.knows(runner.access.who(), i.table)]
     known = shown if kind == "INDEX" else runner.visible()
-    raise source.error(f"there is no {kind.lower()} {name!r}: {nearest(name, known)}", node, NotFoundError)
+    raise source.error(
+        f"there is no {kind.lower()} {name!r}: {nearest(name, known)}",
+        node,
+        NotFoundError,
+        condition=f"undefined-{'object' if kind == 'INDEX' else 'table'}",
+    )
 
 
 def all_readers(runner: StatementRunner, name: str) -> list[tuple[str, str]]:
