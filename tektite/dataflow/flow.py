@@ -358,7 +358,7 @@ class Dataflow:
         if self.unlocked is None:
             function()
             return
-        away = self.away = Absence()
+        away = self.away = Absence(self.name)
         with away.held:
             self.unlocked(away, function)
         if self.away is not away:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 
-from tektite.dataflow.away import Absence
+from tektite.dataflow.away import Absence, check_no_circle
 from tektite.dataflow.flow import EpochSource
 from tektite.dataflow.graph import Outbox
 from tektite.dataflow.interrupts import decided_change
@@ -397,8 +397,18 @@ class EngineCore:
 
     def _wait_for(self, away: Absence, deadline: float | None = None) -> None:
         """Let others use the engine until a dataflow that is away is back, at most until a deadline."""
-        seconds = PATIENCE if deadline is None else min(max(deadline - time.monotonic(), 0), PATIENCE)
-        self.lock.without(lambda: away.wait(seconds))
+        if deadline is not None:
+            self.lock.without(lambda: away.wait(min(max(deadline - time.monotonic(), 0), PATIENCE)))
+            return
+        mine = self.coordinator.absences_here()
+        check_no_circle(mine, away)
+        try:
+            for each in mine:
+                each.waits_for = away
+            self.lock.without(lambda: away.wait(PATIENCE))
+        finally:
+            for each in mine:
+                each.waits_for = None
 
     @guarded
     def wait_for_all(self) -> None:
@@ -420,6 +430,15 @@ class EngineCore:
         """Whether a view reflects every epoch that its inputs have closed."""
         return view.flow is None or self.coordinator.current(view.flow)
 
+    def is_finished(self, view: InputCore | ViewCore, deadline: float | None) -> bool:
+        """Whether `finish` brings a view no further: it is current, the deadline has passed, or the caller is a function that the
+        view's own sweep calls.
+        """
+        if self.is_current(view) or is_over(deadline):
+            return True
+        away = None if view.flow is None else self.coordinator.absence(view.flow)
+        return away is not None and away.is_mine
+
     def run_on(self, made_from: Callable[[Executor], Executor]) -> None:
         """Run sweeps from here on by another executor, made from the present one, which it may use for what runs here."""
         executor = self.coordinator.executor = made_from(self.coordinator.executor)
@@ -439,6 +458,7 @@ class EngineCore:
 
     def sync(self, timeout: float | None = None) -> int:
         """Wait until every closed epoch is durable; see `Engine.sync`."""
+        self.lock.check_process()
         if self.storage is None:
             raise IncorrectError(
                 "there is nothing to wait for: this engine has no storage. Give one: Engine(storage=path)"
@@ -544,6 +564,16 @@ class EngineCore:
             raise ConflictError(
                 "an epoch cannot be closed inside a function that the engine calls while it closes one, such as a listener: let "
                 "another thread write, or write when the call has returned"
+            )
+
+    def check_may_wait(self) -> None:
+        """Refuse to wait in a function that the engine calls: it may keep everybody else from doing anything, or be what it waits
+        for.
+        """
+        if self.lock.is_owned or self.coordinator.working:
+            raise ConflictError(
+                "a function that the engine calls, such as a callback, cannot wait for what is yet to happen: nothing can happen "
+                "while it runs. Use poll(0), or wait in another thread"
             )
 
     def check_running(self) -> None:

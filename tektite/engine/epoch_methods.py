@@ -155,6 +155,8 @@ class EpochMethods:
         """
         while not self.run():
             self._core.wait_for_all()
+            if self._core.coordinator.absences_here():
+                self._core.check_may_wait()
 
     def finish(self, view: View) -> None:
         """Bring one view up to date with the epochs that are closed.

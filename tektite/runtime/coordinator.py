@@ -97,6 +97,10 @@ class Coordinator:
         found = list(self._away) if flow is None else [other.away for other in self._upstream(flow)]
         return next((away for away in found if away is not None and not away.is_over), None)
 
+    def absences_here(self) -> list[Absence]:
+        """The absences of the calling thread: it is in a function that a sweep calls. A dataflow that was dropped has none."""
+        return [flow.away for flow in self.flows if flow.away is not None and flow.away.is_mine]
+
     def _wake(self, flow: Dataflow) -> None:
         if flow not in self.awake:
             self.awake[flow] = None
