@@ -6,6 +6,7 @@
 * Places in lists and paths of JSON stay as they are written.
 * A column may be called like a type of other values: range < 5, list < 5.
 * What EXPLAIN and its like say stays tokens, so that we parse it.
+* GRAPH_TABLE has a pattern in it.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from sqlglot.errors import ParseError
 from sqlglot.tokenizer_core import TokenType
 
 from tektite.sql.parse.places import KEYWORD
+from tektite.sql.parse.property_graphs import CALLED, graph_table
 
 OPENING = {TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE}
 JSON_PAIR, JSON_OF_PAIRS = "json pair", "json of pairs"
@@ -86,6 +88,7 @@ class Dialect(DuckDB):
             **dict.fromkeys(("JSON_AGG", "JSONB_AGG", "JSON_GROUP_ARRAY"), whole(json_agg)),
             **dict.fromkeys(("JSON_OBJECT_AGG", "JSONB_OBJECT_AGG", "JSON_GROUP_OBJECT"), json_object_agg),
         }
+        FUNCTION_PARSERS = {**DuckDB.Parser.FUNCTION_PARSERS, CALLED: graph_table}  # noqa: RUF012 (sqlglot declares it so)
         UNARY_PARSERS = {  # noqa: RUF012 (sqlglot declares it so)
             **DuckDB.Parser.UNARY_PARSERS,
             TokenType.TILDE: lambda self: self.expression(exp.BitwiseNot(this=self._parse_term())),
