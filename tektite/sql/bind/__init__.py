@@ -4,6 +4,7 @@ bound               a query with known names and types
 clause              binds the expressions of one clause: columns, subqueries, aggregates, windows
 comparisons         binds comparisons: =, BETWEEN, IN, ANY and ALL, EXISTS, IS, LIKE
 dates               functions of dates and timestamps
+definitions         views that are only definitions, and property graphs
 functions           types and functions of SQL, as expressions
 joins               binds joins: conditions, and the columns that USING and NATURAL merge
 list_relations      UNNEST and table functions of JSON
@@ -15,6 +16,7 @@ numbers             TRY_CAST, and functions of numbers that differ in DuckDB
 ordered_aggregates  ordered aggregates: string_agg, quantiles, mode, first, last, arg_min, arg_max
 patterns            functions of a text and a constant regular expression
 pivots              PIVOT and UNPIVOT, read as queries
+property_graphs     GRAPH_TABLE, as the query over tables that it means
 query               binds a query: from sqlglot's tree to a logical plan
 recursion           WITH RECURSIVE: relations defined by themselves and each other
 relations           FROM: tables, subqueries and constant rows

@@ -21,7 +21,7 @@ from tektite.sql.bind.scope import NameScope, folded
 from tektite.sql.catalog.schemas import name_parts
 from tektite.sql.logical import Node
 from tektite.sql.parse.places import nearest
-from tektite.sql.parse.property_graphs import GraphEdge, GraphPath, GraphPattern
+from tektite.sql.parse.property_graphs import GraphEdge, GraphPath, MatchedPattern
 from tektite.sql.parse.read_arguments import copied
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def graph_table(binder: Binder, node: exp.Expr, left: NameScope) -> tuple[Node, 
 class PatternQuery:
     """The query that one pattern means."""
 
-    def __init__(self, binder: Binder, graph: GraphDefinition, pattern: GraphPattern) -> None:
+    def __init__(self, binder: Binder, graph: GraphDefinition, pattern: MatchedPattern) -> None:
         self.binder, self.graph, self.pattern = binder, graph, pattern
         self.names: dict[int, str] = {}
         self.ways: list[GraphWay] = []

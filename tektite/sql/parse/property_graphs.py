@@ -44,12 +44,12 @@ class ElementProperty(exp.Expression):
 
 
 class EdgeEnd(exp.Expression):
-    """SOURCE or DESTINATION: the columns of the edge, the table of nodes that they lead to, and columns there, if they are said."""
+    """SOURCE or DESTINATION: columns of the edge, the table of nodes that they lead to, and columns there, if they are said."""
 
     arg_types = {"this": True, "key": True, "references": False}  # noqa: RUF012
 
 
-class GraphPattern(exp.Expression):
+class MatchedPattern(exp.Expression):
     """What stands in GRAPH_TABLE: the graph, the paths of MATCH, the condition, and the columns."""
 
     arg_types = {"this": True, "paths": True, "where": False, "expressions": True}  # noqa: RUF012
@@ -214,7 +214,7 @@ def graph_table(parser: Any) -> exp.Anonymous:
     opened(parser, TokenType.L_PAREN, "(")
     chosen = parser._parse_csv(parser._parse_expression)
     opened(parser, TokenType.R_PAREN, ")")
-    pattern = GraphPattern(this=graph, paths=paths, where=where, expressions=chosen)
+    pattern = MatchedPattern(this=graph, paths=paths, where=where, expressions=chosen)
     text = parser._find_sql(begin, parser._prev)
     return exp.Anonymous(this=CALLED, expressions=[exp.Var(this=text)], pattern=pattern)
 
