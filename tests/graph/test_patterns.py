@@ -13,6 +13,7 @@ import tektite as tk
 from tektite import graph
 from tests.support.executors import examples, make_engine
 from tests.support.graph_patterns import EDGE_LABELS, NODE_LABELS, DrawnPattern, Store, answer, drawn
+from tests.support.nightly import few_of
 
 pytestmark = pytest.mark.executors
 
@@ -83,7 +84,7 @@ class Changing:
 
 
 @pytest.mark.executors("stages")
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", few_of(range(20), *range(8)))
 def test_random_patterns(seed: int) -> None:
     rng = random.Random(seed)
     with make_engine(workers=seed % 3 + 1, autocommit=True) as engine:
@@ -173,7 +174,6 @@ CASES = {
 }
 
 
-@pytest.mark.executors(spark=["a cycle"])
 @pytest.mark.parametrize("name", CASES)
 def test_pattern(social: graph.PropertyGraph, name: str) -> None:
     text, rows = CASES[name]
