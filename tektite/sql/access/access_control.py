@@ -32,7 +32,7 @@ from tektite.sql.parse.places import nearest
 
 if TYPE_CHECKING:
     from tektite.engine.table import Table
-    from tektite.sql.bind.named_relations import Definition
+    from tektite.sql.bind.definitions import Definition
     from tektite.sql.statements.runner import StatementRunner
 
 PRIVILEGES = {

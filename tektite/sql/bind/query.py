@@ -22,6 +22,7 @@ from tektite.query.window_calls import Ordering, WindowCall
 from tektite.sql.bind import pivots, recursion, relations, windows
 from tektite.sql.bind.bound import Bound, nothing
 from tektite.sql.bind.clause import ClauseContext, each_once, is_shown_apart
+from tektite.sql.bind.definitions import GraphDefinition
 from tektite.sql.bind.scope import NameScope, folded
 from tektite.sql.bind.select import SelectList, output_place, refuse_ambiguous
 from tektite.sql.bind.window_frames import WHOLE
@@ -67,6 +68,9 @@ class Tables(Protocol):
 
     def relation(self, name: str, binder: Binder, node: exp.Table) -> tuple[Node, list[str]]:
         """A table's, view's or definition's plan, and the visible names of its columns."""
+
+    def graph_query(self, binder: Binder, node: exp.Table, build: Callable[[GraphDefinition], exp.Expr]) -> Bound:
+        """What `build` makes of a property graph, bound."""
 
     def now(self, binder: Binder) -> Node:
         """A relation of one row and one column: the time."""

@@ -18,6 +18,7 @@ from tektite.sql.parse.connector_statements import connector_statement
 from tektite.sql.parse.dialect import Dialect
 from tektite.sql.parse.places import StatementText
 from tektite.sql.parse.postgres_spelling import arrays_spelt, spelt
+from tektite.sql.parse.property_graphs import property_graph_statement
 from tektite.sql.parse.read_arguments import noting
 from tektite.sql.parse.statements import (
     Begin,
@@ -96,7 +97,11 @@ class StatementParser:
         }  # fmt: skip
         first = self.tokens[0].text.upper()
         if first in ACCESS and self.tokens[0].token_type != TokenType.STRING:
-            found = connector_statement(self, start) or AccessReader(self, start).statement()
+            found = (
+                connector_statement(self, start)
+                or property_graph_statement(self, start)
+                or AccessReader(self, start).statement()
+            )
             if found is not None:
                 return found
         reader = readers.get(first)

@@ -20,11 +20,12 @@ from tektite.errors import ConflictError, NotFoundError, UnsupportedError
 from tektite.query.match import STRATEGIES
 from tektite.sql.access.access_control import DATABASE_OBJECT, schema_object, table_object
 from tektite.sql.bind.bound import Bound
+from tektite.sql.bind.definitions import Definition, GraphDefinition
 from tektite.sql.bind.functions import column_type
-from tektite.sql.bind.named_relations import Definition
 from tektite.sql.bind.scope import folded
 from tektite.sql.catalog.schemas import DEFAULT, SYSTEM, same_schema, schema_said, stored_name, written_name
 from tektite.sql.parse.places import StatementText, nearest
+from tektite.sql.parse.property_graphs import KIND
 from tektite.sql.parse.read_arguments import not_needed, refuse_unread, written
 from tektite.sql.statements.constraints import TableConstraints
 from tektite.sql.statements.result import Result
@@ -49,7 +50,7 @@ class NamedIndex:
 
 
 def create(runner: StatementRunner, source: StatementText, tree: exp.Create, parameters: Mapping[str, Any]) -> Result:
-    """CREATE TABLE, VIEW, MATERIALIZED VIEW or INDEX."""
+    """CREATE TABLE, VIEW, MATERIALIZED VIEW, INDEX, SCHEMA or PROPERTY GRAPH."""
     kind = (tree.args.get("kind") or "").upper()
     refuse_modifiers(source, tree, kind)
     if kind == "TABLE":
@@ -60,6 +61,10 @@ def create(runner: StatementRunner, source: StatementText, tree: exp.Create, par
         return create_index(runner, source, tree)
     if kind == "SCHEMA":
         return create_schema(runner, source, tree)
+    if kind == KIND:
+        from tektite.sql.statements.property_graphs import create_property_graph  # which makes names as this file does
+
+        return create_property_graph(runner, source, tree)
     raise source.error(f"CREATE {kind} is not supported", source.where(kind), UnsupportedError)
 
 
@@ -147,6 +152,8 @@ def check_creates_schemas(runner: StatementRunner) -> None:
 def kind_of(runner: StatementRunner, name: str) -> str:
     """What a name of the engine names."""
     found = runner.relation_stored(name)
+    if isinstance(found, GraphDefinition):
+        return KIND.lower()
     return "table" if isinstance(found, Table) else "index" if name in runner.indexes else "view"
 
 
@@ -372,7 +379,7 @@ def replaceable(
     if found is None or found.name.startswith("__"):
         return None
     runner.access.check_owner(runner.access.who(), table_object(found.name))
-    other = {Table: "table", View: "materialized view"}.get(type(found), "view")
+    other = {Table: "table", View: "materialized view", GraphDefinition: KIND.lower()}.get(type(found), "view")
     if other != kind:
         raise source.error(f"{found.name!r} is a {other}: DROP it first", source.where("REPLACE"), ConflictError)
     if isinstance(found, Table) and runner.transaction is not None and runner.transaction.changes(found):

@@ -15,10 +15,11 @@ from tektite.engine.view_core import ViewCore
 from tektite.errors import ConflictError, NotFoundError, UnsupportedError
 from tektite.plan.algebra import Read, count_uses
 from tektite.sql.access.access_control import schema_object, table_object
-from tektite.sql.bind.named_relations import Definition
+from tektite.sql.bind.definitions import Definition, GraphDefinition
 from tektite.sql.bind.scope import folded
 from tektite.sql.catalog.schemas import DEFAULT, SYSTEM, name_parts, same_schema, written_name
 from tektite.sql.parse.places import StatementText, nearest
+from tektite.sql.parse.property_graphs import KIND
 from tektite.sql.parse.read_arguments import refuse_unread
 from tektite.sql.statements import prepared
 from tektite.sql.statements.create import kind_of
@@ -30,11 +31,13 @@ if TYPE_CHECKING:
 
 
 def drop(runner: StatementRunner, source: StatementText, tree: exp.Drop, parameters: Mapping[str, Any]) -> Result:
-    """DROP TABLE, VIEW, MATERIALIZED VIEW or INDEX: refused while something reads it, unless that is to go as well."""
+    """DROP TABLE, VIEW, MATERIALIZED VIEW, INDEX or PROPERTY GRAPH: refused while something reads
+    it, unless that is to go as well.
+    """
     kind = (tree.args.get("kind") or "").upper()
     if kind == "SCHEMA":
         return drop_schemas(runner, source, tree)
-    if kind not in ("TABLE", "VIEW", "INDEX"):
+    if kind not in ("TABLE", "VIEW", "INDEX", KIND):
         raise source.error(f"DROP {kind} is not supported", source.where(kind), UnsupportedError)
     cascade = bool(tree.args.get("cascade"))
     more: list[str] = []
@@ -146,7 +149,8 @@ def wanted(runner: StatementRunner, source: StatementText, kind: str, node: exp.
     found: Any = runner.indexes.get(name) if kind == "INDEX" else runner.relation_named(name)
     right = {
         "TABLE": isinstance(found, Table),
-        "VIEW": isinstance(found, View | Definition),
+        "VIEW": isinstance(found, View | Definition) and not isinstance(found, GraphDefinition),
+        KIND: isinstance(found, GraphDefinition),
         "INDEX": found is not None,
     }
     if found is not None and right[kind]:
@@ -160,6 +164,8 @@ def wanted(runner: StatementRunner, source: StatementText, kind: str, node: exp.
         return None
     shown = [i.name for i in runner.indexes.values() if runner.access.knows(runner.access.who(), i.table)]
     known = shown if kind == "INDEX" else runner.visible()
+    if kind == KIND:
+        known = [graph.name for graph in runner.graphs() if graph.name in known]
     raise source.error(
         f"there is no {kind.lower()} {name!r}: {nearest(name, known)}",
         node,

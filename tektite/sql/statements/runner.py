@@ -34,7 +34,8 @@ from tektite.query.row_order import sorted_rows
 from tektite.sql.access.access_control import AccessControl
 from tektite.sql.access.allowances import Allowance
 from tektite.sql.bind.bound import nothing
-from tektite.sql.bind.named_relations import HIDDEN, Definition, Given, ReaderIdentity, Reads
+from tektite.sql.bind.definitions import Definition, GraphDefinition
+from tektite.sql.bind.named_relations import HIDDEN, Given, ReaderIdentity, Reads
 from tektite.sql.bind.query import Binder
 from tektite.sql.bind.zones import converted
 from tektite.sql.catalog import catalog_lookup
@@ -558,6 +559,10 @@ class StatementRunner:
         """The names of everything that can be read."""
         found = [*self.engine.tables, *self.engine.views, *self.definitions]
         return [name for name in found if not name.startswith(HIDDEN)]
+
+    def graphs(self) -> list[GraphDefinition]:
+        """The property graphs."""
+        return [found for found in self.definitions.values() if isinstance(found, GraphDefinition)]
 
     def visible(self) -> list[str]:
         """The names of what the caller's user is told of."""

@@ -96,12 +96,14 @@ def rows_of(table: InputCore) -> int | None:
 
 
 def views(runner: StatementRunner) -> pa.Table:
-    """Views: those that are kept, with their sizes and what a read of them raises, and those that are definitions."""
+    """Views: those that are kept, with their sizes and what a read of them raises, and those that are definitions, as
+    property graphs are."""
     shown = set(runner.visible())
     kept = [v for v in core_of(runner.engine).views.values() if v.name in shown]
     defined = [name for name in runner.definitions if name in shown]
     names = [*(v.name for v in kept), *defined]
-    kinds = ["materialized"] * len(kept) + ["definition"] * len(defined)
+    graphs = {graph.name for graph in runner.graphs()}
+    kinds = ["materialized"] * len(kept) + ["property graph" if name in graphs else "definition" for name in defined]
     readable = [is_readable(runner, v.facade) for v in kept]
     rows = [v.count if may else None for v, may in zip(kept, readable, strict=True)]
     errors = [shown_error(runner, v) if may else None for v, may in zip(kept, readable, strict=True)]
