@@ -50,7 +50,11 @@ class DeferredKeys:
 
     def rows(self, moment: Moment) -> int:
         """The number of keys of a moment."""
-        return sum([chunk.n for parts in self._parts for chunk in parts.get(moment, ())])
+        rows = 0
+        for parts in self._parts:
+            for chunk in parts.get(moment, ()):
+                rows += chunk.n
+        return rows
 
     @property
     def bytes(self) -> int:

@@ -17,9 +17,7 @@ from tektite.dataflow.joined_rows import JoinedRows, share_tasks
 from tektite.dataflow.node import Node
 from tektite.errors import IncorrectError
 from tektite.kernels.operators.join import join as join_kernel
-from tektite.trace.batch import Batch
 from tektite.trace.chunk import Chunk, returning_chunks
-from tektite.trace.spine import Version
 
 PIECE = 1 << 15
 """Rows of one piece of output. Its columns stay in the L2 cache while the filters and projections after the join run."""
@@ -96,9 +94,9 @@ class JoinNode(Node):
             _, delta_left, new_left = left.take(shard)
             old_right, delta_right, _ = right.take(shard)
             if delta_left and len(old_right.table):
-                self.tasks[shard].append(JoinTask(0, shard, joined_rows(delta_left, old_right)))
+                self.tasks[shard].append(JoinTask(0, shard, JoinedRows(delta_left, old_right.batches, old_right.table)))
             if delta_right and len(new_left.table):
-                self.tasks[shard].append(JoinTask(1, shard, joined_rows(delta_right, new_left)))
+                self.tasks[shard].append(JoinTask(1, shard, JoinedRows(delta_right, new_left.batches, new_left.table)))
             if self.shards > 1:
                 rows += sum([batch.n for batch in delta_left]) + sum([batch.n for batch in delta_right])
         self.each_shard(self._work, rows)
@@ -114,7 +112,7 @@ class JoinNode(Node):
             rows = task.rows
             found = _join(
                 rows.near, rows.far, self.key, near.data, far.data, near.times, far.times, self.times,
-                self.specs[task.side], self.flow.low, PIECE, self.flags, rows.state,
+                self.specs[task.side], self.flow.reached, PIECE, self.flags, rows.state,
             )  # fmt: skip
             if found.n < 0:
                 raise IncorrectError(f"{self.name}: a product of multiplicities does not fit into 64 bits")
@@ -122,11 +120,6 @@ class JoinNode(Node):
                 tasks.popleft()
             pieces += 1
             emit_by_moment(self.port, task.shard, found, self.data, self.times, outbox)
-
-
-def joined_rows(delta: tuple[Batch, ...], other: Version) -> JoinedRows:
-    """The join of a side's changes with the other side's version, from its begin."""
-    return JoinedRows(delta, other.batches, other.table)
 
 
 def emit_by_moment(port: Port, shard: int, chunk: Chunk, data: int, times: int, outbox: Outbox) -> None:

@@ -319,10 +319,11 @@ numbers.insert([(1,)])
 engine.advance()
 child = os.fork()
 if not child:
-    try:
-        engine.advance()
-    except tk.ConflictError as error:
-        print(error, flush=True)
+    for call in (engine.advance, engine.sync, engine.close):
+        try:
+            call()
+        except tk.ConflictError as error:
+            print(error, flush=True)
     sys.exit()
 assert os.waitpid(child, 0)[1] == 0
 numbers.insert([(2,)])
@@ -333,7 +334,7 @@ with tk.Engine(storage=sys.argv[1], autocommit=False) as engine:
 """
     done = subprocess.run([sys.executable, "-c", program, str(tmp_path)], capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
-    assert "this engine belongs to process" in done.stdout and "fork" in done.stdout
+    assert done.stdout.count("this engine belongs to process") == 3 and "fork" in done.stdout
     assert done.stdout.endswith("[(1,), (2,)]\n")
 
 
@@ -394,6 +395,31 @@ def test_a_transaction_is_over_when_its_block_is_left_by_whatever_way(door: str,
             assert found in (before, before + Counter([(9, 9)])), injector.where
             injector.call(lambda: run(world, session))
             assert Counter(world.a.rows()) == found + Counter([(9, 9)]), injector.where
+
+
+@pytest.mark.parametrize("error", ERRORS)
+@pytest.mark.parametrize("of", ["a table", "a query"])
+def test_an_index_whose_making_is_interrupted_is_not_there(of: str, error: type[BaseException]) -> None:
+    injector = Injector(("engine", "runtime", "dataflow/flow.py"))
+    with tk.Engine() as engine:
+        table = engine.create_table("t", {"x": int, "y": int})
+        table.insert([(n, n % 3) for n in range(20)])
+
+        def run() -> tk.Index:
+            collection = table if of == "a table" else table.filter(tk.col("x") > 3)
+            return engine.create_index(collection, by="y")
+
+        made: list[tk.Index] = []
+        injector.call(lambda: made.append(run()))
+        made.pop().drop()
+        there = [info.name for info in engine.indexes()]
+        for at in range(1, injector.lines + 1):
+            injector.call(lambda: made.append(run()), at, error)
+            if made:
+                made.pop().drop()
+            engine.install("v", table.count(by="y"))  # cleans up
+            engine.drop("v")
+            assert [info.name for info in engine.indexes()] == there, injector.where
 
 
 @pytest.mark.parametrize("error", ERRORS)

@@ -144,6 +144,55 @@ def test_view_reads_with_the_rights_of_its_owner() -> None:
     assert accumulated(followed, held) == {(4,): 1}
 
 
+READING_UPDATES = (
+    "SET body = owner",
+    "SET id = 1 / (id - 2)",
+    "SET body = CAST(CAST(body AS int) AS varchar)",
+    "AS d SET body = (SELECT d.owner)",
+    "SET body = (SELECT max(who) FROM shares WHERE doc = docs.id)",
+    "SET body = (SELECT max(owner) FROM shares)",
+    "SET body = CAST(row(docs) AS varchar)",
+)
+BLIND_UPDATES = (
+    "SET body = 'y'",
+    "SET body = current_user",
+    "SET body = (SELECT max(who) FROM shares)",
+    "SET id = (SELECT count(*) FROM shares)",
+)
+
+
+def test_who_may_update_and_not_read_is_told_nothing_by_new_values() -> None:
+    engine = make_engine()
+    engine.sql(SETUP + "DELETE FROM docs WHERE id > 1; GRANT UPDATE ON docs TO ann; GRANT SELECT ON shares TO ann")
+    (ann,) = users(engine, "ann")
+    for change in BLIND_UPDATES:
+        assert ann(f"UPDATE docs {change}").message == "UPDATE 1"
+    for change in READING_UPDATES:
+        with pytest.raises(PermissionDenied, match="'ann' has no SELECT on it"):
+            ann(f"UPDATE docs {change}")
+    engine.sql("GRANT SELECT ON docs TO ann")
+    assert ann("UPDATE docs SET body = owner").message == "UPDATE 1"
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "INSERT INTO docs VALUES (1, 'ann', 'new') ON CONFLICT (id) DO UPDATE SET body = excluded.body",
+        "INSERT OR REPLACE INTO docs VALUES (1, 'ann', 'new')",
+    ],
+)
+def test_insert_changes_rows_that_are_there_for_those_who_may_update(statement: str) -> None:
+    engine = make_engine()
+    engine.sql(SETUP + "GRANT SELECT, INSERT ON docs TO ann")
+    (ann,) = users(engine, "ann")
+    ann("INSERT INTO docs VALUES (1, 'ann', 'new') ON CONFLICT (id) DO NOTHING")
+    with pytest.raises(PermissionDenied, match="'ann' has no UPDATE on it"):
+        ann(statement)
+    assert engine.sql("SELECT body FROM docs WHERE id = 1").rows() == [("a1",)]
+    engine.sql("GRANT UPDATE ON docs TO ann")
+    assert ann(statement).message == "INSERT 0 1"
+
+
 def test_policies_say_which_rows_are_read_and_written() -> None:
     engine = make_engine()
     engine.sql(SETUP + "GRANT ALL ON docs TO PUBLIC; ALTER TABLE docs ENABLE ROW LEVEL SECURITY")

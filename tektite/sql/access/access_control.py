@@ -251,17 +251,6 @@ class AccessControl:
         may = self.may(who, "SELECT", table_object(name)) and self.may(who, "USAGE", schema)
         return may and self.bypasses(who, name)
 
-    def check_sees_all(self, who: str | None, object: str) -> None:
-        """Refuse what tells of all rows of a table or view to somebody who may not read them."""
-        kind, _, name = object.partition(" ")
-        if kind != "table":
-            self.check_super(who, "to be told of it")
-            return
-        self.check(who, "SELECT", object)
-        self.check(who, "USAGE", schema_object(name_parts(name)[0]))
-        if not self.bypasses(who, name):
-            raise PermissionDenied(f"permission denied for table {name!r}: its policies hide rows from {who!r}")
-
     def check_create(self, who: str | None, schema: str) -> None:
         """Refuse to let somebody make something in a schema who may not."""
         if self.is_configured:

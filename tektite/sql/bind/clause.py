@@ -14,6 +14,7 @@ from tektite.expr.predicates import TRUE, conjunction
 from tektite.query import interned_aggregates
 from tektite.query.aggregate_calls import AggregateCall
 from tektite.query.expression_aggregates import spread
+from tektite.query.paired_aggregates import correlation, covariance
 from tektite.sql.bind import nested, ordered_aggregates
 from tektite.sql.bind.scalar import Scalars
 from tektite.sql.bind.scope import UNIQUE, NameScope, folded
@@ -252,6 +253,8 @@ class Grouping:
             tree = tree.this  # which is how ANY_VALUE is read
         if type(tree) in SPREADS:
             return self.spread(tree, condition)
+        if isinstance(tree, exp.Corr | exp.CovarPop | exp.CovarSamp):
+            return self.paired(tree, condition)
         if isinstance(tree, exp.Grouping | exp.GroupingId):
             return self.mask(tree)
         if (
@@ -309,6 +312,21 @@ class Grouping:
         squares, total, count = (self._named(AggregateCall(*part)) for part in parts)
         population, root = SPREADS[type(tree)]
         return spread(squares, total, count, population, root)
+
+    def paired(self, tree: exp.Corr | exp.CovarPop | exp.CovarSamp, condition: Expr) -> Expr:
+        """CORR, COVAR_POP and COVAR_SAMP: arithmetic over sums of the rows that a filter leaves."""
+        x, y = (self.inner.bind(part) for part in (tree.this, tree.expression))
+        for value, part in ((x, tree.this), (y, tree.expression)):
+            if self.inner.scalars.type(value, part).kind not in ("int", "float", "decimal"):
+                raise self.binder.source.error(f"{self.binder.source.called(tree)} needs numbers", part)
+        x = Expr("case", (condition, x, lit(None)))
+
+        def total(kind: str, value: Expr) -> Expr:
+            return self._named(AggregateCall(kind, value))
+
+        if isinstance(tree, exp.Corr):
+            return correlation(x, y, total)
+        return covariance(x, y, total, isinstance(tree, exp.CovarPop))
 
     def mask(self, tree: exp.Expr) -> Expr:
         """GROUPING: a number with a bit for each of some keys, 1 where a grouping set has not got the key."""

@@ -17,7 +17,7 @@ from tektite.sql.parse.internal_tables import internal_table
 from tektite.sql.parse.places import StatementText, nearest
 from tektite.sql.parse.read_arguments import copied
 from tektite.sql.statements.result import Result
-from tektite.sql.statements.table_writes import Writing
+from tektite.sql.statements.table_writes import Writing, check_write
 from tektite.sql.statements.update import assignments, changed
 from tektite.values.types import Type
 
@@ -99,6 +99,8 @@ def put(
         changes = {name: writing.column(f"#{name}", EXCLUDED) for name in given if name not in key}
     elif str(alternative).upper() != "IGNORE":
         raise source.error(f"INSERT OR {alternative} is not supported", source.where("OR"), UnsupportedError)
+    if changes is not None:
+        check_write(writing.runner, table, "UPDATE")
     rows = first_of_each_key(writing, rows, "DO UPDATE" if conflict is not None and changes is not None else "")
     excluded = {EXCLUDED: rows.rename_columns([f"#{name}" for name in writing.names])}
     pairs = [exp.EQ(this=writing.column(name), expression=writing.column(f"#{name}", EXCLUDED)) for name in key]

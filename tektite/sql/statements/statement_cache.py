@@ -147,7 +147,12 @@ class Remembered:
         unused = [name for name in parameters if name not in labels]
         if unused:
             there = ", ".join(f"${label}" for label in sorted(labels)) or "no parameter"
-            raise IncorrectError(f"the value of ${unused[0]} is used nowhere: the text has {there}")
+            form = (
+                "; parameters are a list or a mapping: sql(text, {'name': value})"
+                if unused[0] in ("args", "params")
+                else ""
+            )
+            raise IncorrectError(f"the value of ${unused[0]} is used nowhere: the text has {there}{form}")
 
     def statements(self, text: str) -> Iterator[parser.Statement]:
         """The statements of a text, one by one, so that those before a mistake are run."""

@@ -6,7 +6,7 @@ without changing anything.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -83,6 +83,21 @@ class Writing:
         alias = node.args.get("alias")
         named = folded(alias.this) if alias is not None and alias.this is not None else folded(node.this)
         return Writing(runner, source, tree, table, named, parameters, command)
+
+    def check_reads(self, values: Iterable[exp.Expr]) -> None:
+        """Refuse new values that are computed from what is in the table to those who may not read it: an error, or what becomes
+        of another column, would tell of it.
+        """
+        check_write(self.runner, self.table, self.command, any([self._may_read(value) for value in values]))
+
+    def _may_read(self, value: exp.Expr) -> bool:
+        """Whether an expression may read columns of the table. In a subquery, a name alone may be one of them."""
+        own = {*self.names, self.alias}
+        for column in value.find_all(exp.Column):
+            parts = [folded(part) for part in column.parts]
+            if column.find_ancestor(exp.Query) is None or not own.isdisjoint(parts[:-1] or parts):
+                return True
+        return False
 
     @property
     def names(self) -> list[str]:
@@ -164,9 +179,8 @@ def check_write(runner: StatementRunner, table: Table, command: str, is_read: bo
     if who is None:
         return
     access.check(who, "USAGE", schema_object(name_parts(table.name)[0]))
-    access.check(who, command, table_object(table.name))
-    if is_read:
-        access.check(who, "SELECT", table_object(table.name))
+    for privilege in (command, "SELECT") if is_read else (command,):
+        access.check(who, privilege, table_object(table.name))
 
 
 def check_new_rows(runner: StatementRunner, table: Table, rows: pa.Table, command: str, is_read: bool = False) -> None:

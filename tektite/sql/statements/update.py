@@ -29,6 +29,7 @@ def update(runner: StatementRunner, source: StatementText, tree: exp.Update, par
     """UPDATE table SET column = expression, ... [FROM ...] WHERE ... [RETURNING ...]"""
     writing = Writing.of(runner, source, tree, tree.this, parameters, "UPDATE")
     changes = assignments(writing, tree.expressions)
+    writing.check_reads(changes.values())
     others = tree.args.get("from_")
     if others is None:
         old, new = changed(writing, changes, exp.From(this=writing.own()), [], tree.args.get("where"))
