@@ -100,6 +100,10 @@ class CommonTable:
     """Its query, bound, where every use reads the same one."""
 
 
+ARRAYS = (exp.Cast, exp.TryCast, exp.In, exp.Any, exp.All, exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE)
+"""What reads a parameter that is a list as PostgreSQL reads an array: as a text that it casts, or as its elements."""
+
+
 class Binder:
     """Binds the queries of one statement."""
 
@@ -170,7 +174,9 @@ class Binder:
         try:
             value = self.parameters[label]
             if isinstance(value, list | tuple) and not isinstance(value, pa.MonthDayNano):
-                return self.declare(lit(array_text(value)), "_text")
+                if isinstance(node.parent, ARRAYS):
+                    return self.declare(lit(array_text(value)), "_text")
+                return lit(list(value))
             if type(value) is int and abs(value) > MAX_INT:  # as a number in the text is
                 value = decimal.Decimal(value)
             return lit(value)
