@@ -69,6 +69,7 @@ FUNCTIONS = {
 }
 """Functions by name."""
 WORDS = {
+    "a subscript of string": "substring(x, start, length)",
     "POSITIONAL JOIN": "join row_number() OVER (ORDER BY ...) of both sides",
     "TABLESAMPLE": "WHERE hash64(x) % 100 = 0 takes the same part every time",
     "GLOB": "LIKE, SIMILAR TO or regexp_matches(x, pattern)",
