@@ -156,6 +156,7 @@ class AsyncView(AsyncRelation):
     ...         view = await session.create_view("large", "SELECT shop FROM sales WHERE amount > 4")
     ...         time = await sales.insert([("north", 3), ("south", 5)])
     ...         there = await view.wait(time, timeout=20)
+    ...         assert await view.snapshot(at=time, timeout=20) == await view.to_arrow()
     ...         return there, await view.error(), await view.rows(), "read sales" in await view.explain()
     >>> with tk.Engine().console() as console:
     ...     asyncio.run(main(console.url))

@@ -250,6 +250,7 @@ class RemoteView(RemoteRelation[AsyncView]):
     ...     sales = session.create_table("sales", {"shop": str, "amount": int})
     ...     view = session.create_view("large", "SELECT shop FROM sales WHERE amount > 4")
     ...     time = sales.insert([("north", 3), ("south", 5)])
+    ...     assert view.snapshot(at=time, timeout=20) == view.to_arrow()
     ...     print(view.wait(time, timeout=20), view.error, view.rows(), "read sales" in view.explain())
     the console is at ...
     True None [('south',)] True

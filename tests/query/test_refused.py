@@ -227,7 +227,9 @@ def test_advice_names_what_is_there(c: tk.Table) -> None:
                     pd.DataFrame,
                     pa.Table,
                 )
-                assert any(hasattr(holder, name) for holder in (*holders, pa.ChunkedArray, c.engine, c, tk.Session)), advice
+                assert any(hasattr(holder, name) for holder in (*holders, pa.ChunkedArray, c.engine, c, tk.Session)), (
+                    advice
+                )
             first = re.match(r"(\w+)\(", advice)  # such as "filter(...)"
             holders = (found, c, view, tk, c.engine, x, x.str)
             assert first is None or first[1] in plain or any(hasattr(holder, first[1]) for holder in holders), advice
