@@ -532,7 +532,8 @@ def _col(name: str, *more: Any) -> Expr:
     {'x': [2, 3], 'before': [1, 2]}
     """
     if more or not isinstance(name, str):
-        names = [*(name if isinstance(name, list | tuple) else [name]), *more]
+        given: Any = name
+        names = [*(given if isinstance(given, list | tuple) else [given]), *more]
         if len(names) > 1 and all(isinstance(each, str) for each in names):
             several = ", ".join(map(repr, names))
             raise IncorrectError(

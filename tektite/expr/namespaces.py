@@ -104,7 +104,9 @@ class TextMethods(Methods):
             start = key + 1 if key >= 0 else length + key + 1
             there = length > key if key >= 0 else length >= -key
             return self._value._made("case", (there, self._value.substring(start, 1), None))
-        bounds = (key.start, key.stop) if isinstance(key, slice) and key.step in (None, 1) else (key, key)
+        bounds: tuple[Any, Any] = (
+            (key.start, key.stop) if isinstance(key, slice) and key.step in (None, 1) else (key, key)
+        )
         if not all(bound is None or (isinstance(bound, int) and not isinstance(bound, bool)) for bound in bounds):
             raise IncorrectError(
                 f"{self._value}.str[...] takes whole numbers, as in str[0], str[1:3] and str[-3:], not {key!r}"

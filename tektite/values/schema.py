@@ -203,6 +203,8 @@ class Schema:
         self._check_ints(encoded[:, start:stop], start)
 
     def _check_ints(self, encoded: Words, first: int) -> None:
+        if encoded.size <= words.FEW and words.NULL not in encoded.ravel().tolist():
+            return
         for at, name in enumerate(self.names):
             words.check_reserved(encoded[at], 0, name, first)
 
