@@ -18,6 +18,7 @@ from tektite.sql.bind import comparisons, functions, nested, numbers, zones
 from tektite.sql.bind.long_sums import long_sum, sum_in_groups
 from tektite.sql.catalog import catalog_lookup
 from tektite.sql.catalog.contents import CatalogContents
+from tektite.sql.parse.instead import CLAUSES, FUNCTIONS, instead
 from tektite.sql.parse.places import StatementText
 from tektite.sql.parse.read_arguments import written
 from tektite.values import types
@@ -119,8 +120,8 @@ class Scalars:
     def error(self, message: str, node: exp.Expr) -> TektiteError:
         return self.source.error(message, node)
 
-    def unsupported(self, what: str, node: exp.Expr) -> TektiteError:
-        return self.source.error(f"{what} is not supported", node, UnsupportedError)
+    def unsupported(self, what: str, node: exp.Expr, instead: str = "") -> TektiteError:
+        return self.source.error(f"{what} is not supported{instead}", node, UnsupportedError)
 
     # ------------------------------------------------------------------ by kind of node
 
@@ -147,11 +148,13 @@ class Scalars:
             built = functions.build(self, node)
             if built is not None:
                 return self.checked(built, node)
-            raise self.unsupported(f"function {self.source.called(node)}", node)
+            raise self.unsupported(
+                f"function {self.source.called(node)}", node, instead(FUNCTIONS, self.source.called(node))
+            )
         if kind in functions.BITS:
             operands = [node.this, node.expression] if node.args.get("expression") is not None else [node.this]
             return self.checked(functions.BITS[kind](*map(self.bind, operands)), node)
-        raise self.unsupported(f"{node.key.upper()} ({written(node)[:60]})", node)
+        raise self.unsupported(f"{node.key.upper()} ({written(node)[:60]})", node, instead(CLAUSES, node.key.upper()))
 
     def checked(self, expression: Expr, node: exp.Expr) -> Expr:
         self.type(expression, node)

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 from sqlglot import exp
 
 from tektite.errors import TektiteError, UnsupportedError
+from tektite.sql.parse.instead import CLAUSES, instead
 from tektite.sql.parse.places import StatementText
 
 T = TypeVar("T", bound=exp.Expr)
@@ -132,4 +133,4 @@ def refused(source: StatementText, node: exp.Expr, name: str) -> TektiteError:
         word = f"function {source.called(node)} with these arguments"
     elif name not in CALLED:
         word = f"{word} in {node.key.upper()}"
-    return source.error(f"{word} is not supported", node, UnsupportedError)
+    return source.error(f"{word} is not supported{instead(CLAUSES, word)}", node, UnsupportedError)
