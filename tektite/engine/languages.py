@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, Literal
 
 from tektite.client_protocol import Cardinality, Mode
@@ -51,13 +53,14 @@ class LanguageMethods:
         >>> list(engine.sql("SELECT total FROM totals WHERE shop = $1", ["south"]))
         [(5,)]
         """
-        from tektite.sql import run
-
         _check_text(text, "a statement of SQL")
         given = _parameters(params, named)
-        with self._core.lock.held:
-            self._core.lock.roll_forward()
-            return run(self._core.engine, text, given)
+        run, lock = _sql().run, self._core.lock
+        with lock.held:
+            if lock.decision is not None:
+                lock.roll_forward()
+            found: Result = run(self._core.engine, text, given)
+            return found
 
     @guarded_by_core
     def from_sql(
@@ -213,9 +216,19 @@ class LanguageMethods:
         return transact(self._core.engine, known, facts)
 
 
+@cache
+def _sql() -> ModuleType:
+    """The language, which is loaded when it is first used."""
+    import tektite.sql
+
+    return tektite.sql
+
+
 def _parameters(params: object, named: Mapping[str, Any]) -> dict[str, Any]:
     """The values of `$1` and `$name`, by what follows the dollar sign."""
-    if isinstance(params, Mapping):
+    if params.__class__ in (list, tuple):  # the checks below cost as much as the rest of this
+        found = dict(zip(map(str, range(1, len(params) + 1)), params, strict=True))
+    elif isinstance(params, Mapping):
         found = {str(name): value for name, value in params.items()}
     elif isinstance(params, Sequence) and not isinstance(params, str | bytes):
         found = {str(number): value for number, value in enumerate(params, 1)}

@@ -3,6 +3,7 @@
 aggregate_methods   methods of expressions that make aggregates and window functions
 assembler           turns the steps of typed expressions into the words of a program
 ast                 expressions as users write them: immutable trees without types
+array_functions     NumPy's functions of arrays, called with expressions
 cases               choices: `when(condition).then(value)`
 comparisons         how comparisons are written, mirrored and negated
 date_functions      functions of dates and timestamps, in terms of others
@@ -50,6 +51,7 @@ from tektite.expr.free_functions import (
     least,
     now,
     rank,
+    sql_expr,
     text_word,
     truncdiv,
     truncmod,
@@ -79,6 +81,7 @@ __all__ = [
     "lit",
     "now",
     "rank",
+    "sql_expr",
     "text_word",
     "truncdiv",
     "truncmod",

@@ -275,7 +275,9 @@ def truncate(resolver: Resolver, expr: Expr, value: Step) -> Step:
         return days
     if unit not in short or value.type != Timestamp:
         units = [*long, "day"] if value.type != Timestamp else [*long, *short]
-        raise IncorrectError(f"{expr}: a {value.type} has no {unit!r}; it has {', '.join(units)}")
+        raise IncorrectError(
+            f"{expr}: a {value.type} has no {unit!r}; write a number too, as in '1h' and '15m', or one of {', '.join(units)}"
+        )
     rest = Step(ops.MOD, Int, (value, word(short[unit])), 0, expr)
     return Step(ops.SUB, Timestamp, (value, rest), MAX_INT, expr)
 

@@ -319,7 +319,9 @@ class EpochWriter:
                 pause = min(2 * pause, _RETRY[1])
             else:
                 attempt, pause = None, _RETRY[0]
-                with suppress(OSError, MemoryError):  # merging can wait
+                with suppress(
+                    OSError, MemoryError, RuntimeError
+                ):  # merging can wait, also for a thread that can be started
                     self._work_beside()
 
     def _receive(self, seconds: float | None) -> None:
@@ -430,7 +432,7 @@ class EpochWriter:
         """Put the result of a merge in place of its inputs, if all of them still exist."""
         try:
             info = merging.result.result()
-        except OSError:  # for example, the disk is full
+        except (OSError, MemoryError):  # for example, the disk is full
             self._no_merge_before = time.monotonic() + _AFTER_FAILURE
             return
         dropped = {name for name, described in change.arrangements.items() if described is None}

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import ast
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -42,8 +43,15 @@ def read(source: str) -> set[str]:
 
 
 PACKAGES = sorted(path.name for path in PACKAGE.iterdir() if (path / "__init__.py").exists())
-DEFINED = {package: {name for path in modules(package) for name in defined(path.read_text())} for package in PACKAGES}
-PRIVATE = DEFINED["engine"] | DEFINED["query"]
+
+
+@cache
+def names(package: str) -> tuple[set[str], dict[str, set[str]]]:
+    """The private names that the modules of a package define, and the names that each of them reads."""
+    texts = {str(path.relative_to(PACKAGE)): path.read_text() for path in modules(package)}
+    return set().union(*map(defined, texts.values())), {path: read(text) for path, text in texts.items()}
+
+
 FOREIGN = {
     "_replace",
     "_fields",
@@ -61,16 +69,17 @@ ABOVE = ("sql", "datalog", "spark", "graph", "server", "client", "wire")
 """The packages that use an engine."""
 
 
-@pytest.mark.parametrize("path", modules(*ABOVE), ids=lambda path: str(path.relative_to(PACKAGE)))
-def test_module_reads_no_private_name_of_the_engine(path: Path) -> None:
-    assert not read(path.read_text()) & PRIVATE - FOREIGN
+def private() -> set[str]:
+    """The private names of what an engine and its collections are made of."""
+    return names("engine")[0] | names("query")[0]
 
 
-@pytest.mark.parametrize("package", PACKAGES)
-def test_package_reads_no_private_name_that_only_others_have(package: str) -> None:
-    others = set().union(*DEFINED.values()) - DEFINED[package] - FOREIGN
-    found = {str(path.relative_to(PACKAGE)): read(path.read_text()) & others for path in modules(package)}
-    assert not {path: names for path, names in found.items() if names}
+def test_no_module_reads_a_private_name_of_the_engine_or_of_packages_that_alone_have_it() -> None:
+    everything = set().union(*(names(package)[0] for package in PACKAGES))
+    for package in PACKAGES:
+        own, files = names(package)
+        others = everything - own | (private() if package in ABOVE else set())
+        assert files and not {path: found for path, used in files.items() if (found := used & others - FOREIGN)}
 
 
 @pytest.mark.parametrize(
@@ -85,4 +94,4 @@ def test_package_reads_no_private_name_that_only_others_have(package: str) -> No
     ],
 )
 def test_private_names_are_found(source: str, found: set[str]) -> None:
-    assert read(source) & PRIVATE == found
+    assert read(source) & names("engine")[0] == found

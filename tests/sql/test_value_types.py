@@ -271,7 +271,6 @@ def test_python_gives_moments_to_columns_of_moments_only() -> None:
     assert engine.sql("SELECT x FROM z WHERE x = $1", {"1": aware}).rows() == [(aware,)]
 
 
-@pytest.mark.executors("stages", "spark")
 def test_one_text_means_each_session_s_own_time_zone() -> None:
     engine = make_engine(autocommit=True)
     engine.sql("CREATE TABLE t (at timestamptz, id int)")

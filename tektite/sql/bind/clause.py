@@ -177,10 +177,12 @@ class ClauseContext:
             owner = next(itertools.islice(self.scope.around(), depth, None)).clause
             if owner is None:
                 message = "an aggregate of columns of the query around cannot be used here"
-                raise self.binder.source.error(message, node)
+                raise self.binder.source.error(message, node, condition="grouping-error")
             return owner.aggregate(node, owner.scalars)
         if self.grouping is None:
-            raise self.binder.source.error(f"an aggregate cannot be used in {self.where}", node)
+            raise self.binder.source.error(
+                f"an aggregate cannot be used in {self.where}", node, condition="grouping-error"
+            )
         return self.grouping.call(node)
 
     def _depth(self, node: exp.Expr) -> int:
@@ -422,7 +424,7 @@ class Grouping:
                 place = self.binder.places.get(name)
                 shown = name if place is None else written(place)
                 message = f"column {shown!r} is neither in GROUP BY nor in an aggregate"
-                raise self.binder.source.error(message, place)
+                raise self.binder.source.error(message, place, condition="grouping-error")
         return found
 
 

@@ -78,7 +78,10 @@ def column_type(source: StatementText, node: exp.DataType) -> Type:
         known = "integers, double, decimal, boolean, varchar, date, time, timestamp, timestamptz, interval, lists, structs, "
         known += "json, uuid and bytea"
         raise source.error(
-            f"type {node.sql('duckdb').lower()} is not supported; there are {known}", node, UnsupportedError
+            f"type {node.sql('duckdb').lower()} is not supported; there are {known}",
+            node,
+            UnsupportedError,
+            condition="undefined-type",
         )
     return found
 

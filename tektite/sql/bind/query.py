@@ -22,6 +22,7 @@ from tektite.query.window_calls import Ordering, WindowCall
 from tektite.sql.bind import pivots, recursion, relations, windows
 from tektite.sql.bind.bound import Bound, nothing
 from tektite.sql.bind.clause import ClauseContext, each_once, is_shown_apart
+from tektite.sql.bind.definitions import GraphDefinition
 from tektite.sql.bind.scope import NameScope, folded
 from tektite.sql.bind.select import SelectList, output_place, refuse_ambiguous
 from tektite.sql.bind.window_frames import WHOLE
@@ -67,6 +68,9 @@ class Tables(Protocol):
 
     def relation(self, name: str, binder: Binder, node: exp.Table) -> tuple[Node, list[str]]:
         """A table's, view's or definition's plan, and the visible names of its columns."""
+
+    def graph_query(self, binder: Binder, node: exp.Table, build: Callable[[GraphDefinition], exp.Expr]) -> Bound:
+        """What `build` makes of a property graph, bound."""
 
     def now(self, binder: Binder) -> Node:
         """A relation of one row and one column: the time."""
@@ -159,9 +163,9 @@ class Binder:
             return self._declared_literals.get(id(expression), (expression, ""))[1]
         return self._declared.get(expression.fingerprint, "")
 
-    def unsupported(self, what: str, node: exp.Expr, instead: str = "") -> TektiteError:
+    def unsupported(self, what: str, node: exp.Expr, instead: str = "", condition: str = "") -> TektiteError:
         """What is raised for a construct that is refused; `instead` says how to write it, behind a colon."""
-        return self.source.error(f"{what} is not supported{instead}", node, UnsupportedError)
+        return self.source.error(f"{what} is not supported{instead}", node, UnsupportedError, condition)
 
     def parameter(self, node: exp.Expr) -> Expr:
         """The value of a parameter, or the column that stands for it."""
@@ -170,12 +174,17 @@ class Binder:
             return self.tables.holder()
         if self.placeholders is not None:
             if label not in self.placeholders:
-                raise self.source.error(f"there is no parameter ${label}", node, NotFoundError)
+                raise self.source.error(
+                    f"there is no parameter ${label}", node, NotFoundError, condition="undefined-parameter"
+                )
             return self.placeholders[label]
         if label not in self.parameters:
             given = ", ".join(self.parameters) or "none"
             raise self.source.error(
-                f"there is no value for parameter {label!r}; given are: {given}", node, NotFoundError
+                f"there is no value for parameter {label!r}; given are: {given}",
+                node,
+                NotFoundError,
+                condition="undefined-parameter",
             )
         try:
             value = self.parameters[label]
@@ -252,7 +261,7 @@ class Binder:
         for cte in node.expressions:
             name = folded(cte.args["alias"].this)
             if name in names:
-                raise self.source.error(f"WITH defines {name!r} twice", cte.args["alias"])
+                raise self.source.error(f"WITH defines {name!r} twice", cte.args["alias"], condition="duplicate-alias")
             names.add(name)
 
     def definition(self, cte: exp.CTE, scope: NameScope | None) -> CommonTable:
@@ -423,7 +432,7 @@ class Binder:
         width = len(parts[0].columns)
         if any(len(part.columns) != width for part in parts):
             widths = " and ".join(str(len(part.columns)) for part in parts)
-            raise self.source.error(f"queries of {widths} columns cannot be combined", node)
+            raise self.source.error(f"queries of {widths} columns cannot be combined", node, condition="syntax-error")
         wanted: list[Type] = []
         for at in range(width):
             given = {
@@ -433,7 +442,9 @@ class Binder:
                 wanted.append(expression_type(coalesce(*map(col, given)), given) if given else types.Int)
             except TektiteError:
                 found = " and ".join(str(t) for _, t in given.values())
-                raise self.source.error(f"column {at + 1} is {found}: cast one of them", node) from None
+                raise self.source.error(
+                    f"column {at + 1} is {found}: cast one of them", node, condition="datatype-mismatch"
+                ) from None
         return [self.cast(part, wanted) for part in parts]
 
     def cast(self, part: Node, wanted: list[Type]) -> Node:

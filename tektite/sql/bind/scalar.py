@@ -105,7 +105,7 @@ class Scalars:
         parts = [condition(self.bind(part)) for part in flatten(node, exp.And)]
         for part, tree in zip(parts, flatten(node, exp.And), strict=True):
             if self.type(part, tree) != types.Bool:
-                raise self.error(f"{where} needs a condition, not {self.type(part, tree)}", tree)
+                raise self.error(f"{where} needs a condition, not {self.type(part, tree)}", tree, "datatype-mismatch")
         return conjunction(parts)
 
     def type(self, expression: Expr, node: exp.Expr) -> Type:
@@ -115,13 +115,13 @@ class Scalars:
         try:
             return expression_type(expression, self.columns)
         except TektiteError as error:
-            raise self.source.error(str(error), node, type(error)) from None
+            raise self.source.placed(error, node) from None
 
-    def error(self, message: str, node: exp.Expr) -> TektiteError:
-        return self.source.error(message, node)
+    def error(self, message: str, node: exp.Expr, condition: str = "") -> TektiteError:
+        return self.source.error(message, node, condition=condition)
 
-    def unsupported(self, what: str, node: exp.Expr, instead: str = "") -> TektiteError:
-        return self.source.error(f"{what} is not supported{instead}", node, UnsupportedError)
+    def unsupported(self, what: str, node: exp.Expr, condition: str = "", instead: str = "") -> TektiteError:
+        return self.source.error(f"{what} is not supported{instead}", node, UnsupportedError, condition)
 
     # ------------------------------------------------------------------ by kind of node
 
@@ -148,13 +148,14 @@ class Scalars:
             built = functions.build(self, node)
             if built is not None:
                 return self.checked(built, node)
-            raise self.unsupported(
-                f"function {self.source.called(node)}", node, instead(FUNCTIONS, self.source.called(node))
-            )
+            known = instead(FUNCTIONS, self.source.called(node))
+            raise self.unsupported(f"function {self.source.called(node)}", node, "undefined-function", known)
         if kind in functions.BITS:
             operands = [node.this, node.expression] if node.args.get("expression") is not None else [node.this]
             return self.checked(functions.BITS[kind](*map(self.bind, operands)), node)
-        raise self.unsupported(f"{node.key.upper()} ({written(node)[:60]})", node, instead(CLAUSES, node.key.upper()))
+        raise self.unsupported(
+            f"{node.key.upper()} ({written(node)[:60]})", node, instead=instead(CLAUSES, node.key.upper())
+        )
 
     def checked(self, expression: Expr, node: exp.Expr) -> Expr:
         self.type(expression, node)
@@ -178,7 +179,7 @@ class Scalars:
             # -2**63 is the word of NULL: as all numbers beyond a word, it is a decimal
             return lit(number) if abs(number) < 2**63 else lit(decimal.Decimal(number))
         except TektiteError as error:
-            raise self.source.error(str(error), node) from None
+            raise self.source.placed(error, node) from None
         except (ValueError, decimal.InvalidOperation):
             raise self.error(f"{text} is not a number", node) from None
 
@@ -335,7 +336,9 @@ class Scalars:
             kind = types.Decimal(18, min(18, max(kind.scale, places)))
         found = folded_constant(one.cast(kind))
         if found.op != "lit":
-            raise self.error(f"{one.params[1]!r} is not a valid value of type {kind}", node)
+            raise self.error(
+                f"{one.params[1]!r} is not a valid value of type {kind}", node, condition="invalid-text-representation"
+            )
         return found
 
     def as_dates(self, one: Expr, other: Expr) -> tuple[Expr, Expr]:
@@ -370,7 +373,7 @@ class Scalars:
         """A function that gives several rows."""
         found = self.context.set_function(node)
         if found is None:
-            raise self.unsupported(f"function {self.source.called(node)} here", node)
+            raise self.unsupported(f"function {self.source.called(node)} here", node, "undefined-function")
         return found
 
     def subscript(self, node: exp.Bracket) -> Expr:
@@ -444,7 +447,7 @@ class Scalars:
             except TektiteError as error:
                 if isinstance(node, exp.TryCast):
                     return lit(None, target)
-                raise self.source.error(str(error), node.this) from None
+                raise self.source.placed(error, node.this) from None
         if target == types.String == self.type(value, node.this) and self.context.declared(value) == "":
             return value
         if not isinstance(node, exp.TryCast):

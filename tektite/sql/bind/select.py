@@ -40,7 +40,7 @@ class SelectList:
 
     def bound(self) -> Bound:
         if not self.node.expressions:
-            raise self.binder.source.error("syntax error: SELECT needs at least one column", self.node)
+            raise self.binder.source.syntax_error("SELECT needs at least one column", self.node)
         for item in self.node.expressions:
             self._item(item)
         if self.node.args.get("windows"):
@@ -89,7 +89,7 @@ class SelectList:
                 if name in self.grouping.outer and name not in known:
                     place = self.binder.places.get(name)
                     message = f"column {name!r} is neither in GROUP BY nor in an aggregate"
-                    raise self.binder.source.error(message, place)
+                    raise self.binder.source.error(message, place, condition="grouping-error")
 
     # ------------------------------------------------------------------ clauses
 
@@ -177,7 +177,7 @@ class SelectList:
                 refuse_ambiguous(self.binder.source, ordered.this, self.titles, self.outputs)
             if at is None and isinstance(ordered.this, exp.Literal) and not ordered.this.is_string:
                 message = f"ORDER BY {ordered.this.this}: SELECT has {len(self.titles)} columns"
-                raise self.binder.source.error(message, ordered)
+                raise self.binder.source.error(message, ordered, condition="invalid-column-reference")
             found.append((self.clause.bind(ordered.this) if at is None else self.outputs[at], ordered))
         return found
 
@@ -296,7 +296,9 @@ def refuse_ambiguous(source: StatementText, tree: exp.Expr, titles: list[str], o
         return
     name = folded(tree.this)
     if len({output.fingerprint for title, output in zip(titles, outputs, strict=True) if title == name}) > 1:
-        raise source.error(f"{name!r} is ambiguous: several columns of SELECT are called so", tree)
+        raise source.error(
+            f"{name!r} is ambiguous: several columns of SELECT are called so", tree, condition="ambiguous-column"
+        )
 
 
 def output_place(tree: exp.Expr, titles: list[str]) -> int | None:

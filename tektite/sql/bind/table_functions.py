@@ -13,12 +13,13 @@ from tektite.expr.date_functions import elapsed
 from tektite.expr.fold import folded as constant
 from tektite.expr.interval_parts import IntervalParts
 from tektite.expr.literals import literal_value
-from tektite.sql.bind import time_windows
+from tektite.sql.bind import property_graphs, time_windows
 from tektite.sql.bind.clause import ClauseContext
 from tektite.sql.bind.scope import NameScope, Relation, folded
 from tektite.sql.logical import Node, Project, Series, Values
 from tektite.sql.parse.dialect import Dialect
 from tektite.sql.parse.postgres_spelling import ONE_COLUMN
+from tektite.sql.parse.property_graphs import CALLED
 from tektite.sql.parse.read_arguments import written
 from tektite.values import types
 from tektite.values.intervals import DAY
@@ -69,6 +70,8 @@ def function(binder: Binder, node: exp.Expr, left: NameScope) -> tuple[Node, Nam
         query = time_windows.windowed_query(binder, ClauseContext(binder, left, call.name.lower()), node, call)
         bound = binder.query(query, None)
         return bound.visible(), named(binder, node, left, bound.names, bound.titles, call.name.lower())
+    if isinstance(call, exp.Anonymous) and call.name == CALLED and "pattern" in call.args:
+        return property_graphs.graph_table(binder, node, left)
     if isinstance(call, exp.Anonymous):
         from tektite.sql.bind.list_relations import json_rows
 
@@ -76,7 +79,7 @@ def function(binder: Binder, node: exp.Expr, left: NameScope) -> tuple[Node, Nam
         if found is not None:
             return found
     if not isinstance(call, exp.GenerateSeries):
-        raise binder.unsupported(f"table function {written(call)[:40]}", node)
+        raise binder.unsupported(f"table function {written(call)[:40]}", node, condition="undefined-function")
     exclusive = bool(call.args.get("is_end_exclusive"))
     title = "range" if exclusive else "generate_series"
     clause = ClauseContext(binder, left, title)

@@ -7,6 +7,7 @@
 * A column may be called like a type of other values: range < 5, list < 5.
 * What EXPLAIN and its like say stays tokens, so that we parse it.
 * The clauses of a query stand in the order of the language; what orders or limits one side of a UNION stands in parentheses.
+* GRAPH_TABLE has a pattern in it.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from sqlglot.errors import ParseError
 from sqlglot.tokenizer_core import TokenType
 
 from tektite.sql.parse.places import KEYWORD
+from tektite.sql.parse.property_graphs import CALLED, graph_table
 
 OPENING = {TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE}
 JSON_PAIR, JSON_OF_PAIRS = "json pair", "json of pairs"
@@ -120,6 +122,7 @@ class Dialect(DuckDB):
             "BTRIM": trimmed,
             "EVERY": whole(exp.LogicalAnd.from_arg_list),
         }
+        FUNCTION_PARSERS = {**DuckDB.Parser.FUNCTION_PARSERS, CALLED: graph_table}  # noqa: RUF012 (sqlglot declares it so)
         UNARY_PARSERS = {  # noqa: RUF012 (sqlglot declares it so)
             **DuckDB.Parser.UNARY_PARSERS,
             TokenType.TILDE: lambda self: self.expression(exp.BitwiseNot(this=self._parse_term())),

@@ -17,6 +17,7 @@ parametrised      a query with labels in place of its constants
 policies          CREATE POLICY, and ROW LEVEL SECURITY of a table
 prepared          PREPARE and EXECUTE: one dataflow for all bindings
 prepared_names    the names of prepared statements
+property_graphs   CREATE PROPERTY GRAPH
 result            the result of a statement
 roles             CREATE ROLE, SET ROLE, tokens, and the objects of a role
 runner            SQL's state of an engine; runs each statement

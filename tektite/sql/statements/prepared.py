@@ -69,7 +69,10 @@ def prepare(runner: StatementRunner, statement: Prepare) -> Result:
     """PREPARE name AS query."""
     if prepared_key(runner, statement.name) in runner.prepared:
         raise statement.source.error(
-            f"there is a prepared statement {statement.name!r} already", statement.place, ConflictError
+            f"there is a prepared statement {statement.name!r} already",
+            statement.place,
+            ConflictError,
+            condition="duplicate-statement",
         )
     if not isinstance(statement.tree, exp.Query | exp.Insert | exp.Update | exp.Delete):
         message = "only queries, INSERT, UPDATE and DELETE can be prepared"
@@ -127,7 +130,7 @@ def named(runner: StatementRunner, statement: Execute | Deallocate) -> Prepared:
     if found is None:
         own = [made.name for made in runner.prepared.values() if made.owner == runner.access.who()]
         message = f"there is no prepared statement {statement.name!r}: {nearest(statement.name, own)}"
-        raise statement.source.error(message, statement.place, NotFoundError)
+        raise statement.source.error(message, statement.place, NotFoundError, condition="undefined-statement")
     return found
 
 

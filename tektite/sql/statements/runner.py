@@ -34,7 +34,8 @@ from tektite.query.row_order import sorted_rows
 from tektite.sql.access.access_control import AccessControl
 from tektite.sql.access.allowances import Allowance
 from tektite.sql.bind.bound import nothing
-from tektite.sql.bind.named_relations import HIDDEN, Definition, Given, ReaderIdentity, Reads
+from tektite.sql.bind.definitions import Definition, GraphDefinition
+from tektite.sql.bind.named_relations import HIDDEN, Given, ReaderIdentity, Reads
 from tektite.sql.bind.query import Binder
 from tektite.sql.bind.zones import converted
 from tektite.sql.catalog import catalog_lookup
@@ -206,15 +207,19 @@ class StatementRunner:
         """
         core = core_of(self.engine)
         user = core.sessions.current()
-        for _ in range(2):
-            user.statement_began = core.epoch
-            try:
+        outer = user.statement_looked
+        try:
+            for _ in range(2):
+                user.statement_began, user.statement_looked = core.epoch, False
+                try:
+                    return self._run(statement, parameters)
+                except transactions.Overtaken:
+                    continue
+            with core.lock.held, core.undisturbed():
+                user.statement_began, user.statement_looked = core.epoch, False
                 return self._run(statement, parameters)
-            except transactions.Overtaken:
-                continue
-        with core.lock.held, core.undisturbed():
-            user.statement_began = core.epoch
-            return self._run(statement, parameters)
+        finally:
+            user.statement_looked = outer
 
     def _run(self, statement: parser.Statement, parameters: Mapping[str, Any]) -> Result:
         source = statement.source
@@ -557,6 +562,10 @@ class StatementRunner:
         found = [*self.engine.tables, *self.engine.views, *self.definitions]
         return [name for name in found if not name.startswith(HIDDEN)]
 
+    def graphs(self) -> list[GraphDefinition]:
+        """The property graphs."""
+        return [found for found in self.definitions.values() if isinstance(found, GraphDefinition)]
+
     def visible(self) -> list[str]:
         """The names of what the caller's user is told of."""
         who = self.access.who()
@@ -613,7 +622,9 @@ def cast_columns(
     """A collection with its columns of the types that a table wants; columns of NULLs alone fit any."""
     outputs = []
     if len(found.schema.names) != len(wanted):
-        raise source.error(f"{len(found.schema.names)} values for {len(wanted)} columns", tree)
+        raise source.error(
+            f"{len(found.schema.names)} values for {len(wanted)} columns", tree, condition="syntax-error"
+        )
     for at, (name, given, target) in enumerate(zip(found.schema.names, found.schema.types, wanted, strict=True)):
         value = (
             col(name)
@@ -626,7 +637,7 @@ def cast_columns(
     try:
         return project(found, outputs)
     except TektiteError as error:
-        raise source.error(str(error), tree, type(error)) from None
+        raise source.placed(error, tree) from None
 
 
 def unique_titles(titles: list[str]) -> list[str]:

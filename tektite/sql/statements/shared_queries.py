@@ -205,12 +205,20 @@ class SharedQueries:
         row = (user, *values)
         number = shared.bindings.get(row)
         if number is None:
-            assert shared.arguments is not None
             shared.numbers += 1
             number = shared.bindings[row] = shared.numbers
+        if number not in shared.begun:  # it is new, or the call that was to write it has failed
+            assert shared.arguments is not None
             shared.allow(number, self._runner.allowed().memory)
-            shared.arguments.commit({BINDING: [(number, *row)]}, 1, "bind")
-            shared.begun[number] = core_of(self._runner.engine).epoch - 1
+            try:
+                shared.arguments.commit({BINDING: [(number, *row)]}, 1, "bind")
+                shared.begun[number] = core_of(self._runner.engine).epoch - 1
+            except BaseException:
+                del shared.bindings[row]
+                shared.begun.pop(number, None)
+                shared.allow(number, None)
+                self._unneeded.append((shared, number))  # it may have been written
+                raise
         return number
 
     def set_apart(self, query: ParametrisedQuery, reason: str) -> None:
@@ -396,7 +404,8 @@ class SharedQueries:
             shared.followers.pop(number, None)
             shared.allow(number, None)
             for row in [row for row, found in shared.bindings.items() if found == number]:
-                del shared.bindings[row], shared.begun[number]
+                del shared.bindings[row]
+                shared.begun.pop(number, None)
                 self._unneeded.append((shared, number))
 
     def _forget(self, writes: WriteSet) -> None:
@@ -483,7 +492,8 @@ class SharedQueries:
         for row, number in [pair for pair in shared.bindings.items() if pair[1] in greedy]:
             if shared.router is not None:
                 shared.router.end(number, failure)
-            del shared.bindings[row], shared.begun[number]
+            del shared.bindings[row]
+            shared.begun.pop(number, None)
             shared.greedy.add(row)
             shared.allow(number, None)
         self._replace(shared, made)
