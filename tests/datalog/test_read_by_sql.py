@@ -29,6 +29,7 @@ def test_sql_reads_a_predicate_before_anybody_asked_for_its_view() -> None:
     assert engine.sql("SELECT * FROM anc").rows() == [("a", "b")]
 
 
+@pytest.mark.executors("spark")
 def test_a_view_of_sql_over_a_predicate_is_kept_up_to_date() -> None:
     engine = registered()
     view = engine.create_view("counts", "SELECT x, count(*) AS n FROM anc GROUP BY x")
