@@ -24,6 +24,7 @@ LOCAL = {
     "engine/test_texts.py": "what the dictionary of this process keeps",
     "engine/test_declarations.py": "what is refused and what is kept, before anything runs",
     "query/test_first_guesses.py": "messages, before anything runs",
+    "query/test_typed_lines.py": "what is understood and what is refused, before anything runs",
     "engine/test_former_names.py": "what former names declare, before anything runs",
     "engine/test_autocommit.py": "who closes epochs, wherever that is computed",
     "engine/test_interrupts.py": "what an interrupt leaves in this process",
