@@ -165,3 +165,16 @@ def test_cursor_over_a_subscription_waits_for_changes(client) -> None:
     (row,) = client.execute("FETCH 10 FROM c").fetchall()
     assert (row[0], row[2]) == (5, -1)
     client.execute("CLOSE c")
+
+
+def test_copy_means_the_table_of_the_schema_that_is_written(client: psycopg.Connection) -> None:
+    client.execute("CREATE SCHEMA other; CREATE TABLE other.pair (a int); CREATE TABLE pair (a int)")
+    with client.cursor().copy("COPY other.pair FROM STDIN") as copy:
+        copy.write(b"1\n")
+    with client.cursor().copy('COPY "other"."pair" FROM STDIN') as copy:
+        copy.write(b"2\n")
+    assert client.execute("SELECT count(*) FROM pair").fetchall() == [(0,)]
+    with client.cursor().copy("COPY other.pair TO STDOUT") as copy:
+        assert sorted(bytes(row) for row in copy) == [b"1\n", b"2\n"]
+    with client.cursor().copy("COPY public.pair TO STDOUT") as copy:
+        assert list(copy) == []

@@ -10,7 +10,7 @@ import pyarrow as pa
 from tektite.engine.core import core_of
 from tektite.engine.table import Table
 from tektite.engine.write_set import WriteSet
-from tektite.errors import IncorrectError, NotFoundError
+from tektite.errors import ConflictError, IncorrectError, NotFoundError
 from tektite.server.postgres import messages
 from tektite.server.postgres.commands import NAME, SessionCommand, folded_name
 from tektite.server.postgres.copy_in import CopyParser, wanted_columns
@@ -97,7 +97,7 @@ async def copy_in(queries: ExtendedQueries, command: SessionCommand) -> str:
     session = queries.session
     session.server.check_accepts_writes()
     options = copy_options(command.part("value"))
-    name = command.name
+    name = ".".join([folded_name(part) for part in re.findall(NAME, command.part("name"))])
     found = await session.call(lambda: _writable(runner(session.server.engine), name))
     names = wanted_columns(found.schema.names, listed(command), f"COPY {name}")
     form = int(options.form == "binary")
@@ -115,6 +115,8 @@ def _writable(sql: StatementRunner, name: str) -> Table:
     found = sql.relation_named(name)
     if not isinstance(found, Table) or found.name.startswith("__"):
         raise NotFoundError(f"there is no table {name!r} that could be copied to")
+    if core_of(found).is_system:
+        raise ConflictError(f"{name!r} is a system relation, which the engine writes itself")
     check_write(sql, found, "INSERT")
     return found
 
@@ -126,7 +128,7 @@ async def copy_out(queries: ExtendedQueries, command: SessionCommand) -> str:
     query = command.part("query")
     if not query:
         columns = ", ".join(quoted(each) for each in listed(command)) or "*"
-        query = f"SELECT {columns} FROM {quoted(command.name)}"
+        query = f"SELECT {columns} FROM {command.part('name')}"
     result = await session.run(await session.prepare(query, {}, described=False), {})
     if result.subscription is None and result.table is None:
         raise IncorrectError("COPY ... TO STDOUT takes a table, a query, or a SUBSCRIBE in parentheses")
