@@ -189,7 +189,7 @@ class Reads:
             own = [name for name in self.given if not name.startswith(INTERNAL)]
             known = list(SYSTEM) if name.startswith("system.") else [*own, *self.runner.visible()]
             message = f"there is no table or view {name!r}: {nearest(name, known)}"
-            raise binder.source.error(message, node, NotFoundError)
+            raise binder.source.error(message, node, NotFoundError, condition="undefined-table")
         self._note(found.name)
         self._check(found, binder, node)
         if isinstance(found, GraphDefinition):
@@ -240,7 +240,7 @@ class Reads:
         try:
             bound = binder.query(query, None)
         except TektiteError as error:
-            raise type(error)(f"in the policies of {table.name!r}: {unpointed(error)}") from None
+            raise error.reworded(f"in the policies of {table.name!r}: {unpointed(error)}") from None
         finally:
             binder.source, binder.ctes, self.given = source, ctes, given
             binder.expanding.pop()
@@ -281,7 +281,7 @@ class Reads:
         except TektiteError as error:
             is_told = not isinstance(error, PermissionDenied) or self._first.name in (None, owner)
             shown = str(error) if is_told else f"permission denied: its owner {owner!r} may not read all that it reads"
-            raise type(error)(f"in view {found.name!r}: {shown}") from None
+            raise error.reworded(f"in view {found.name!r}: {shown}") from None
         finally:
             binder.source, binder.ctes = source, ctes
             binder.expanding.pop()

@@ -18,6 +18,7 @@ from tektite.sql.bind.clause import ClauseContext
 from tektite.sql.bind.scope import NameScope, Relation, folded
 from tektite.sql.logical import Node, Project, Series, Values
 from tektite.sql.parse.dialect import Dialect
+from tektite.sql.parse.postgres_spelling import ONE_COLUMN
 from tektite.sql.parse.property_graphs import CALLED
 from tektite.sql.parse.read_arguments import written
 from tektite.values import types
@@ -49,6 +50,9 @@ def named(
     name = default if said is None else folded(said)
     columns = [folded(c) for c in alias.columns] if alias is not None else []
     shown = binder.aliased(titles, columns, node)
+    if alias is not None and alias.meta.get(ONE_COLUMN) and len(titles) != len(columns):
+        found = len(titles) - len(columns) + 1
+        raise binder.source.error(f"ARRAY takes a query of one column, not of {found}", node)
     return NameScope(
         left.parent, [Relation(name, list(zip(shown, names, strict=True)), schema if said is None else "")]
     )
@@ -75,7 +79,7 @@ def function(binder: Binder, node: exp.Expr, left: NameScope) -> tuple[Node, Nam
         if found is not None:
             return found
     if not isinstance(call, exp.GenerateSeries):
-        raise binder.unsupported(f"table function {written(call)[:40]}", node)
+        raise binder.unsupported(f"table function {written(call)[:40]}", node, condition="undefined-function")
     exclusive = bool(call.args.get("is_end_exclusive"))
     title = "range" if exclusive else "generate_series"
     clause = ClauseContext(binder, left, title)

@@ -47,7 +47,7 @@ def refresh(runner: StatementRunner, statement: Refresh) -> Result:
     if not isinstance(found, View):
         hint = nearest(statement.name, [v for v in runner.engine.views if v in runner.visible()])
         message = f"there is no materialized view {statement.name!r}: {hint}"
-        raise statement.source.error(message, statement.place, NotFoundError)
+        raise statement.source.error(message, statement.place, NotFoundError, condition="undefined-table")
     notice = f"{found.name!r} is kept up to date with every change, there is nothing to refresh"
     return Result("REFRESH MATERIALIZED VIEW", notice=notice)
 
@@ -159,7 +159,7 @@ def columns(runner: StatementRunner, statement: Show) -> pa.Table:
     found = runner.relation_named(statement.name)
     if found is None:
         message = f"there is no table or view {statement.name!r}: {nearest(statement.name, runner.visible())}"
-        raise statement.source.error(message, statement.place, NotFoundError)
+        raise statement.source.error(message, statement.place, NotFoundError, condition="undefined-table")
     if not runner.access.knows(runner.access.who(), found.name):
         runner.access.check_read(runner.access.who(), found)
     if isinstance(found, GraphDefinition):
