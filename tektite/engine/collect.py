@@ -65,7 +65,9 @@ def _answer(core: EngineCore, view: View, at: int | None, rows: int | None) -> p
         return view.snapshot(at=None if at is None else _readable(view._core, at))
     except TektiteError as error:
         message = error.args[0] if isinstance(error, FaultError) else str(error).removeprefix(f"view {view.name!r}: ")
-        raise type(error)(message) from error
+        told = error.reworded(message)
+        told.details.pop("view", None)  # it has no name that anybody knows
+        raise told from error
 
 
 def drop_if_there(core: EngineCore, name: str) -> None:

@@ -7,6 +7,7 @@ installs and drops dataflows. Every method may be called from any thread: those 
 from __future__ import annotations
 
 import math
+import operator
 import time
 import weakref
 from collections.abc import Callable, Mapping, Sequence
@@ -65,6 +66,8 @@ if TYPE_CHECKING:
     from tektite.engine.engine import Engine
 
 T = TypeVar("T")
+
+_SOURCE = operator.attrgetter("source")
 
 PATIENCE = 1.0
 """Seconds to wait for a dataflow that is away before looking whether it is still wanted."""
@@ -130,7 +133,8 @@ class EngineCore:
         """The epoch that `Engine.advance` closes next."""
         self.is_closed = False
         self._hidden = 0
-        self._extensions: dict[type, Any] = {}
+        self.extensions: dict[type, Any] = {}
+        """What languages keep with this engine, by class; see `extension`."""
         self.trimmer = allocator.MemoryTrimmer()
         self.texts = TextCollector(self)
         self.system = SystemTables(self)
@@ -160,9 +164,9 @@ class EngineCore:
     @guarded
     def extension(self, kind: type[T], make: Callable[[], T]) -> T:
         """The one object of a class that a language keeps with this engine, such as its session; made at its first use."""
-        found = self._extensions.get(kind)
+        found = self.extensions.get(kind)
         if found is None:
-            found = self._extensions[kind] = make()
+            found = self.extensions[kind] = make()
         assert isinstance(found, kind)
         return found
 
@@ -237,10 +241,12 @@ class EngineCore:
         self.check_no_callback()
         for function in self.hooks.before_commit:
             function(writes)
-        going, target = self.open_inputs(), self.epoch
-        for source in going:
-            if source.low > target:
-                target = source.low
+        going, target = [], self.epoch
+        for source in self.inputs.values():
+            if not source.closed:
+                going.append(source)
+                if source.low > target:
+                    target = source.low
         if to is None:
             target += 1
         else:
@@ -259,7 +265,7 @@ class EngineCore:
         What it writes belongs to the session's transaction. Without one, it is an epoch of its own, or waits for `advance` if the
         engine does not commit by itself. `timed` says that the updates have times of their own, and count when these come.
         """
-        transaction = self.sessions.transaction
+        transaction = self.sessions.transaction if self.snapshots.any else None
         if transaction is not None:
             if timed:
                 raise IncorrectError(
@@ -318,7 +324,7 @@ class EngineCore:
                 self.lock.decide(prepared)
                 if timed is not None:
                     timed.end("apply")
-                changed = [each.source for each in prepared.inputs]
+                changed = list(map(_SOURCE, prepared.inputs))
                 del prepared  # what the traces merge away need not stay
                 for source in changed:
                     source.settle()
@@ -549,7 +555,7 @@ class EngineCore:
 
     def check_no_transaction(self) -> None:
         """Refuse to close epochs while a transaction of the calling session is open."""
-        if self.sessions.transaction is not None:
+        if self.snapshots.any and self.sessions.transaction is not None:
             raise ConflictError("a transaction is open: its commit closes an epoch. Commit it, or roll it back, first")
 
     def check_no_callback(self) -> None:
@@ -573,7 +579,7 @@ class EngineCore:
     def check_running(self) -> None:
         """Refuse to go on with an engine that is closed."""
         if self.is_closed:
-            raise ConflictError("the engine is closed: make another one")
+            raise ConflictError("the engine is closed: make another one").about(condition="admin-shutdown")
 
     def close(self, discard: bool = False) -> None:
         """Stop what feeds the engine, make every closed epoch durable, and drop everything; see `Engine.close`."""

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from tektite.blocks import safe_block
 from tektite.dataflow.journal import Sweep
-from tektite.engine.core import core_of
 from tektite.engine.engine_core import EngineCore
 from tektite.engine.lock import guarded_by_core
 from tektite.engine.profile import Profile, profiled
@@ -173,7 +172,7 @@ class EpochMethods:
         """
         if not isinstance(getattr(view, "_core", None), ViewCore):
             raise IncorrectError(f"finish takes a view, such as engine.view('name'), not {view!r}")
-        self._core.finish(core_of(view))
+        self._core.finish(view._core)
 
     @property
     def progress(self) -> list[Sweep]:

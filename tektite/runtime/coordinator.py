@@ -149,7 +149,7 @@ class Coordinator:
             place += 1
             if flow not in self.flows:  # a callback, or another thread, may install or drop views
                 continue
-            if flow.is_away:
+            if flow.away is not None and flow.is_away:
                 current = False
                 continue
             if not self._work(flow, time.perf_counter() + self.turn):
@@ -166,8 +166,13 @@ class Coordinator:
         """The dataflows behind a number that may have something to do, in order."""
         self._runs += 1
         self._woken.clear()
-        numbers = self.flows
-        return sorted([(numbers[flow], flow) for flow in self.awake if numbers[flow] > number], key=_number)
+        numbers, found = self.flows, []
+        for flow in self.awake:
+            if numbers[flow] > number:
+                found.append((numbers[flow], flow))
+        if len(found) > 1:
+            found.sort(key=_number)
+        return found
 
     def _run_all(self) -> bool:
         """Give every dataflow a turn. Returns whether all of them are current."""

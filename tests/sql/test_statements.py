@@ -17,7 +17,7 @@ from tektite.engine.core import core_of
 from tests.support.executors import make_engine
 from tests.support.row_changes import row_changes
 
-pytestmark = pytest.mark.executors("stages")
+pytestmark = pytest.mark.executors
 
 
 def rows(engine: tk.Engine, query: str) -> list[tuple[object, ...]]:
@@ -45,7 +45,7 @@ def test_insert_names_columns_and_casts_values(shop: tk.Engine) -> None:
     assert [row[0] for row in rows(shop, "SELECT name FROM items WHERE id > 10")] == ["TEA"]
 
 
-@pytest.mark.executors("spark")
+@pytest.mark.executors("stages", "spark")
 def test_update_and_delete_change_the_rows_that_match(shop: tk.Engine) -> None:
     view = shop.sql("CREATE MATERIALIZED VIEW total AS SELECT sum(price) AS total, count(*) AS n FROM items").view
     assert view is not None
@@ -157,7 +157,7 @@ def test_view_is_a_definition_and_is_expanded_where_it_is_read(shop: tk.Engine) 
     assert rows(shop, "SELECT * FROM cheaper") == [("salt",)]
 
 
-@pytest.mark.executors("spark")
+@pytest.mark.executors("stages")
 def test_snapshot_of_a_view_is_in_its_order(shop: tk.Engine) -> None:
     view = shop.sql("CREATE MATERIALIZED VIEW v AS SELECT name, price FROM items ORDER BY price DESC NULLS FIRST").view
     assert view is not None
@@ -308,7 +308,7 @@ def test_prepared_query_is_computed_for_each_binding(
         assert len(found) == wanted if isinstance(wanted, int) else found == wanted
 
 
-@pytest.mark.executors("spark")
+@pytest.mark.executors("stages")
 def test_limit_of_a_binding_is_maintained(shop: tk.Engine) -> None:
     shop.sql("PREPARE page AS SELECT name FROM items WHERE id > $1 ORDER BY price DESC NULLS LAST LIMIT $2 OFFSET $3")
     assert rows(shop, "EXECUTE page(0, 1, 1)") == [("salt",)]
@@ -426,7 +426,7 @@ def test_temporal_filter_is_maintained_as_time_passes() -> None:
         assert sorted(row[0] for row in view.rows()) == expected, minutes
 
 
-@pytest.mark.executors("spark")
+@pytest.mark.executors("stages")
 def test_stored_tables_are_declared_again_and_found(tmp_path: Path) -> None:
     for turn in range(3):
         with make_engine(storage=str(tmp_path / "data")) as engine:

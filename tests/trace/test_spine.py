@@ -18,6 +18,7 @@ from tektite.kernels.sort.build import build
 from tektite.trace.batch import Batch
 from tektite.trace.merge import DiffOverflow
 from tektite.trace.spine import WAITING, Spine, Version
+from tests.support.nightly import by_day_or_night
 from tests.support.rows_twin import LEAST, MOST, Row, Rows, consolidate, read
 
 
@@ -78,7 +79,7 @@ def fresh_rows(generator: random.Random, size: int) -> list[tuple[int, int, int]
     return [(generator.randrange(10**6), generator.randrange(10), 1) for _ in range(size)]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=by_day_or_night(15, 60), deadline=None)
 @given(
     st.sampled_from(["default", "lazy", "eager"]),
     st.lists(

@@ -32,7 +32,7 @@ from tektite.sql.parse.places import nearest
 
 if TYPE_CHECKING:
     from tektite.engine.table import Table
-    from tektite.sql.bind.named_relations import Definition
+    from tektite.sql.bind.definitions import Definition
     from tektite.sql.statements.runner import StatementRunner
 
 PRIVILEGES = {
@@ -251,17 +251,6 @@ class AccessControl:
         may = self.may(who, "SELECT", table_object(name)) and self.may(who, "USAGE", schema)
         return may and self.bypasses(who, name)
 
-    def check_sees_all(self, who: str | None, object: str) -> None:
-        """Refuse what tells of all rows of a table or view to somebody who may not read them."""
-        kind, _, name = object.partition(" ")
-        if kind != "table":
-            self.check_super(who, "to be told of it")
-            return
-        self.check(who, "SELECT", object)
-        self.check(who, "USAGE", schema_object(name_parts(name)[0]))
-        if not self.bypasses(who, name):
-            raise PermissionDenied(f"permission denied for table {name!r}: its policies hide rows from {who!r}")
-
     def check_create(self, who: str | None, schema: str) -> None:
         """Refuse to let somebody make something in a schema who may not."""
         if self.is_configured:
@@ -314,6 +303,15 @@ class AccessControl:
         if who is not None and object not in self.tables.owners:
             self.change([Ownership(object, who)])
 
+    def give(self, objects: Iterable[str], owner: str) -> None:
+        """Let a role own objects. What was granted on one to its owner, before or from here on, goes along with owning it."""
+        tables, gone = self.tables, []
+        names = list(objects)
+        for object in names:
+            owners = {owner, self.owner(object)}
+            gone += [grant for grant in tables.grants.values() if grant.object == object and grant.grantee in owners]
+        self.change([Ownership(object, owner) for object in names], gone)
+
     def dropped(self, objects: Iterable[str]) -> None:
         """Objects are gone, and what was said of them."""
         names = set(objects)
@@ -349,7 +347,7 @@ class AccessControl:
                 raise ConflictError(
                     f"cannot drop role {name!r}: it {why} {', '.join(sorted(set(objects)))}; REASSIGN OWNED BY and DROP OWNED BY "
                     "take that away"
-                )
+                ).about(condition="dependent-objects-still-exist")
 
     def access_list(self, object: str) -> str | None:
         """The grants on an object as PostgreSQL writes them; None if there are none."""

@@ -15,10 +15,11 @@ from tektite.engine.view_core import ViewCore
 from tektite.errors import ConflictError, NotFoundError, UnsupportedError
 from tektite.plan.algebra import Read, count_uses
 from tektite.sql.access.access_control import schema_object, table_object
-from tektite.sql.bind.named_relations import Definition
+from tektite.sql.bind.definitions import Definition, GraphDefinition
 from tektite.sql.bind.scope import folded
 from tektite.sql.catalog.schemas import DEFAULT, SYSTEM, name_parts, same_schema, written_name
 from tektite.sql.parse.places import StatementText, nearest
+from tektite.sql.parse.property_graphs import KIND
 from tektite.sql.parse.read_arguments import refuse_unread
 from tektite.sql.statements import prepared
 from tektite.sql.statements.create import kind_of
@@ -30,11 +31,13 @@ if TYPE_CHECKING:
 
 
 def drop(runner: StatementRunner, source: StatementText, tree: exp.Drop, parameters: Mapping[str, Any]) -> Result:
-    """DROP TABLE, VIEW, MATERIALIZED VIEW or INDEX: refused while something reads it, unless that is to go as well."""
+    """DROP TABLE, VIEW, MATERIALIZED VIEW, INDEX or PROPERTY GRAPH: refused while something reads
+    it, unless that is to go as well.
+    """
     kind = (tree.args.get("kind") or "").upper()
     if kind == "SCHEMA":
         return drop_schemas(runner, source, tree)
-    if kind not in ("TABLE", "VIEW", "INDEX"):
+    if kind not in ("TABLE", "VIEW", "INDEX", KIND):
         raise source.error(f"DROP {kind} is not supported", source.where(kind), UnsupportedError)
     cascade = bool(tree.args.get("cascade"))
     more: list[str] = []
@@ -86,7 +89,7 @@ def check_droppable(
     if readers:
         shown = ", ".join(repr(reader) for reader in readers)
         message = f"cannot drop {kind.lower()} {name!r}: {shown} read{'s' * (len(readers) == 1)} it"
-        raise source.error(message, node, ConflictError)
+        raise source.error(message, node, ConflictError, condition="dependent-objects-still-exist")
     if isinstance(found, Table) and runner.transaction is not None and runner.transaction.changes(found):
         message = f"cannot drop table {name!r}: the open transaction has changed it; COMMIT or ROLLBACK first"
         raise source.error(message, node, ConflictError)
@@ -105,7 +108,10 @@ def drop_schemas(runner: StatementRunner, source: StatementText, tree: exp.Drop)
             if may_be_missing:
                 continue
             raise source.error(
-                f"there is no schema {name!r}: {nearest(name, runner.visible_schemas())}", node, NotFoundError
+                f"there is no schema {name!r}: {nearest(name, runner.visible_schemas())}",
+                node,
+                NotFoundError,
+                condition="undefined-schema",
             )
         runner.access.check_owner(runner.access.who(), schema_object(name))
         inside = [known for known in runner.known() if name_parts(known)[0] == name]
@@ -116,7 +122,7 @@ def drop_schemas(runner: StatementRunner, source: StatementText, tree: exp.Drop)
                 f"cannot drop schema {name!r}: {', '.join(shown)} {'is' if len(inside) == len(shown) == 1 else 'are'} in it; "
                 "CASCADE drops all"
             )
-            raise source.error(message, node, ConflictError)
+            raise source.error(message, node, ConflictError, condition="dependent-objects-still-exist")
         chosen.append((name, inside))
     refuse_unread(source, tree)
     for name, inside in chosen:
@@ -143,19 +149,29 @@ def wanted(runner: StatementRunner, source: StatementText, kind: str, node: exp.
     found: Any = runner.indexes.get(name) if kind == "INDEX" else runner.relation_named(name)
     right = {
         "TABLE": isinstance(found, Table),
-        "VIEW": isinstance(found, View | Definition),
+        "VIEW": isinstance(found, View | Definition) and not isinstance(found, GraphDefinition),
+        KIND: isinstance(found, GraphDefinition),
         "INDEX": found is not None,
     }
     if found is not None and right[kind]:
         return str(found.name)
     if found is not None:
         other = kind_of(runner, found.name)
-        raise source.error(f"{name!r} is a {other}: DROP {other.upper()} drops it", node, ConflictError)
+        raise source.error(
+            f"{name!r} is a {other}: DROP {other.upper()} drops it", node, ConflictError, condition="wrong-object-type"
+        )
     if lenient:
         return None
     shown = [i.name for i in runner.indexes.values() if runner.access.knows(runner.access.who(), i.table)]
     known = shown if kind == "INDEX" else runner.visible()
-    raise source.error(f"there is no {kind.lower()} {name!r}: {nearest(name, known)}", node, NotFoundError)
+    if kind == KIND:
+        known = [graph.name for graph in runner.graphs() if graph.name in known]
+    raise source.error(
+        f"there is no {kind.lower()} {name!r}: {nearest(name, known)}",
+        node,
+        NotFoundError,
+        condition=f"undefined-{'object' if kind == 'INDEX' else 'table'}",
+    )
 
 
 def all_readers(runner: StatementRunner, name: str) -> list[tuple[str, str]]:

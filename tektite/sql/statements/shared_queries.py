@@ -50,7 +50,7 @@ from tektite.sql.logical import Node, Once, Project, outer_columns
 from tektite.sql.parse.internal_tables import internal_table
 from tektite.sql.parse.read_arguments import refuse_unread
 from tektite.sql.rules.decorrelate import decorrelate
-from tektite.sql.rules.domains import Domain, pushed_down
+from tektite.sql.rules.domains import Domain, pushed_down, word_of
 from tektite.sql.statements.parametrised import ParametrisedQuery
 from tektite.sql.statements.shared_query import BindingRow, QueryShape, SharedQuery, drop, rows_of
 from tektite.sql.walking import walk
@@ -351,8 +351,9 @@ class SharedQueries:
                 gate = binder.query(query, None)
                 given = decorrelate(gate.plan, binder.names)
                 own = [binder.name(n, t) for n, t in columns.items()]
-                renamed = Project(given, tuple((new, col(old)) for new, old in zip(own, gate.names, strict=True)))
-                domain = Domain(renamed, list(names), own)
+                values = [word_of(col(name), t) for name, t in zip(gate.names, columns.values(), strict=True)]
+                renamed = Project(given, tuple(zip(own, values, strict=True)))
+                domain = Domain(renamed, dict(zip(names, columns.values(), strict=True)), own)
                 return pushed_down(decorrelate(bound.plan, binder.names), domain, binder.names), own
         except UnsupportedError as error:
             if is_alone:
