@@ -195,7 +195,7 @@ class ViewCore:
         since = max(min([t[0] for t in self.trace.since()], default=0), first)
         if epoch < since or (epoch >= low and not self.flow.closed):
             earlier, later = (
-                "engine.hold keeps earlier times readable",
+                "what was written then is among rows() without a time; engine.hold keeps earlier times readable",
                 "that time is not closed yet; rows(at=, timeout=) waits",
             )
             raise IncorrectError(

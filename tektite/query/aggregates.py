@@ -39,8 +39,9 @@ def count(value: Expr | str | None = None) -> Expr:
     >>> tk.count(), tk.count("x")
     (<Expr count()>, <Expr x.count()>)
     """
-    rows = value is None or isinstance(value, str) and value == "*"
-    return Expr("aggregate", (), ("count",)) if rows else taken("count", value or "")
+    if value is None or isinstance(value, str) and value == "*":
+        return Expr("aggregate", (), ("count",))
+    return taken("count", value)
 
 
 @explained

@@ -65,11 +65,8 @@ def package() -> dict[str, str]:
     return {str(path.relative_to(ROOT)): path.read_text() for path in sorted((ROOT / "tektite").rglob("*.py"))}
 
 
-def test_no_two_classes_or_aliases_share_a_name() -> None:
+def test_no_two_classes_or_aliases_share_a_name_and_every_exception_is_needed() -> None:
     assert shared(package(), set(ALLOWED)) == {}
-
-
-def test_every_exception_is_needed() -> None:
     together = shared(package(), set())
     assert [(name, file) for name, file in ALLOWED if file not in together.get(name, ())] == []
 

@@ -667,7 +667,7 @@ def test_a_query_that_takes_more_than_its_user_may_ends_alone() -> None:
     small = [(number, x) for number in range(6) for x in range(3)]
     engine.table("n").insert(small)
     check(list(groups), small)
-    large = [(99, x) for x in range(600)]
+    large = [(99, x) for x in range(300)]
     engine.table("n").insert(large)
     check([*names, "bob"], small + large)  # bob asks the same as eve, without a limit
     with pytest.raises(tk.TektiteError, match="its limit is 896"):  # of all who share

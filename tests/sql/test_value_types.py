@@ -21,7 +21,7 @@ import tektite as tk
 from tests.support.executors import make_engine
 from tests.support.sql.oracle import difference, rows_of
 
-pytestmark = pytest.mark.executors("stages")
+pytestmark = pytest.mark.executors
 
 UTC = datetime.UTC
 CREATE = """CREATE TABLE v (k BIGINT, g BIGINT, t TIME, z TIMESTAMPTZ, i INTERVAL, l BIGINT[], s VARCHAR[],

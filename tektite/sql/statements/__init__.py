@@ -1,6 +1,8 @@
 """Running statements: sessions, tables, changes, transactions, prepared statements.
 
 alter             ALTER TABLE: columns, names, defaults and constraints
+columns           types and names of the columns of a result
+connector_runner  what statements about sources and sinks ask of whoever runs them
 constraints       PRIMARY KEY, NOT NULL, UNIQUE, CHECK and DEFAULT of tables
 copy              COPY: files to tables, and results to files; CSV and Parquet
 create            CREATE: tables, views and indexes
@@ -12,6 +14,7 @@ disclosure        what a user is told of what its views read
 drop              DROP, with and without CASCADE
 explain           EXPLAIN, as text and as JSON
 grants            GRANT, REVOKE, and owners of objects
+handlers          which function runs which statement
 insert            INSERT, and what happens to rows whose key exists
 parametrised      a query with labels in place of its constants
 policies          CREATE POLICY, and ROW LEVEL SECURITY of a table
