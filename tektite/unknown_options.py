@@ -67,7 +67,6 @@ OPTIONS = {
     },
     "drop_table": {"force": "if_exists='keep'", "ignore_if_not_exists": "if_exists='keep'"},
     "fill_null": {"strategy": "fill_null(0); or last(ignore_nulls=True).over(order_by=..., rows=(None, 0))"},
-    "filter": {"items": "select(...)"},
     "first": {"ignore_null": "ignore_nulls="},
     "hop": {"period": "size=", "slide": "every=", "step": "every=", "window": "size="},
     "join": {
@@ -125,6 +124,13 @@ GROUP_OPTIONS = {
     "sort": "groups have no order: write agg(...).sort(...)",
 }
 """Options of other libraries' `group_by`, which would be keys here."""
+
+FILTER_OPTIONS = {
+    "items": "columns are chosen by select('a', 'b')",
+    "like": "columns are chosen by select([name for name in c.schema.names if 'part' in name])",
+    "regex": "columns are chosen by sql('SELECT COLUMNS(...) FROM self')",
+}
+"""Options of other libraries' `filter`, which would be columns here."""
 
 _ONE = "an aggregate is taken of one column: agg(tk.{0}('a'), tk.{0}('b'))"
 CALLS = {

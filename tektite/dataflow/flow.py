@@ -513,7 +513,7 @@ def explained(error: BaseException, name: str) -> TektiteError:
     if isinstance(error, FaultError):
         return error
     if isinstance(error, TektiteError):
-        found: TektiteError = type(error)(f"view {name!r}: {error}")
+        found: TektiteError = error.reworded(f"view {name!r}: {error}")
     else:
         found = FaultError(f"{type(error).__name__}: {error}", name)
     found.__cause__ = error

@@ -579,7 +579,7 @@ class EngineCore:
     def check_running(self) -> None:
         """Refuse to go on with an engine that is closed."""
         if self.is_closed:
-            raise ConflictError("the engine is closed: make another one")
+            raise ConflictError("the engine is closed: make another one").about(condition="admin-shutdown")
 
     def close(self, discard: bool = False) -> None:
         """Stop what feeds the engine, make every closed epoch durable, and drop everything; see `Engine.close`."""

@@ -19,7 +19,8 @@ from tektite.query.derived import check_collection
 from tektite.query.former_names import former_options
 from tektite.query.match import Joins
 from tektite.unknown_options import explains_options
-from tektite.values.types import Int, Type
+from tektite.values.type_names import TypeLike
+from tektite.values.types import Int
 
 if TYPE_CHECKING:
     from tektite.datalog.evaluate.attributes import Attribute
@@ -172,11 +173,11 @@ class LanguageMethods:
     def attribute(
         self,
         name: str,
-        value: Type | None = None,
+        value: TypeLike | None = None,
         *,
         cardinality: Cardinality | None = None,
         mode: Mode | None = None,
-        entity: Type = Int,
+        entity: TypeLike = Int,
     ) -> Attribute:
         """Declare an attribute of entities, kept by entity and by value; without a value type it is a property they have.
 

@@ -83,6 +83,8 @@ class Session:
         """
         self.statement_began = 0
         """The open epoch when its statement of SQL began."""
+        self.statement_looked: bool | None = None
+        """Whether its statement of SQL has brought system relations up to date; None while no statement runs."""
 
     @property
     def engine(self) -> Engine:
@@ -175,7 +177,9 @@ class Session:
 
     def _check_none_open(self) -> None:
         if self.open_transaction is not None:
-            raise ConflictError("a transaction is open in this session already: commit it or roll it back first")
+            raise ConflictError("a transaction is open in this session already: commit it or roll it back first").about(
+                condition="active-sql-transaction"
+            )
 
     @property
     def open_transaction(self) -> Transaction | None:

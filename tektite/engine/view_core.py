@@ -17,6 +17,7 @@ from tektite.engine.lock import EngineLock, guarded
 from tektite.engine.notices import Waiter, wait_in_task, wait_in_thread
 from tektite.engine.versions import decoded, in_schema_order, read_first, read_lead, read_version
 from tektite.errors import ConflictError, FaultError, IncorrectError, TektiteError
+from tektite.expr.program import row_condition
 from tektite.plan import algebra as plan
 from tektite.plan.unique import unique_columns
 from tektite.trace.trace import Hold, Trace
@@ -194,7 +195,7 @@ class ViewCore:
         since = max(min([t[0] for t in self.trace.since()], default=0), first)
         if epoch < since or (epoch >= low and not self.flow.closed):
             earlier, later = (
-                "engine.hold keeps earlier times readable",
+                "what was written then is among rows() without a time; engine.hold keeps earlier times readable",
                 "that time is not closed yet; rows(at=, timeout=) waits",
             )
             raise IncorrectError(
@@ -237,6 +238,9 @@ class ViewCore:
             error = found.kind(message, self.name)
         else:
             error = IncorrectError(f"view {self.name!r}: {message}").about(view=self.name, rows=found.count)
+            condition = row_condition(found.message)
+            if condition:
+                error.about(condition=condition)
         error.shows_row = True
         return error
 

@@ -539,7 +539,7 @@ def _col(name: str, *more: Any) -> Expr:
             raise IncorrectError(
                 f"tk.col names one column: select({several}) takes several, and agg(...) one aggregate for each"
             )
-        kinds = "; columns of a type are select([name for name, type in c.schema.items() if type == tk.Int])"
+        kinds = "; columns of a type are select([name for name, type in dict(c.schema).items() if type == tk.Int])"
         raise IncorrectError(f"a column is named by a string, not {name!r}{kinds * isinstance(name, type | Type)}")
     return _column(str(name))
 

@@ -130,8 +130,9 @@ def now() -> Expr:
 
 @explained
 def sql_expr(text: str) -> Expr:
-    """What an expression of SQL says, as in `SELECT text FROM self`: for functions and subqueries that have no method here. It
-    can be part of another expression, in `select`, `with_columns`, `filter`, `group_by` and `agg`. `Collection.sql` is for queries.
+    """What an expression of SQL says, as in `SELECT text FROM self`: for functions and subqueries that have no method here.
+    It can be part of another expression, in `select`, `with_columns`, `filter`, `group_by` and `agg`. For queries there is
+    `Collection.sql`.
 
     >>> import tektite as tk
     >>> rows = tk.Engine().values({"x": [1, 2], "y": [5, None]})

@@ -6,7 +6,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from tektite.errors import IncorrectError
-from tektite.expr import interned_functions
+from tektite.expr import interned_functions, scalar_library
 from tektite.expr.ast import Expr
 from tektite.expr.like import PATTERNS
 from tektite.expr.literals import DAY, MAX_DAYS, MAX_INT, Untyped, literal_word, show_word
@@ -161,6 +161,18 @@ def text_function(resolver: Resolver, expr: Expr, *args: Step) -> Step:
     if expr.op in PATTERNS and pattern and NULL not in (steps[0].extra, *pattern):
         return Step(ops.LIKE, Bool, (steps[0],), PATTERNS[expr.op](*pattern), expr)
     return resolver.text(expr.op, expr, result, steps, expr.params)
+
+
+def library_function(resolver: Resolver, expr: Expr, *args: Step) -> Step:
+    """A function in `scalar_library.TYPES`."""
+    wanted, result = scalar_library.TYPES[expr.op]
+    steps = []
+    for arg, type in zip(args, wanted, strict=True):
+        if arg.type not in (type, Untyped):
+            raise resolver.wrong(expr, f"{expr.op} needs {', '.join(map(str, wanted))}", *args)
+        steps.append(resolver.coerce(arg, type, expr))
+    found = resolver.text(expr.op, expr, result, steps)
+    return interned_functions.checked(resolver, expr, found, *steps) if expr.op in scalar_library.MAY_FAIL else found
 
 
 def moment_of(resolver: Resolver, expr: Expr, value: Step) -> Step:

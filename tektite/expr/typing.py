@@ -27,7 +27,7 @@ from functools import reduce
 from typing import Any
 
 from tektite.errors import IncorrectError, NotFoundError
-from tektite.expr import expansions, functions, interned_functions, record_text
+from tektite.expr import expansions, functions, interned_functions, record_text, scalar_library
 from tektite.expr.ast import Expr
 from tektite.expr.comparisons import SIGNS
 from tektite.expr.literals import DAY, MAX_DIGITS, MAX_INT, Untyped, literal_value, literal_word
@@ -99,7 +99,9 @@ class Resolver:
         sources = [given if step.source is None else step.source for given, step in zip(expr.args, steps, strict=False)]
         found = " and ".join(f"{'column ' if a.op == 'col' else ''}{a} of type {s.type}"
                              for a, s in zip(sources, steps, strict=True))  # fmt: skip
-        return IncorrectError(f"{expr}: {problem}" + (f", found {found}" if found else ""))
+        return IncorrectError(f"{expr}: {problem}" + (f", found {found}" if found else "")).about(
+            condition="undefined-function"
+        )
 
     def _named_as_text(self, expr: Expr) -> str:
         """A note that a text among some values is the name of a column, which may have been meant."""
@@ -112,7 +114,9 @@ class Resolver:
         name = expr.params[0]
         if name not in self.columns:
             known = ", ".join(self.columns) or "none"
-            raise NotFoundError(f"column {name!r} does not exist; the columns are: {known}")
+            raise NotFoundError(f"column {name!r} does not exist; the columns are: {known}").about(
+                condition="undefined-column"
+            )
         index, type = self.columns[name]
         return Step(INPUT, type, (), index, expr)
 
@@ -545,7 +549,8 @@ RULES: dict[str, Callable[..., Step]] = {
     "add_days": functions.add_days,
     "add_months": functions.add_months,
     "truncate": functions.truncate,
-    **dict.fromkeys(("sqrt", "ln", "exp", "power"), functions.of_floats),
+    **dict.fromkeys(("sqrt", "ln", "exp", "power", *scalar_library.OF_FLOATS), functions.of_floats),
+    **dict.fromkeys(scalar_library.TYPES, functions.library_function),
     **dict.fromkeys((*functions.BIT_OPS, "bit_not"), functions.bits),
     **dict.fromkeys(expansions.NUMBERS, expansions.of_number),
     **dict.fromkeys(expansions.DIVISIONS, expansions.division),

@@ -39,8 +39,9 @@ def count(value: Expr | str | None = None) -> Expr:
     >>> tk.count(), tk.count("x")
     (<Expr count()>, <Expr x.count()>)
     """
-    rows = value is None or isinstance(value, str) and value == "*"
-    return Expr("aggregate", (), ("count",)) if rows else taken("count", value or "")
+    if value is None or isinstance(value, str) and value == "*":
+        return Expr("aggregate", (), ("count",))
+    return taken("count", value)
 
 
 @explained
@@ -233,9 +234,9 @@ def corr(x: Expr | str, y: Expr | str) -> Expr:
     >>> rows.agg(c=tk.corr("x", "y")).collect().to_pydict()
     {'c': [1.0]}
     """
-    from tektite.query.paired_aggregates import correlation
+    from tektite.query.paired_aggregates import pair_sums
 
-    return correlation(operand("corr", x), operand("corr", y), total_of).alias("corr")
+    return pair_sums(operand("corr", y), operand("corr", x), total_of).correlation.alias("corr")
 
 
 @explained
@@ -247,11 +248,11 @@ def cov(x: Expr | str, y: Expr | str, ddof: int = 1) -> Expr:
     >>> rows.agg(sample=tk.cov("x", "y"), whole=tk.cov("x", "y", ddof=0)).collect().to_pydict()
     {'sample': [2.0], 'whole': [1.3333333333333333]}
     """
-    from tektite.query.paired_aggregates import covariance
+    from tektite.query.paired_aggregates import pair_sums
 
     if ddof not in (0, 1) or isinstance(ddof, bool):
         raise IncorrectError(f"cov: ddof is 0, for the whole, or 1, for a sample, not {ddof!r}")
-    return covariance(operand("cov", x), operand("cov", y), total_of, ddof == 0).alias("cov")
+    return pair_sums(operand("cov", y), operand("cov", x), total_of).covariance(ddof == 0).alias("cov")
 
 
 def total_of(kind: str, value: Expr) -> Expr:

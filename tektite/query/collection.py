@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn, overload
 
-from tektite.errors import IncorrectError, NotFoundError
+from tektite.errors import IncorrectError
 from tektite.expr import Expr, col
 from tektite.expr import type_of as expression_type
 from tektite.expr.other_names import advice
@@ -25,10 +25,11 @@ from tektite.query.outputs import Outputs, check_no_null_comparison, flat, has_a
 from tektite.query.own_columns import OwnColumn, named_columns
 from tektite.query.reduction_methods import ReductionMethods
 from tektite.query.sql_methods import SqlMethods, with_sql
-from tektite.unknown_options import explains_options
+from tektite.unknown_options import FILTER_OPTIONS, explains_options
 from tektite.values import types
 from tektite.values.html import html_table
 from tektite.values.schema import Schema
+from tektite.values.type_names import TypeLike
 
 if TYPE_CHECKING:
     pass
@@ -226,7 +227,8 @@ class Collection(ReductionMethods, SqlMethods):
         ):
             raise IncorrectError(f"rename takes old names first: rename({dict((n, o) for o, n in names.items())!r})")
         old = {self.schema.names[self.schema.index(o)]: n for o, n in (names or {}).items()}
-        if isinstance(renamed := new_names.get("columns"), Mapping | Callable):  # type: ignore[arg-type]
+        renamed: object = new_names.get("columns")
+        if isinstance(renamed, Mapping) or callable(renamed):
             raise IncorrectError(f"rename takes the names without columns=: rename({renamed!r})")
         old |= {self.schema.names[self.schema.index(o)]: n for n, o in new_names.items()}
         outputs = [(old.get(name, name), col(name)) for name in self.schema.names]
@@ -244,9 +246,8 @@ class Collection(ReductionMethods, SqlMethods):
         >>> view.rows()
         [('cup', 4)]
         """
-        for name in equal:
-            if name not in self.schema.names:
-                self._no_option_of_filter(name)
+        for name in FILTER_OPTIONS.keys() & equal.keys() - set(self.schema.names):
+            raise IncorrectError(f"filter has no option {name!r}: {FILTER_OPTIONS[name]}")
         given = [*flat(predicates), *(self[name] == value for name, value in equal.items())]
         if not given:
             raise IncorrectError("filter needs a predicate such as col('x') > 1")
@@ -266,13 +267,6 @@ class Collection(ReductionMethods, SqlMethods):
                 raise IncorrectError(f"filter needs a bool; {predicate} is {found}")
         columns = [(name, col(name)) for name in self.schema.names]
         return derived(project(source.operator, columns, conjunction([e for _, e in outputs])), source)
-
-    def _no_option_of_filter(self, name: str) -> NoReturn:
-        """Raise that `filter(name=value)` compares a column that is not there."""
-        raise NotFoundError(
-            f"filter: {name}=... compares a column {name!r} with a value, and there is none; the columns are: "
-            f"{', '.join(self.schema.names)}. Columns are chosen by select(...)"
-        ).about(kind="column", name=name)
 
     def drop_nulls(self, *columns: ColumnNames) -> Collection:
         """The rows without NULL, in some columns or in any.
@@ -295,7 +289,7 @@ class Collection(ReductionMethods, SqlMethods):
 
         return evaluated(self, outputs)
 
-    def map_batches(self, function: Callable[[Any], Any], /, **columns: types.Type) -> Collection:
+    def map_batches(self, function: Callable[[Any], Any], /, **columns: TypeLike) -> Collection:
         """Applies a pure Python function that maps an Arrow table to one with as many rows and the columns given.
 
         >>> import tektite as tk
@@ -321,7 +315,7 @@ class Collection(ReductionMethods, SqlMethods):
 
         return exploded(self, columns)
 
-    def flat_map(self, function: Callable[[Any], Any], /, **columns: types.Type) -> Collection:
+    def flat_map(self, function: Callable[[Any], Any], /, **columns: TypeLike) -> Collection:
         """Applies a pure Python function that maps an Arrow table to (table, row numbers): any number of rows for each row given.
 
         >>> import numpy as np, pyarrow as pa, tektite as tk

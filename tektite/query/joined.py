@@ -35,7 +35,8 @@ def joined(
     """Pairs of rows, or rows by whether they have a partner; see `Collection.join`."""
     if how not in get_args(joins.JoinKind):
         known = get_args(joins.JoinKind)
-        advice = f"; write how={OTHER_KINDS[how]!r}" if how in OTHER_KINDS else ""
+        meant = OTHER_KINDS.get(str(how))
+        advice = f"; write how={meant!r}" if meant else ""
         raise IncorrectError(f"join: how is one of {', '.join(known)}, not {how!r}{advice}")
     if not isinstance(suffix, str) or not suffix:
         raise IncorrectError(f"join: suffix is a text that is added to a name, not {suffix!r}")

@@ -188,7 +188,7 @@ METHODS = {
     "is_unique": "with_columns(once=tk.count().over('x') == 1)",
     "corr": "agg(tk.corr('x', 'y'))",
     "cov": "agg(tk.cov('x', 'y'))",
-    "select_dtypes": "select([name for name, type in c.schema.items() if type == tk.Int])",
+    "select_dtypes": "select([name for name, type in dict(c.schema).items() if type == tk.Int])",
     "pop": "c['x'], and then drop('x')",
     "eq": "except_(other, distinct=False), which is empty both ways if they are equal",
     "equals": "except_(other, distinct=False), which is empty both ways if they are equal",

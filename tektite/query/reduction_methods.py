@@ -15,7 +15,7 @@ from tektite.query.former_names import former_name
 from tektite.query.outputs import flat, outputs_of
 from tektite.query.own_columns import named_columns
 from tektite.unknown_options import GROUP_OPTIONS, explains_options
-from tektite.values import types
+from tektite.values.type_names import TypeLike, as_type
 
 if TYPE_CHECKING:
     from tektite.query.grouped import Grouped
@@ -279,7 +279,7 @@ class ReductionMethods:
         """The first `k` rows of each group in the order of some columns, the least first. NULLs come last."""
         return derived(reductions.top(self.operator, k, order_by, by, descending), self._collection)
 
-    def reduce(self, function: Callable[..., Any], by: ColumnNames = (), **columns: types.Type) -> Collection:
+    def reduce(self, function: Callable[..., Any], by: ColumnNames = (), **columns: TypeLike) -> Collection:
         """The key columns, and the columns that a pure Python function computes for each group: `function(key, rows)`.
 
         `rows` is a list of (row without the key columns, multiplicity). The function returns a list of tuples, one value
@@ -294,4 +294,5 @@ class ReductionMethods:
         [{'shop': 'a', 'spread': 2}, {'shop': 'b', 'spread': 0}]
         """
         check_function(function, "reduce")
-        return derived(reductions.reduce(self.operator, by, columns, function, together=False), self._collection)
+        given = {name: as_type(type, f"reduce: {name}: ") for name, type in columns.items()}
+        return derived(reductions.reduce(self.operator, by, given, function, together=False), self._collection)

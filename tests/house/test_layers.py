@@ -14,7 +14,6 @@ PACKAGE = Path(__file__).parents[2] / "tektite"
 LAYERS = (
     ("errors", "blocks"),
     ("unknown_options",),
-    ("other_names",),
     ("values.types",),
     ("values.words",),
     ("trace.times",),
@@ -41,6 +40,7 @@ LAYERS = (
     ("client",),
     ("connecting",),
     ("server",),
+    ("other_names",),
     ("__init__",),
     ("graph",),
     ("__main__",),

@@ -166,6 +166,43 @@ def test_snapshot_of_a_view_is_in_its_order(shop: tk.Engine) -> None:
     assert view.snapshot()["name"].to_pylist() == ["oil", "gold", "tea", "salt"]
 
 
+@pytest.mark.parametrize(
+    ("text", "gone"),
+    [
+        ("DROP TABLE b, a", ""),
+        ("DROP VIEW va, vv", ""),
+        ("DROP VIEW vb, nothing", ""),
+        ("DROP VIEW va, vv, d", "va vv d"),
+        ("DROP VIEW vb, vb", "vb"),
+        ("DROP VIEW va, d CASCADE", "va vv d"),
+        ("DROP TABLE a, b CASCADE", "a b va vv vb d"),
+    ],
+)
+def test_several_are_dropped_together_in_any_order_or_none(text: str, gone: str) -> None:
+    with tk.Engine() as engine:
+        engine.sql(
+            "CREATE TABLE a(x int); CREATE TABLE b(x int); CREATE MATERIALIZED VIEW va AS SELECT * FROM a; "
+            "CREATE MATERIALIZED VIEW vv AS SELECT * FROM va; CREATE MATERIALIZED VIEW vb AS SELECT * FROM b; "
+            "CREATE VIEW d AS SELECT * FROM vv"
+        )
+        if gone:
+            engine.sql(text)
+        else:
+            with pytest.raises(tk.TektiteError):
+                engine.sql(text)
+        left = {*engine.tables, *(row[0] for row in engine.sql("SHOW VIEWS").rows())}
+        assert left == {"a", "b", "va", "vv", "vb", "d"} - set(gone.split())
+
+
+def test_several_tables_stay_if_a_view_of_a_program_reads_one() -> None:
+    with tk.Engine() as engine:
+        engine.sql("CREATE TABLE a(x int); CREATE TABLE b(x int)")
+        engine.install("v", engine.table("a").count())
+        with pytest.raises(tk.ConflictError, match="cannot drop table 'a': 'v' reads it"):
+            engine.sql("DROP TABLE b, a")
+        assert engine.tables == ("a", "b")
+
+
 def test_drop_is_refused_while_something_reads_it(shop: tk.Engine) -> None:
     shop.sql("CREATE VIEW d AS SELECT id FROM items; CREATE MATERIALIZED VIEW m AS SELECT count(*) AS n FROM d")
     shop.sql("CREATE MATERIALIZED VIEW top AS SELECT n + 1 AS n FROM m")

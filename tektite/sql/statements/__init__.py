@@ -20,6 +20,7 @@ parametrised      a query with labels in place of its constants
 policies          CREATE POLICY, and ROW LEVEL SECURITY of a table
 prepared          PREPARE and EXECUTE: one dataflow for all bindings
 prepared_names    the names of prepared statements
+property_graphs   CREATE PROPERTY GRAPH
 result            the result of a statement
 roles             CREATE ROLE, SET ROLE, tokens, and the objects of a role
 runner            SQL's state of an engine; runs each statement
@@ -32,4 +33,5 @@ statement_cache   caches parsed and planned statements
 table_writes      what INSERT, UPDATE and DELETE share: the table, its rows, RETURNING
 transactions      BEGIN, COMMIT, ROLLBACK, and reads and writes between them
 update            UPDATE: pairs of old and new rows
+value_keys        values of parameters as keys
 """

@@ -21,7 +21,9 @@ def cast_columns(
     """A collection with its columns of the types that a table wants; columns of NULLs alone fit any."""
     outputs = []
     if len(found.schema.names) != len(wanted):
-        raise source.error(f"{len(found.schema.names)} values for {len(wanted)} columns", tree)
+        raise source.error(
+            f"{len(found.schema.names)} values for {len(wanted)} columns", tree, condition="syntax-error"
+        )
     for at, (name, given, target) in enumerate(zip(found.schema.names, found.schema.types, wanted, strict=True)):
         value = (
             col(name)
@@ -34,7 +36,7 @@ def cast_columns(
     try:
         return project(found, outputs)
     except TektiteError as error:
-        raise source.error(str(error), tree, type(error)) from None
+        raise source.placed(error, tree) from None
 
 
 def unique_titles(titles: list[str]) -> list[str]:

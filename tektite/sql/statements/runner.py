@@ -25,6 +25,7 @@ from tektite.engine.view_core import ViewCore
 from tektite.engine.write_set import WriteSet
 from tektite.errors import ConflictError, TektiteError, UnsupportedError
 from tektite.expr import Expr, col, lit
+from tektite.expr.fold import computed
 from tektite.expr.fold import folded as folded_constant
 from tektite.query.builders import project
 from tektite.query.collection import Collection
@@ -33,7 +34,8 @@ from tektite.query.row_order import sorted_rows
 from tektite.sql.access.access_control import AccessControl
 from tektite.sql.access.allowances import Allowance
 from tektite.sql.bind.bound import nothing
-from tektite.sql.bind.named_relations import HIDDEN, Definition, Given, ReaderIdentity, Reads
+from tektite.sql.bind.definitions import Definition, GraphDefinition
+from tektite.sql.bind.named_relations import HIDDEN, Given, ReaderIdentity, Reads
 from tektite.sql.bind.query import Binder
 from tektite.sql.catalog import catalog_lookup
 from tektite.sql.catalog.contents import CatalogContents
@@ -180,15 +182,19 @@ class StatementRunner:
         """
         core = core_of(self.engine)
         user = core.sessions.current()
-        for _ in range(2):
-            user.statement_began = core.epoch
-            try:
+        outer = user.statement_looked
+        try:
+            for _ in range(2):
+                user.statement_began, user.statement_looked = core.epoch, False
+                try:
+                    return self._run(statement, parameters)
+                except transactions.Overtaken:
+                    continue
+            with core.lock.held, core.undisturbed():
+                user.statement_began, user.statement_looked = core.epoch, False
                 return self._run(statement, parameters)
-            except transactions.Overtaken:
-                continue
-        with core.lock.held, core.undisturbed():
-            user.statement_began = core.epoch
-            return self._run(statement, parameters)
+        finally:
+            user.statement_looked = outer
 
     def _run(self, statement: parser.Statement, parameters: Mapping[str, Any]) -> Result:
         source = statement.source
@@ -395,6 +401,8 @@ class StatementRunner:
     def constant(self, value: Expr, type: types.Type, source: StatementText, tree: exp.Expr) -> tuple[Any, types.Type]:
         """The value of an expression without columns, and its type."""
         found = folded_constant(value)
+        if found.op != "lit" and type.kind in ("list", "struct"):  # with a NULL inside, or with nothing
+            found = computed(found, closed=True)
         if found.op != "lit":
             raise source.error("a constant is needed here", tree)
         return found.params[1], type
@@ -527,6 +535,10 @@ class StatementRunner:
         """The names of everything that can be read."""
         found = [*self.engine.tables, *self.engine.views, *self.definitions]
         return [name for name in found if not name.startswith(HIDDEN)]
+
+    def graphs(self) -> list[GraphDefinition]:
+        """The property graphs."""
+        return [found for found in self.definitions.values() if isinstance(found, GraphDefinition)]
 
     def visible(self) -> list[str]:
         """The names of what the caller's user is told of."""

@@ -25,7 +25,7 @@ from tektite.sql.logical import Node
 from tektite.sql.parse import parser
 
 if TYPE_CHECKING:
-    from tektite.sql.bind.named_relations import Definition
+    from tektite.sql.bind.definitions import Definition
     from tektite.sql.statements.runner import StatementRunner
 
     Meaning: TypeAlias = "Table | View | Definition | None"

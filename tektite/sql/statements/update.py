@@ -54,9 +54,9 @@ def assignments(writing: Writing, trees: list[exp.Expr]) -> dict[str, exp.Expr]:
             name = folded(column.this)
             if name not in writing.names:
                 message = f"table {writing.table.name!r} has no column {name!r}: {nearest(name, writing.names)}"
-                raise writing.source.error(message, column, NotFoundError)
+                raise writing.source.error(message, column, NotFoundError, condition="undefined-column")
             if name in changes:
-                raise writing.source.error(f"column {name!r} is set twice", column)
+                raise writing.source.error(f"column {name!r} is set twice", column, condition="syntax-error")
             changes[name] = value
     return changes
 
@@ -123,4 +123,6 @@ def refuse_several(writing: Writing, old: pa.Table) -> None:
         message = (
             f"UPDATE {writing.table.name}: row {row} is matched by several rows of FROM that give it different values"
         )
-        raise writing.source.error(message, writing.source.where("FROM"), IncorrectError)
+        raise writing.source.error(
+            message, writing.source.where("FROM"), IncorrectError, condition="cardinality-violation"
+        )
