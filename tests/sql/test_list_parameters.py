@@ -9,6 +9,9 @@ from typing import Any
 import pytest
 
 import tektite as tk
+from tests.support.executors import make_engine
+
+pytestmark = pytest.mark.executors("stages")
 
 MONTH, DAYS = tk.IntervalValue(months=1), tk.IntervalValue(days=30)
 
