@@ -198,12 +198,18 @@ class EpochWriter:
         """Whether nothing more will be written."""
         return self._lost is not None
 
+    def _is_running(self) -> bool:
+        """Whether the writer's thread has not ended. An interrupt in `is_alive` or `join` lets Python 3.11 and 3.12 take a thread
+        for ended that runs; such a one is still listed.
+        """
+        return self._thread.is_alive() or self._thread in threading.enumerate()
+
     # ------------------------------------------------------------------ the engine's side
 
     def admit(self) -> None:
         """Wait until there is room for one more epoch. Raises if there will be none, or if the storage is lost."""
         while True:
-            runs = self._thread.is_alive()
+            runs = self._is_running()
             latch = None if self._appended_bytes - self._written_bytes <= self.bound else self._latch()
             if self._lost is not None or not runs:
                 raise self._lost or self._stopped
@@ -233,7 +239,7 @@ class EpochWriter:
         self._urgent = True
         self._inbox.put(None)
         while True:
-            runs = self._thread.is_alive()
+            runs = self._is_running()
             latch = self._latch()
             if self._lost is not None:
                 raise self._lost
@@ -270,6 +276,8 @@ class EpochWriter:
             self._inbox.put(None)
             if not ours:
                 self._thread.join()
+                while self._is_running():  # and was taken for ended
+                    time.sleep(_LOOK_AGAIN / 100)
                 self._on_stop()  # again: a thread that lacked memory may have ended without it
                 self._beside.shutdown()
 
@@ -285,7 +293,7 @@ class EpochWriter:
         say that it ends releases no latch.
         """
         seconds = _LOOK_AGAIN
-        while seconds > 0 and self._thread.is_alive() and not latch.acquire(timeout=seconds):
+        while seconds > 0 and self._is_running() and not latch.acquire(timeout=seconds):
             if deadline is not None:
                 seconds = min(_LOOK_AGAIN, deadline - time.monotonic())
 

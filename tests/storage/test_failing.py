@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -300,3 +301,31 @@ def test_a_lack_of_memory_in_the_writer_is_told_and_tears_nothing(tmp_path: Path
             if found:
                 assert sorted(engine.table("numbers").rows()) == [(n,) for n in range(found)], injected.where
                 assert sorted(engine.table("texts").rows()) == [(str(n),) for n in range(found)], injected.where
+
+
+def test_an_interrupt_does_not_let_the_writer_pass_for_ended(tmp_path: Path) -> None:
+    """Python 3.11 and 3.12 take a thread for ended if an interrupt comes while it is asked whether it has."""
+    engine = tk.Engine(storage=tmp_path)
+    table = engine.create_table("t", {"n": tk.Int})
+    lines = 0
+
+    def interrupt(frame: FrameType, event: str, _: Any) -> Any:
+        nonlocal lines
+        if frame.f_code.co_name == "_wait_for_tstate_lock" and event == "line":
+            lines += 1
+            if lines == 4:  # the lock that the thread holds is about to be tried
+                raise KeyboardInterrupt
+        return interrupt
+
+    before = sys.gettrace()
+    sys.settrace(interrupt)
+    try:
+        with suppress(KeyboardInterrupt):
+            table.insert([(1,)])
+    finally:
+        sys.settrace(before)
+    table.insert([(2,)])
+    assert engine.sync(timeout=20) == engine.next_epoch
+    engine.close()
+    with tk.Engine(storage=tmp_path) as again:
+        assert (2,) in again.table("t").rows()
