@@ -51,7 +51,7 @@ class TektiteError(Exception):
     @property
     def details(self) -> dict[str, Any]:
         """Facts that the message tells, for programs, where they are known: `view`, `table`, `kind` and `name` of what is meant,
-        or `line` and `column` of a statement.
+        `line` and `column` of a statement, or the `condition`, such as `undefined-column`, as PostgreSQL calls it.
 
         >>> import tektite as tk
         >>> try:
@@ -59,7 +59,7 @@ class TektiteError(Exception):
         ... except tk.TektiteError as error:
         ...     print(error.code, error.details)
         ...
-        incorrect {'line': 1, 'column': 10}
+        incorrect {'line': 1, 'column': 10, 'condition': 'syntax-error'}
         """
         found: dict[str, Any] = self.__dict__.setdefault("_details", {})
         return found
@@ -73,10 +73,24 @@ class TektiteError(Exception):
         ... except tk.NotFoundError as error:
         ...     print(error.details)
         ...
-        {'kind': 'table', 'name': 'sales'}
+        {'condition': 'undefined-table', 'kind': 'table', 'name': 'sales'}
         """
         self.details.update(details)
         return self
+
+    def reworded(self, message: str) -> Self:
+        """An error with another message, of which everything else is known that is known of this one, but for the place in a
+        statement.
+
+        >>> error = NotFoundError("no column 'dts'").about(kind="column", name="dts").reworded("in view 'v': no column 'dts'")
+        >>> error, error.details
+        (NotFoundError("in view 'v': no column 'dts'"), {'kind': 'column', 'name': 'dts'})
+        """
+        found = type(self)(message)
+        found.details.update({name: value for name, value in self.details.items() if name not in ("line", "column")})
+        if self.shows_row:
+            found.shows_row = True
+        return found
 
 
 class IncorrectError(TektiteError, ValueError):

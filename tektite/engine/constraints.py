@@ -72,7 +72,7 @@ class Rules:
                 raise IncorrectError(
                     f"column {self.schema.names[column]!r} of table {self.name!r} cannot be NULL, and "
                     f"{int(np.count_nonzero(missing & gained))} of {words.shape[1]} rows have nothing else"
-                )
+                ).about(condition="not-null-violation")
 
     def check_batch(self, batch: Chunk, table: Words, dictionary: Dictionary) -> None:
         """Refuse a sorted batch that, with what `table` holds, removes what is not there or repeats a key."""
@@ -95,10 +95,14 @@ class Rules:
             if row >= 0:
                 words = self._row(batch, row)
                 key = columns_text(self.schema, self.columns[: self.unique], words, dictionary)
-                raise ConflictError(
-                    f"table {self.name!r}: there would be two rows with the key {key} at time {words[width]}. "
-                    "Nothing was written"
-                ).about(table=self.name, columns=[self.schema.names[c] for c in self.columns[: self.unique]])
+                raise (
+                    ConflictError(
+                        f"table {self.name!r}: there would be two rows with the key {key} at time {words[width]}. "
+                        "Nothing was written"
+                    )
+                    .about(condition="unique-violation")
+                    .about(table=self.name, columns=[self.schema.names[c] for c in self.columns[: self.unique]])
+                )
 
     def _row(self, batch: Chunk, row: int) -> Words:
         """A row of a batch with its columns in the schema's order, then its time and diff."""
@@ -147,7 +151,7 @@ class RowChecks:
         why = f": {program.explain(rows[:, broken[:1]])}" if len(found.failing) else ""
         raise ConflictError(
             f"table {self.name!r}: a row with {shown} breaks {check} (constraint {check.name!r}){why}. Nothing was written"
-        )
+        ).about(condition="check-violation")
 
 
 def columns_text(schema: Schema, columns: Sequence[int], words: Words, dictionary: Dictionary) -> str:

@@ -23,9 +23,9 @@ def check_name(core: EngineCore, name: str) -> None:
         raise ConflictError(f"{name!r} is a system relation: choose another name")
     if name in core.views or name in core.inputs:
         kind = "a view" if name in core.views else "an input"
-        raise ConflictError(f"there is {kind} named {name!r} already")
+        raise ConflictError(f"there is {kind} named {name!r} already").about(condition="duplicate-table")
     if (claim := core.hooks.claim(name)) is not None:
-        raise ConflictError(f"there is {claim} named {name!r} already")
+        raise ConflictError(f"there is {claim} named {name!r} already").about(condition="duplicate-table")
 
 
 def by_name(core: EngineCore, where: Mapping[str, T], name: str, kind: str) -> T:
@@ -35,8 +35,10 @@ def by_name(core: EngineCore, where: Mapping[str, T], name: str, kind: str) -> T
     system, other = core.system.names(), "table" if kind == "view" else "view"
     if name in (core.inputs if kind == "view" else core.views) or name in system:
         found = f"there is no {kind} {name!r}; there is a {other} of this name: {other}({name!r})"
-        raise NotFoundError(found).about(kind=kind, name=name)
+        raise NotFoundError(found).about(condition="undefined-table").about(kind=kind, name=name)
     known = [repr(each) for each in where if not each.startswith(HIDDEN_PREFIX) and each not in system]
-    raise NotFoundError(f"there is no {kind} {name!r}; there are: {', '.join(known) or 'none'}").about(
-        kind=kind, name=name
+    raise (
+        NotFoundError(f"there is no {kind} {name!r}; there are: {', '.join(known) or 'none'}")
+        .about(condition="undefined-table")
+        .about(kind=kind, name=name)
     )

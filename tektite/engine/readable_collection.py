@@ -184,7 +184,7 @@ class ReadableCollection(Collection):
         try:
             encoded = self.schema.select(*wanted).encode([key], self._core.engine.dictionary)[:, 0]
         except TektiteError as error:
-            raise type(error)(f"lookup in {self._kind} {self._core.name!r}: {error}") from None
+            raise error.reworded(f"lookup in {self._kind} {self._core.name!r}: {error}") from None
         columns = self._core.columns[: len(key)]
         dictionary = self._core.engine.dictionary
         with dictionary.text_use(), dictionary.adding():

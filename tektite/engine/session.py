@@ -177,7 +177,9 @@ class Session:
 
     def _check_none_open(self) -> None:
         if self.open_transaction is not None:
-            raise ConflictError("a transaction is open in this session already: commit it or roll it back first")
+            raise ConflictError("a transaction is open in this session already: commit it or roll it back first").about(
+                condition="active-sql-transaction"
+            )
 
     @property
     def open_transaction(self) -> Transaction | None:

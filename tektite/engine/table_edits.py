@@ -76,4 +76,6 @@ def check_moved_keys(table: InputCore, old: pa.Table, new: pa.Table) -> None:
 def _taken(table: InputCore, names: list[str], rows: pa.Table, at: int) -> ConflictError:
     row = rows.slice(at, 1)
     key = ", ".join(f"{name} = {python_list(row[name])[0]!r}" for name in names)
-    return ConflictError(f"table {table.name!r}: there would be two rows with the key {key}. Nothing was written")
+    return ConflictError(
+        f"table {table.name!r}: there would be two rows with the key {key}. Nothing was written"
+    ).about(condition="unique-violation")

@@ -64,10 +64,14 @@ def check_unique(source: InputCore, unique: UniqueConstraint, rows: Words, at: i
     shown = np.empty_like(words)
     shown[order] = words
     values = columns_text(source.schema, key, shown, source.engine.dictionary)
-    raise ConflictError(
-        f"table {source.name!r}: there would be two rows with {values} at time {shown[width]}, which {unique} "
-        f"forbids (constraint {unique.name!r}). Nothing was written"
-    ).about(table=source.name, columns=list(unique.columns), constraint=unique.name)
+    raise (
+        ConflictError(
+            f"table {source.name!r}: there would be two rows with {values} at time {shown[width]}, which {unique} "
+            f"forbids (constraint {unique.name!r}). Nothing was written"
+        )
+        .about(condition="unique-violation")
+        .about(table=source.name, columns=list(unique.columns), constraint=unique.name)
+    )
 
 
 def held_batches(source: InputCore, unique: UniqueConstraint, at: int | None) -> list[Batch]:

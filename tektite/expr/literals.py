@@ -48,7 +48,10 @@ DAY = 86_400_000_000  # microseconds
 
 _EPOCH_DAY = datetime.date(1970, 1, 1).toordinal()
 _EPOCH = datetime.datetime(1970, 1, 1)
-_TRUTH = {"true": True, "t": True, "1": True, "false": False, "f": False, "0": False}
+_TRUTH = {
+    **dict.fromkeys(("true", "t", "yes", "y", "on", "1"), True),
+    **dict.fromkeys(("false", "f", "no", "n", "off", "0"), False),
+}
 _EXACT = decimal.Context(prec=60)
 _DAY = re.compile(r"(\d{4})-(\d{1,2})-(\d{1,2})")
 _CLOCK = re.compile(r"(\d{1,2}):(\d{1,2})(?::(\d{1,2})(?:\.(\d{1,9}))?)?")
@@ -152,12 +155,16 @@ def literal_value(value: Any, type: Type) -> Any:
         try:
             return literal_value(parse_interned(value, type), type)
         except ValueError:
-            raise IncorrectError(f"literal {value!r} is not a valid {type}") from None
+            raise IncorrectError(f"literal {value!r} is not a valid {type}").about(
+                condition="invalid-text-representation"
+            ) from None
     if found == String and type.kind in ("date", "timestamp", "timestamptz", "time", "decimal"):
         try:
             return literal_value(parse(value, type), type)
         except ValueError:
-            raise IncorrectError(f"literal {value!r} is not a valid {type}") from None
+            raise IncorrectError(f"literal {value!r} is not a valid {type}").about(
+                condition="invalid-text-representation"
+            ) from None
     if found.kind in ("int", "decimal") and type == Float:
         return float(value)
     if found.kind in ("int", "decimal") and isinstance(type, DecimalType):
@@ -165,7 +172,7 @@ def literal_value(value: Any, type: Type) -> Any:
         whole = exact.scaleb(type.scale, context=_EXACT)
         if whole == whole.to_integral_value() and abs(whole) < 10**type.precision:
             return exact
-        raise IncorrectError(f"literal {value} does not fit {type}")
+        raise IncorrectError(f"literal {value} does not fit {type}").about(condition="numeric-value-out-of-range")
     if found == Date and type == Timestamp:
         return datetime.datetime(value.year, value.month, value.day)
     raise IncorrectError(f"literal {value!r} is a {found}, not a {type}")

@@ -48,6 +48,23 @@ Failure = {
 }  # fmt: skip
 
 
+SEVERAL_ROWS = "a subquery that is used as a value gives more than one row"
+UNREADABLE, TOO_LARGE = "invalid-text-representation", "numeric-value-out-of-range"
+_CONDITIONS = {f": {Failure[ops.CHECK_PARSED]}": UNREADABLE, SEVERAL_ROWS: "cardinality-violation"}
+_TOO_LARGE = sorted({f": {said}" for op, said in Failure.items() if op != ops.CHECK_PARSED} | {"does not fit"})
+_FAILURES = re.compile("|".join([*_CONDITIONS, *_TOO_LARGE]))
+
+
+def row_condition(message: str) -> str:
+    """What PostgreSQL calls the failure of a row, of which operators keep the message alone; empty if it is none of a value.
+
+    >>> row_condition("a + b: overflow of int, found 9 and 9"), row_condition("n.cast(int): text does not say such a value: int")
+    ('numeric-value-out-of-range', 'invalid-text-representation')
+    """
+    found = _FAILURES.search(message)
+    return "" if found is None else _CONDITIONS.get(found.group(), TOO_LARGE)
+
+
 class FailingRowError(IncorrectError):
     """An expression fails on some row of a chunk, unless an AND or OR decides without it: `RowProgram.check` finds out."""
 
@@ -153,6 +170,8 @@ class RowProgram:
         least `lo`, and the same diffs. `keep` keeps the input alive; it is part of the result only if the result shares the
         input's memory.
         """
+        if not self._read:
+            return self._run(source, nd, nt, nf, lo, keep, {})
         learnt: dict[Memo, int] = dict.fromkeys(self._read, 0)
         for memo in learnt:
             memo.begin()
@@ -200,7 +219,8 @@ class RowProgram:
     def _failure(self, at: int, row: int, left: int, right: int) -> FailingRowError:
         """The error for a failed step: the expression, what went wrong, the row and its values."""
         step = self._steps[at // STEP]
-        return FailingRowError(self._describe(step, left, right, f" in row {row}"))
+        message = self._describe(step, left, right, f" in row {row}")
+        return FailingRowError(message).about(condition=row_condition(message))
 
     def _describe(self, step: Step, left: int, right: int, where: str = "") -> str:
         limits = f" ({INT_RANGE})" if step.type == Int else ""

@@ -214,7 +214,9 @@ def _checked(function: PythonFunction, values: tuple[Any, ...]) -> Any:
     if not isinstance(value, wanted) or (isinstance(value, bool) and function.result != Bool):
         raise IncorrectError(f"{shown} gave {value!r}, not a value of type {function.result}")
     if function.result == Int and abs(value) > LARGEST:
-        raise IncorrectError(f"{shown} gave {value}, which does not fit into 64 bits")
+        raise IncorrectError(f"{shown} gave {value}, which does not fit into 64 bits").about(
+            condition="numeric-value-out-of-range"
+        )
     return float(value) if function.result == Float else value
 
 

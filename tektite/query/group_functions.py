@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 
 from tektite.dataflow.reduce import GroupResults, Groups
 from tektite.errors import IncorrectError
+from tektite.expr.program import SEVERAL_ROWS
 from tektite.plan.algebra import Narrowed
 from tektite.values import composites, types
 from tektite.values.dictionary import Dictionary
@@ -125,5 +126,5 @@ class AtMostOne:
     def __call__(self, groups: Groups) -> GroupResults:
         repeated = np.any(groups.counts > 1) or np.any(groups.numbers[1:] == groups.numbers[:-1])
         if repeated:
-            raise IncorrectError("a subquery that is used as a value gives more than one row")
+            raise IncorrectError(SEVERAL_ROWS)
         return groups.numbers, groups.columns[self.key :], groups.counts

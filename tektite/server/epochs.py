@@ -173,7 +173,9 @@ class Epochs:
         error = None if future.cancelled() else future.exception()
         if future.cancelled() or error is not None:
             refused = (
-                error if isinstance(error, Exception) else FaultError("the epoch was not closed: the server stops")
+                error
+                if isinstance(error, Exception)
+                else FaultError("the epoch was not closed: the server stops").about(condition="admin-shutdown")
             )
             self._committed(taken, [(refused, None)] * len(taken))
         else:

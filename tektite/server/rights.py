@@ -19,7 +19,7 @@ from tektite.server.web.answers import described
 from tektite.sql import runner
 from tektite.sql.access.access_control import PermissionDenied, table_object
 from tektite.sql.access.system_policies import SYSTEM_POLICIES
-from tektite.sql.bind.named_relations import Definition
+from tektite.sql.bind.definitions import Definition
 from tektite.sql.catalog.schemas import name_parts, sql_name
 from tektite.sql.parse.places import nearest
 from tektite.sql.statements.disclosure import disclosed, hidden_error, sees_below

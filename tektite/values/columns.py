@@ -54,7 +54,15 @@ def split(data: Any, names: Sequence[str]) -> tuple[list[Any], int]:
     elif isinstance(data, Iterator):
         return split(list(data), names)
     else:
-        raise IncorrectError(f"expected {_FORMS}, found {type(data).__name__}")
+        kind = type(data).__name__
+        raise IncorrectError(
+            f"expected {_FORMS}, found {kind}"
+            + (
+                "; rows for which a condition holds are removed by delete(condition)"
+                if kind in ("Expr", "OwnColumn")
+                else ""
+            )
+        )
     return columns, _common_length(columns, names)
 
 
@@ -371,7 +379,7 @@ def _misfitting(values: Any, type: Type, column: str, error: Exception | None) -
         if type.kind == "int" and not _is_word(value):
             return IncorrectError(
                 f"{found}, which does not fit in 64 bits: use a decimal, a float or a string ({words.INT_RANGE})"
-            )
+            ).about(condition="numeric-value-out-of-range")
         if isinstance(value, decimal.Decimal) and not value.is_finite():
             return IncorrectError(f"{found}, which is not a finite number: use None for a missing value")
         if isinstance(value, str) and not _is_unicode(value):
@@ -381,7 +389,7 @@ def _misfitting(values: Any, type: Type, column: str, error: Exception | None) -
     if type.kind in ("uuid", "json"):
         return IncorrectError(
             f"column {column!r}: expected {type}, found {_shown(values)}, of which one is none: {error}"
-        )
+        ).about(condition="invalid-text-representation")
     return IncorrectError(f"column {column!r}: expected {type}, found values of different kinds ({error})")
 
 

@@ -167,14 +167,33 @@ def test_cursor_over_a_subscription_waits_for_changes(client) -> None:
     client.execute("CLOSE c")
 
 
-def test_copy_means_the_table_of_the_schema_that_is_written(client: psycopg.Connection) -> None:
-    client.execute("CREATE SCHEMA other; CREATE TABLE other.pair (a int); CREATE TABLE pair (a int)")
-    with client.cursor().copy("COPY other.pair FROM STDIN") as copy:
-        copy.write(b"1\n")
-    with client.cursor().copy('COPY "other"."pair" FROM STDIN') as copy:
-        copy.write(b"2\n")
-    assert client.execute("SELECT count(*) FROM pair").fetchall() == [(0,)]
-    with client.cursor().copy("COPY other.pair TO STDOUT") as copy:
-        assert sorted(bytes(row) for row in copy) == [b"1\n", b"2\n"]
-    with client.cursor().copy("COPY public.pair TO STDOUT") as copy:
-        assert list(copy) == []
+def copied_out(client, text: str) -> bytes:
+    with client.cursor().copy(text) as copy:
+        return b"".join(map(bytes, copy))
+
+
+def test_a_table_that_is_copied_is_found_by_its_schema(client) -> None:
+    client.execute("""
+        CREATE SCHEMA s; CREATE SCHEMA "O d"; CREATE TABLE t (x int); CREATE TABLE s.t (x int); CREATE TABLE "O d"."A""b" (x int)
+    """)
+    for number, name in enumerate(("t", "S.t", '"s" . "t"', "public.t", "tektite.s.t", '"O d"."A""b"')):
+        with client.cursor().copy(f"COPY {name} FROM STDIN") as copy:
+            copy.write_row((number,))
+    client.execute("SET search_path = s")
+    with client.cursor().copy("COPY t (x) FROM STDIN") as copy:
+        copy.write_row((6,))
+    client.execute("RESET search_path")
+    for name, rows in (("t", b"0\n3\n"), ("main.t", b"0\n3\n"), ("s.t", b"1\n2\n4\n6\n"), ('"O d"."A""b" (x)', b"5\n")):
+        assert copied_out(client, f"COPY {name} TO STDOUT") == rows, name
+
+
+def test_relations_of_the_system_are_copied_out_and_not_in(client) -> None:
+    assert copied_out(client, "COPY system.tables (name) TO STDOUT") == b"every\n"
+    assert b"\tevery\tBASE TABLE" in copied_out(client, "COPY information_schema.tables TO STDOUT")
+    for name, why in (
+        ("system.tables", "system relation"),
+        ("pg_class", "no table"),
+        ("other.public.every", "one database"),
+    ):
+        with pytest.raises(psycopg.Error, match=why), client.cursor().copy(f"COPY {name} FROM STDIN") as copy:
+            copy.write_row(("x",))

@@ -49,4 +49,4 @@ def present(found: Collection, schema: Schema, shown: Sequence[ir.HeadTerm | Non
 
 def located(error: IncorrectError, rule: ir.Rule) -> IncorrectError:
     """The error, with its rule if the message does not name one."""
-    return error if str(error).startswith("rule ") else type(error)(f"{rule.where()}: {error}")
+    return error if str(error).startswith("rule ") else error.reworded(f"{rule.where()}: {error}")

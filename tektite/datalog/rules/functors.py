@@ -43,7 +43,7 @@ def with_functors(text: statements.Text, given: Mapping[str, Callable[..., Any]]
         try:
             rules.append(mapped(rule, called))
         except (IncorrectError, NotFoundError) as error:
-            raise type(error)(f"{rule.where()}: {error}") from None
+            raise error.reworded(f"{rule.where()}: {error}") from None
     return replace(text, rules=tuple(rules))
 
 

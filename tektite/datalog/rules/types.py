@@ -59,7 +59,7 @@ class Inference:
                 try:
                     expressions.check_test(literal, types)
                 except TektiteError as error:
-                    raise type(error)(f"{rule.where()}: {error}") from None
+                    raise error.reworded(f"{rule.where()}: {error}") from None
 
     def _check_arity(self, predicate: str, arity: int, where: str) -> None:
         if predicate not in self.columns:
@@ -145,7 +145,7 @@ class Inference:
         try:
             return expressions.term_type(term, types)
         except TektiteError as error:
-            raise type(error)(f"{rule.where()}: {error}") from None
+            raise error.reworded(f"{rule.where()}: {error}") from None
 
     def types(self, predicate: str) -> tuple[Type, ...]:
         """The types of a predicate's columns; refuses a predicate of which one is not known."""
@@ -166,7 +166,7 @@ def head_type(term: ir.HeadTerm, types: expressions.VariableTypes, rule: ir.Rule
             return expressions.term_type(term, types)
         of = None if term.of is None else expressions.term_type(term.of, types)
     except TektiteError as error:
-        raise type(error)(f"{rule.where()}: {error}") from None
+        raise error.reworded(f"{rule.where()}: {error}") from None
     if term.kind in ("count", "count-distinct"):
         return Int
     if (

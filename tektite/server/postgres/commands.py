@@ -14,6 +14,8 @@ from tektite.sql.parse.parser import SHOWN
 from tektite.sql.parse.splitter import significant, split
 
 NAME: Final = r'(?:[A-Za-z_][\w$]*|"(?:[^"]|"")+")'
+PATH: Final = rf"{NAME}(?:\s*\.\s*{NAME}){{0,2}}"
+"""A name with the schema and the database before it, if they are said."""
 BLOCK: Final = r"(?:\s+(?:WORK|TRANSACTION))?"
 
 FORMS: Final[tuple[tuple[str, str], ...]] = (
@@ -39,8 +41,8 @@ FORMS: Final[tuple[tuple[str, str], ...]] = (
               rf"(?:(?:FROM|IN)\s+)?(?P<name>{NAME})"),
     ("close", rf"CLOSE\s+(?P<name>{NAME})"),
     ("unlisten", r"UNLISTEN\s+.*"),
-    ("copy_in", rf"COPY\s+(?P<name>{NAME}(?:\.{NAME})?)\s*(?P<columns>\([^)]*\))?\s*FROM\s+STDIN\b(?P<value>.*)"),
-    ("copy_out", rf"COPY\s+(?P<name>{NAME}(?:\.{NAME})?)\s*(?P<columns>\([^)]*\))?\s*TO\s+STDOUT\b(?P<value>.*)"),
+    ("copy_in", rf"COPY\s+(?P<name>{PATH})\s*(?P<columns>\([^)]*\))?\s*FROM\s+STDIN\b(?P<value>.*)"),
+    ("copy_out", rf"COPY\s+(?P<name>{PATH})\s*(?P<columns>\([^)]*\))?\s*TO\s+STDOUT\b(?P<value>.*)"),
     ("copy_out", r"COPY\s*\((?P<query>.*)\)\s*TO\s+STDOUT\b(?P<value>.*)"),
     ("advance", r"ADVANCE(?:\s+TO\s+(?P<value>\d+))?"),
 )  # fmt: skip
@@ -67,6 +69,11 @@ class SessionCommand:
     def name(self) -> str:
         """What it is about, as SQL folds names."""
         return folded_name(self.part("name"))
+
+    @property
+    def path(self) -> list[str]:
+        """What it is about, with its schema and database if they are said, each as SQL folds names."""
+        return [folded_name(part) for part in re.findall(NAME, self.part("name"))]
 
 
 @dataclass(frozen=True)
@@ -112,15 +119,12 @@ def command(text: str) -> SessionCommand | None:
 
 
 def folded_name(text: str) -> str:
-    """A name as SQL folds it: in small letters, unless it is quoted. A schema before it is left out.
+    """A name as SQL folds it: in small letters, unless it is quoted.
 
-    >>> folded_name('"My T"'), folded_name("public.T")
+    >>> folded_name('"My T"'), folded_name("T")
     ('My T', 't')
     """
-    last: list[str] = re.findall(NAME, text)[-1:]
-    if not last:
-        return text.lower()
-    return last[0][1:-1].replace('""', '"') if last[0].startswith('"') else last[0].lower()
+    return text[1:-1].replace('""', '"') if text.startswith('"') else text.lower()
 
 
 def unquoted(text: str) -> str:

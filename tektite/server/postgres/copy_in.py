@@ -287,7 +287,9 @@ def wanted_columns(all_names: Sequence[str], asked: Sequence[str], what: str) ->
     """The columns that a COPY names, or all of them."""
     for name in asked:
         if name not in all_names:
-            error = IncorrectError(f"{what}: there is no column {name!r}; there are: {', '.join(all_names)}")
+            error = IncorrectError(f"{what}: there is no column {name!r}; there are: {', '.join(all_names)}").about(
+                condition="undefined-column"
+            )
             error.details["sqlstate"] = "42703"
             raise error
     return list(asked) if asked else list(all_names)

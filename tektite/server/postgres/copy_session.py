@@ -6,11 +6,12 @@ import re
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+from sqlglot import exp
 
 from tektite.engine.core import core_of
 from tektite.engine.table import Table
 from tektite.engine.write_set import WriteSet
-from tektite.errors import ConflictError, IncorrectError, NotFoundError
+from tektite.errors import IncorrectError
 from tektite.server.postgres import messages
 from tektite.server.postgres.commands import NAME, SessionCommand, folded_name
 from tektite.server.postgres.copy_in import CopyParser, wanted_columns
@@ -19,7 +20,8 @@ from tektite.server.postgres.copy_out import copy_end, copy_head, copy_rows
 from tektite.server.postgres.messages import Fields, ProtocolError
 from tektite.server.subscriptions import ChangeStream
 from tektite.sql import StatementRunner, runner
-from tektite.sql.statements.table_writes import arranged, check_new_rows, check_write
+from tektite.sql.parse.places import StatementText
+from tektite.sql.statements.table_writes import arranged, check_new_rows, check_write, target
 from tektite.values.schema import Schema
 
 if TYPE_CHECKING:
@@ -92,14 +94,17 @@ class CopyIn:
             transaction.write(source, lambda into: source.write(rows, None, 1, "insert", into))
 
 
+PATH = ("this", "db", "catalog")
+"""What the parts of a name are called in a tree, the last one first."""
+
+
 async def copy_in(queries: ExtendedQueries, command: SessionCommand) -> str:
     """Run COPY ... FROM STDIN; its tag."""
     session = queries.session
     session.server.check_accepts_writes()
     options = copy_options(command.part("value"))
-    name = ".".join([folded_name(part) for part in re.findall(NAME, command.part("name"))])
-    found = await session.call(lambda: _writable(runner(session.server.engine), name))
-    names = wanted_columns(found.schema.names, listed(command), f"COPY {name}")
+    found = await session.call(lambda: _writable(runner(session.server.engine), command.path))
+    names = wanted_columns(found.schema.names, listed(command), f"COPY {'.'.join(command.path)}")
     form = int(options.form == "binary")
     queries.connection.send(messages.copy_response(b"G", form, len(names)))
     queries.connection.flush()
@@ -110,13 +115,10 @@ async def copy_in(queries: ExtendedQueries, command: SessionCommand) -> str:
     return f"COPY {copying.rows}"
 
 
-def _writable(sql: StatementRunner, name: str) -> Table:
-    """The table of a name, which the caller may insert into."""
-    found = sql.relation_named(name)
-    if not isinstance(found, Table) or found.name.startswith("__"):
-        raise NotFoundError(f"there is no table {name!r} that could be copied to")
-    if core_of(found).is_system:
-        raise ConflictError(f"{name!r} is a system relation, which the engine writes itself")
+def _writable(sql: StatementRunner, path: list[str]) -> Table:
+    """The table of a name with its schema, which the caller may insert into."""
+    parts = {kind: exp.to_identifier(part, quoted=True) for kind, part in zip(PATH, reversed(path), strict=False)}
+    found = target(sql, StatementText(f"COPY {'.'.join(path)}"), exp.Table(**parts))
     check_write(sql, found, "INSERT")
     return found
 
@@ -128,7 +130,7 @@ async def copy_out(queries: ExtendedQueries, command: SessionCommand) -> str:
     query = command.part("query")
     if not query:
         columns = ", ".join(quoted(each) for each in listed(command)) or "*"
-        query = f"SELECT {columns} FROM {command.part('name')}"
+        query = f"SELECT {columns} FROM {'.'.join(map(quoted, command.path))}"
     result = await session.run(await session.prepare(query, {}, described=False), {})
     if result.subscription is None and result.table is None:
         raise IncorrectError("COPY ... TO STDOUT takes a table, a query, or a SUBSCRIBE in parentheses")

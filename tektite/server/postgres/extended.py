@@ -158,7 +158,9 @@ class ExtendedQueries:
         fields.end()
         self._text, self._offset = text, 0
         if name and name in self.statements:
-            error = ConflictError(f"there is a prepared statement {name!r} already")
+            error = ConflictError(f"there is a prepared statement {name!r} already").about(
+                condition="duplicate-statement"
+            )
             error.details["sqlstate"] = "42P05"
             raise error
         self.statements.pop("", None)

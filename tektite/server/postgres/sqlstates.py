@@ -1,12 +1,10 @@
 """Errors as PostgreSQL's clients expect them: a five-character SQLSTATE, a message without our caret, and a position.
 
-The kind of an error decides, and where a kind is wider than a state, what its message says. `tests/server/test_sqlstates.py` has
-a statement for each state.
+The code of an error decides, and where a code is wider than a state, the `condition` in its details. What the message says does
+not matter. `tests/server/test_sqlstates.py` has a statement for each state.
 """
 
 from __future__ import annotations
-
-import re
 
 from tektite.errors import TektiteError
 from tektite.sql.parse.places import POINTED
@@ -28,48 +26,40 @@ BY_CODE = {
     "permission-denied": "42501",
     "too-many-queries": "53400",
 }
-"""The state of each kind of error, where its message says no more."""
+"""The state of each kind of error, where it names no condition."""
 
-BY_MESSAGE: tuple[tuple[str, str], ...] = (
-    (r"there is no prepared statement", "26000"),
-    (r"there is no (table|view|index)|no table or view", "42P01"),
-    (r"function \S+ is not supported|there is no function", "42883"),
-    (r"no column|column .* does not exist|there is no column", "42703"),
-    (r"column .* is ambiguous|ambiguous", "42702"),
-    (r"there is (a|an) (table|view|input|index|definition).* already|named .* already", "42P07"),
-    (r"there is a prepared statement .* already", "42P05"),
-    (r"there is a (role|policy|token) .* already", "42710"),
-    (r"there is no (role|policy|token)", "42704"),
-    (r"syntax error", "42601"),
-    (r"there is no (value for )?parameter", "42P02"),
-    (r"cannot be NULL|may not be NULL|NULL in (a |the )?(key|required|column)|is required|must not be NULL", "23502"),
-    (
-        r"same key|two rows with the key|key .* (is there already|exists|twice)|unique|PRIMARY KEY .*(twice|already)",
-        "23505",
-    ),
-    (r"GROUP BY|aggregate cannot be used", "42803"),
-    (r"division by zero|divided by zero", "22012"),
-    (r"out of range|overflow|does not fit|beyond", "22003"),
-    (r"text does not say such a value|not a valid value|invalid input", "22P02"),
-    (r"cannot (drop|replace)", "2BP01"),
-    (r"a transaction is open already", "25001"),
-    (r"no transaction is open", "25P01"),
-    (r"the engine is closed|the server stops", "57P01"),
-    (r"more than one row|two rows|several rows", "21000"),
-    (r"only tables can be changed", "42809"),
-)
-"""States by what the first line of a message says, the first that fits; for kinds that do not decide alone."""
-_MESSAGES = [(re.compile(pattern, re.IGNORECASE), state) for pattern, state in BY_MESSAGE]
-_SPECIFIC = {
-    "protocol",
-    "authentication",
-    "cancelled",
-    "failed-transaction",
-    "too-many-connections",
-    "transaction-conflict",
-    "permission-denied",
-    "too-many-queries",
+BY_CONDITION = {
+    "active-sql-transaction": "25001",
+    "admin-shutdown": "57P01",
+    "ambiguous-column": "42702",
+    "cardinality-violation": "21000",
+    "check-violation": "23514",
+    "datatype-mismatch": "42804",
+    "dependent-objects-still-exist": "2BP01",
+    "duplicate-alias": "42712",
+    "duplicate-column": "42701",
+    "duplicate-object": "42710",
+    "duplicate-schema": "42P06",
+    "duplicate-statement": "42P05",
+    "duplicate-table": "42P07",
+    "grouping-error": "42803",
+    "invalid-column-reference": "42P10",
+    "invalid-text-representation": "22P02",
+    "no-active-sql-transaction": "25P01",
+    "not-null-violation": "23502",
+    "numeric-value-out-of-range": "22003",
+    "syntax-error": "42601",
+    "undefined-column": "42703",
+    "undefined-function": "42883",
+    "undefined-parameter": "42P02",
+    "undefined-schema": "3F000",
+    "undefined-statement": "26000",
+    "undefined-table": "42P01",
+    "undefined-type": "42704",
+    "unique-violation": "23505",
+    "wrong-object-type": "42809",
 }
+"""The state of each condition that an error names in its details; it decides before the kind."""
 
 
 def sqlstate(error: BaseException) -> str:
@@ -79,11 +69,9 @@ def sqlstate(error: BaseException) -> str:
     told = error.details.get("sqlstate")
     if isinstance(told, str):
         return told
-    if error.code not in _SPECIFIC:
-        head = message_of(error)
-        for pattern, state in _MESSAGES:
-            if pattern.search(head):
-                return state
+    condition = BY_CONDITION.get(str(error.details.get("condition")))
+    if condition is not None:
+        return condition
     return BY_CODE.get(error.code, "XX000")
 
 

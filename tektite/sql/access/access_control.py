@@ -32,7 +32,7 @@ from tektite.sql.parse.places import nearest
 
 if TYPE_CHECKING:
     from tektite.engine.table import Table
-    from tektite.sql.bind.named_relations import Definition
+    from tektite.sql.bind.definitions import Definition
     from tektite.sql.statements.runner import StatementRunner
 
 PRIVILEGES = {
@@ -303,6 +303,15 @@ class AccessControl:
         if who is not None and object not in self.tables.owners:
             self.change([Ownership(object, who)])
 
+    def give(self, objects: Iterable[str], owner: str) -> None:
+        """Let a role own objects. What was granted on one to its owner, before or from here on, goes along with owning it."""
+        tables, gone = self.tables, []
+        names = list(objects)
+        for object in names:
+            owners = {owner, self.owner(object)}
+            gone += [grant for grant in tables.grants.values() if grant.object == object and grant.grantee in owners]
+        self.change([Ownership(object, owner) for object in names], gone)
+
     def dropped(self, objects: Iterable[str]) -> None:
         """Objects are gone, and what was said of them."""
         names = set(objects)
@@ -338,7 +347,7 @@ class AccessControl:
                 raise ConflictError(
                     f"cannot drop role {name!r}: it {why} {', '.join(sorted(set(objects)))}; REASSIGN OWNED BY and DROP OWNED BY "
                     "take that away"
-                )
+                ).about(condition="dependent-objects-still-exist")
 
     def access_list(self, object: str) -> str | None:
         """The grants on an object as PostgreSQL writes them; None if there are none."""

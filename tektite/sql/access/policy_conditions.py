@@ -139,7 +139,7 @@ class PolicyConditions:
         try:
             tree = exp.Paren(this=parsed_condition(text))
         except TektiteError as error:
-            raise type(error)(f"in policy {policy.name!r} of {self._table!r}: {error}") from None
+            raise error.reworded(f"in policy {policy.name!r} of {self._table!r}: {error}") from None
         for call in list(tree.find_all(exp.Anonymous)):
             name, given = call.name.lower(), list(call.expressions)
             if name == "pg_has_role" and len(given) >= 2:

@@ -15,6 +15,7 @@ from tektite.sql.bind import relations
 from tektite.sql.bind.clause import ClauseContext
 from tektite.sql.bind.scope import NameScope, Relation, folded
 from tektite.sql.logical import Apply, Distinct, Filter, Join, Node, Project, Top, Union, columns_of
+from tektite.sql.parse.instead import CLAUSES, instead
 from tektite.sql.parse.places import nearest
 from tektite.sql.walking import free_columns
 
@@ -40,7 +41,9 @@ def both(binder: Binder, left: NameScope, right: NameScope, node: exp.Expr) -> N
     for relation in right.relations:
         if (relation.alias.lower(), relation.schema) in known:
             message = f"{relation.alias!r} is in FROM twice: give one of them an alias"
-            raise binder.source.error(message, node.this if isinstance(node, exp.Join) else node)
+            raise binder.source.error(
+                message, node.this if isinstance(node, exp.Join) else node, condition="duplicate-alias"
+            )
     merged = {name: [*left.merged.get(name, ()), *right.merged.get(name, ())] for name in (*left.merged, *right.merged)}
     return NameScope(left.parent, [*left.relations, *right.relations], merged)
 
@@ -60,16 +63,18 @@ def joined(
     title = " ".join(f"{method} {side} {kind} JOIN".split())
     half = kind in ("SEMI", "ANTI") and side in ("", "LEFT")
     if not half and kind not in ("", "INNER", "OUTER", "CROSS") or method not in ("", "NATURAL", "ASOF"):
-        raise binder.unsupported(title, node)
+        raise binder.unsupported(title, node, instead(CLAUSES, title))
     using = list(dict.fromkeys(folded(name).lower() for name in node.args.get("using") or ()))
     if method == "NATURAL":
         using = common(left, right)
         if not using:
-            raise binder.source.error("NATURAL JOIN: the two sides have no column of the same name", node)
+            raise binder.source.error(
+                "NATURAL JOIN: the two sides have no column of the same name", node, condition="undefined-column"
+            )
     elif not using and node.args.get("on") is None and kind != "CROSS":
         raise binder.source.error("a join needs ON or USING; CROSS JOIN pairs all rows", node)
     if node.args.get("on") is not None and (using or kind == "CROSS"):
-        raise binder.source.error(f"syntax error: ON does not go with {'USING' if using else 'CROSS JOIN'}", node)
+        raise binder.source.syntax_error(f"ON does not go with {'USING' if using else 'CROSS JOIN'}", node)
     condition, clause = TRUE, None
     if using:
         condition = same_columns(binder, using, left, right, node)

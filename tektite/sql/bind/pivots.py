@@ -125,9 +125,7 @@ def unpivoted(binder: Binder, pivot: exp.Pivot, source: exp.Expr, columns: list[
         name, value = "name", "value"
         if into is not None:
             if not isinstance(into.this, exp.Expr):
-                raise binder.source.error(
-                    "syntax error: INTO takes two names, as in INTO NAME month VALUE sales", pivot
-                )
+                raise binder.source.syntax_error("INTO takes two names, as in INTO NAME month VALUE sales", pivot)
             if len(into.expressions) != 1:
                 raise binder.unsupported("UNPIVOT into several values", pivot)
             name, value = folded(into.this.this), folded(into.expressions[0].this)
@@ -141,7 +139,9 @@ def unpivoted(binder: Binder, pivot: exp.Pivot, source: exp.Expr, columns: list[
     kept = [column for column in columns if column not in taken]
     for new in (name, value):
         if new in kept:
-            raise binder.source.error(f"UNPIVOT: there is a column {new!r} already", pivot)
+            raise binder.source.error(
+                f"UNPIVOT: there is a column {new!r} already", pivot, condition="duplicate-column"
+            )
     parts: list[exp.Expr] = []
     for column, shown in found:
         outputs: list[exp.Expr] = [named_column(one) for one in kept]
@@ -169,5 +169,7 @@ def chosen_columns(binder: Binder, tree: exp.Expr, columns: list[str]) -> list[t
         raise binder.unsupported("UNPIVOT of anything but columns", tree)
     column = folded(inner.this)
     if column not in columns:
-        raise binder.source.error(f"UNPIVOT: there is no column {column!r}: {nearest(column, columns)}", tree)
+        raise binder.source.error(
+            f"UNPIVOT: there is no column {column!r}: {nearest(column, columns)}", tree, condition="undefined-column"
+        )
     return [(column, value_name(tree) if inner is not tree else column)]

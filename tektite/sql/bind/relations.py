@@ -176,5 +176,5 @@ def constant_rows(binder: Binder, tuples: list[exp.Expr], scope: NameScope | Non
     try:
         constants = tuple(tuple(map(literal_value, (v.params[1] for v in row), wanted)) for row in parts)
     except TektiteError as error:
-        raise binder.source.error(str(error), node) from None
+        raise binder.source.placed(error, node) from None
     return Bound(Values(names, tuple(wanted), constants), list(names), titles)

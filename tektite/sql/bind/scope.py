@@ -95,7 +95,11 @@ class NameScope:
             found = scope.find(column, table, schema)
             if len(found) > 1:
                 shown = f"{table}.{column}" if table else column
-                raise source.error(f"column {shown!r} is ambiguous: write the table before it, as in t.{column}", node)
+                raise source.error(
+                    f"column {shown!r} is ambiguous: write the table before it, as in t.{column}",
+                    node,
+                    condition="ambiguous-column",
+                )
             if not found and not table:
                 # the only column of a function's rows goes by the name of these as well
                 found = [
@@ -110,7 +114,14 @@ class NameScope:
         if table and not any(r.is_called(table, schema) for r in relations):
             hint = nearest(table, [r.alias for r in relations if r.alias])
             shown = f"{schema}.{table}" if schema else table
-            return source.error(f"there is no table {shown!r} in FROM: {hint}", node, NotFoundError)
+            return source.error(
+                f"there is no table {shown!r} in FROM: {hint}", node, NotFoundError, condition="undefined-table"
+            )
         names = [v for r in relations if r.is_called(table, schema) for v, _ in r.columns]
         where = f" in {table!r}" if table else ""
-        return source.error(f"there is no column {column!r}{where}: {nearest(column, names)}", node, NotFoundError)
+        return source.error(
+            f"there is no column {column!r}{where}: {nearest(column, names)}",
+            node,
+            NotFoundError,
+            condition="undefined-column",
+        )

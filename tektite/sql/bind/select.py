@@ -10,9 +10,9 @@ from sqlglot import exp
 from tektite.expr import Expr, col
 from tektite.sql.bind import stars, windows
 from tektite.sql.bind.bound import Bound
-from tektite.sql.bind.clause import ClauseContext, Grouping
+from tektite.sql.bind.clause import ClauseContext, Grouping, each_once
 from tektite.sql.bind.scope import NameScope, folded
-from tektite.sql.logical import Distinct, Filter, Node, Project, Top
+from tektite.sql.logical import Filter, Node, Project, Top
 from tektite.sql.parse.places import StatementText
 from tektite.sql.parse.read_arguments import written
 from tektite.sql.walking import free_columns
@@ -40,7 +40,7 @@ class SelectList:
 
     def bound(self) -> Bound:
         if not self.node.expressions:
-            raise self.binder.source.error("syntax error: SELECT needs at least one column", self.node)
+            raise self.binder.source.syntax_error("SELECT needs at least one column", self.node)
         for item in self.node.expressions:
             self._item(item)
         if self.node.args.get("windows"):
@@ -89,7 +89,7 @@ class SelectList:
                 if name in self.grouping.outer and name not in known:
                     place = self.binder.places.get(name)
                     message = f"column {name!r} is neither in GROUP BY nor in an aggregate"
-                    raise self.binder.source.error(message, place)
+                    raise self.binder.source.error(message, place, condition="grouping-error")
 
     # ------------------------------------------------------------------ clauses
 
@@ -170,12 +170,14 @@ class SelectList:
         if len(terms) == 1 and isinstance(terms[0].this, exp.Var) and terms[0].name.upper() == "ALL":
             return [(output, terms[0]) for output in self.outputs]
         for ordered in terms:
+            if isinstance(ordered.this, exp.Neg) and isinstance(ordered.this.this, exp.Literal):
+                raise self.binder.source.error("ORDER BY takes the number of a column, from 1 on", ordered.this)
             at = output_place(ordered.this, self.titles)
             if not self._is_column(ordered.this):
                 refuse_ambiguous(self.binder.source, ordered.this, self.titles, self.outputs)
             if at is None and isinstance(ordered.this, exp.Literal) and not ordered.this.is_string:
                 message = f"ORDER BY {ordered.this.this}: SELECT has {len(self.titles)} columns"
-                raise self.binder.source.error(message, ordered)
+                raise self.binder.source.error(message, ordered, condition="invalid-column-reference")
             found.append((self.clause.bind(ordered.this) if at is None else self.outputs[at], ordered))
         return found
 
@@ -213,7 +215,7 @@ class SelectList:
         if chosen:
             plan = Top(plan, chosen, tuple(orderings), 1)
         elif distinct is not None:
-            plan = Distinct(plan)
+            plan = each_once(binder, plan)
         plan = binder.limited(plan, tuple(orderings), self.node)
         return Bound(plan, names, self.titles, tuple(orderings))
 
@@ -294,7 +296,9 @@ def refuse_ambiguous(source: StatementText, tree: exp.Expr, titles: list[str], o
         return
     name = folded(tree.this)
     if len({output.fingerprint for title, output in zip(titles, outputs, strict=True) if title == name}) > 1:
-        raise source.error(f"{name!r} is ambiguous: several columns of SELECT are called so", tree)
+        raise source.error(
+            f"{name!r} is ambiguous: several columns of SELECT are called so", tree, condition="ambiguous-column"
+        )
 
 
 def output_place(tree: exp.Expr, titles: list[str]) -> int | None:

@@ -82,17 +82,19 @@ def items(binder: Binder, scope: NameScope, item: exp.Expr) -> Iterator[tuple[st
             raise binder.source.error("no column of * matches", item)
     for alias in star.args.get("replace") or ():
         if not isinstance(alias, exp.Alias):
-            raise binder.source.error("syntax error: REPLACE takes pairs, as in * REPLACE (a + 1 AS a)", item)
+            raise binder.source.syntax_error("REPLACE takes pairs, as in * REPLACE (a + 1 AS a)", item)
     replaced = {folded(alias.args["alias"]): alias.this for alias in star.args.get("replace") or ()}
     for alias in star.args.get("rename") or ():
         if not isinstance(alias, exp.Alias) or not isinstance(alias.this, exp.Column):
-            raise binder.source.error("syntax error: RENAME takes pairs, as in * RENAME (a AS b)", item)
+            raise binder.source.syntax_error("RENAME takes pairs, as in * RENAME (a AS b)", item)
     renamed = {folded(alias.this.this): folded(alias.args["alias"]) for alias in star.args.get("rename") or ()}
     for what, names in (("REPLACE", replaced), ("RENAME", renamed)):
         for name in names:
             if name not in {visible for visible, _ in found}:
                 hint = nearest(name, [visible for visible, _ in found])
-                raise binder.source.error(f"{what}: there is no column {name!r}: {hint}", item, NotFoundError)
+                raise binder.source.error(
+                    f"{what}: there is no column {name!r}: {hint}", item, NotFoundError, condition="undefined-column"
+                )
     for visible, unique in found:
         yield renamed.get(visible, visible), replaced.get(visible, unique)
 
@@ -139,7 +141,9 @@ def expand(
         relations = [r for r in scope.relations if r.is_called(table, schema)]
         if not relations:
             hint = nearest(table, [r.alias for r in scope.relations])
-            raise binder.source.error(f"there is no table {table!r} in FROM: {hint}", node, NotFoundError)
+            raise binder.source.error(
+                f"there is no table {table!r} in FROM: {hint}", node, NotFoundError, condition="undefined-table"
+            )
         found = [pair for r in relations for pair in r.columns]
     else:
         seen: set[str] = set()
@@ -155,7 +159,11 @@ def expand(
     unknown = left_out - {visible for visible, _ in found}
     if unknown:
         name = sorted(unknown)[0]
-        raise binder.source.error(f"EXCLUDE: there is no column {name!r}: {nearest(name, [v for v, _ in found])}", node)
+        raise binder.source.error(
+            f"EXCLUDE: there is no column {name!r}: {nearest(name, [v for v, _ in found])}",
+            node,
+            condition="undefined-column",
+        )
     if len(left_out) and all(visible in left_out for visible, _ in found):
-        raise binder.source.error("EXCLUDE leaves no column of *", node)
+        raise binder.source.error("EXCLUDE leaves no column of *", node, condition="undefined-column")
     return [pair for pair in found if pair[0] not in left_out]

@@ -74,7 +74,7 @@ def arguments_of(
         return picked(binder, clause, call, called)
     if known in TOTALS:
         return total(binder, clause, call, condition)
-    raise binder.unsupported(f"window function {called}", call, INSTEAD.get(known, ""))
+    raise binder.unsupported(f"window function {called}", call, INSTEAD.get(known, ""), "undefined-function")
 
 
 def refuse_order(binder: Binder, call: exp.Expr, called: str) -> None:

@@ -127,7 +127,7 @@ def told(scalars: Scalars, text: Expr, node: exp.Expr) -> Expr:
         except TektiteError as error:
             if tries:
                 return lit(None, types.TimestampTz)
-            raise scalars.source.error(str(error), node) from None
+            raise scalars.source.placed(error, node) from None
         if scalars.context.zone == "UTC" or has_offset(text.params[1]):
             return said
         return moment(scalars, lit(text.params[1], types.Timestamp))
@@ -174,7 +174,7 @@ def at_time_zone(scalars: Scalars, node: exp.AtTimeZone) -> Expr:
     try:
         name = zone_named(zone.params[1])
     except TektiteError as error:
-        raise scalars.source.error(str(error), node) from None
+        raise scalars.source.placed(error, node) from None
     if is_now(node.this):
         value = moment(scalars, value)
     kind = scalars.type(value, node)

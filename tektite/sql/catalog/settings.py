@@ -262,8 +262,21 @@ def listed(name: str, text: str) -> list[str]:
     return [part.strip(" '\"") for part in parts]
 
 
+OFFSET = re.compile(
+    r"(?:INTERVAL[\s,']*)?([+-]?)(\d{1,2}(?::\d\d)?)[\s,']*(?:HOUR(?:[\s,]+TO[\s,]+MINUTE)?)?", re.IGNORECASE
+)
+"""An offset from UTC as SET TIME ZONE takes it."""
+
+
 def zone_of(text: str) -> str:
-    """The time zone that SET names."""
+    """The time zone that SET names: by a name, an offset, or the interval that an offset is.
+
+    >>> zone_of("Europe/Berlin"), zone_of("INTERVAL '-05:30' HOUR TO MINUTE"), zone_of("2")
+    ('Europe/Berlin', '-05:30', '+02:00')
+    """
+    offset = OFFSET.fullmatch(text)
+    if offset is not None:
+        text = f"{offset[1] or '+'}{offset[2]}"
     try:
         return "UTC" if text.lower() == "local" else zone_named(text)
     except IncorrectError as error:

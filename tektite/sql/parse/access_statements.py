@@ -194,7 +194,7 @@ class AccessReader:
         """Pass over words that have to stand here."""
         for word in words:
             if not self.parser.skip(word):
-                raise self.parser.source.error(f"syntax error: expected {word}", self.parser.place)
+                raise self.parser.source.syntax_error(f"expected {word}", self.parser.place)
 
     def if_exists(self, *words: str) -> bool:
         """Whether IF EXISTS stands here, or IF NOT EXISTS."""
@@ -207,7 +207,7 @@ class AccessReader:
         """A text in quotes."""
         parser = self.parser
         if parser.at >= len(parser.tokens) or parser.tokens[parser.at].token_type != TokenType.STRING:
-            raise parser.source.error(f"syntax error: expected {wanted} in quotes", parser.place)
+            raise parser.source.syntax_error(f"expected {wanted} in quotes", parser.place)
         parser.at += 1
         return str(parser.tokens[parser.at - 1].text)
 
@@ -215,7 +215,7 @@ class AccessReader:
         """A condition in parentheses, as it is written."""
         parser = self.parser
         if not parser.skip("("):
-            raise parser.source.error("syntax error: expected a condition in parentheses", parser.place)
+            raise parser.source.syntax_error("expected a condition in parentheses", parser.place)
         begin, depth = parser.place, 1
         while parser.at < len(parser.tokens):
             kind = parser.tokens[parser.at].token_type
@@ -223,7 +223,7 @@ class AccessReader:
             parser.at += 1
             if not depth:
                 return parser.source.text[begin : parser.tokens[parser.at - 1].start].strip()
-        raise parser.source.error("syntax error: ( is not closed", begin)
+        raise parser.source.syntax_error("( is not closed", begin)
 
     def ended(self, statement: Statement) -> Statement:
         self.parser.end()
@@ -266,7 +266,7 @@ class AccessReader:
             elif word == "ADMIN":
                 found["admins"] = self.names("the name of a role")
             else:
-                raise parser.source.error(f"syntax error: {word!r} is no option of a role", place)
+                raise parser.source.syntax_error(f"{word!r} is no option of a role", place)
         found.pop("", None)
         return found
 
@@ -285,7 +285,7 @@ class AccessReader:
             if words.endswith(unit) and number.isdigit():
                 found = sign * int(number) * factor
                 return None if found < 0 else found
-        raise parser.source.error(f"syntax error: expected a number or a size, such as '64 MB', found {text!r}", place)
+        raise parser.source.syntax_error(f"expected a number or a size, such as '64 MB', found {text!r}", place)
 
     def drop_role(self) -> Statement:
         may_miss = self.if_exists()
@@ -444,7 +444,7 @@ class AccessReader:
             changes = {"ENABLE": {"is_enabled": True}, "DISABLE": {"is_enabled": False}, "FORCE": {"is_forced": True},
                        "NO FORCE": {"is_forced": False}}.get(said)  # fmt: skip
             if changes is None:
-                raise parser.source.error("syntax error: expected ENABLE, DISABLE, FORCE or NO FORCE", parser.place)
+                raise parser.source.syntax_error("expected ENABLE, DISABLE, FORCE or NO FORCE", parser.place)
             return SecureTable(parser.source, self.start, table, changes)
         if len(words) > 4 and words[-3:-1] == ["OWNER", "TO"]:
             kind = "schema" if words[1] == "SCHEMA" else "table"

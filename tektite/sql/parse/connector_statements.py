@@ -66,13 +66,13 @@ def connector_statement(parser: StatementParser, start: int) -> Statement | None
 def expected(parser: StatementParser, word: str) -> None:
     """Pass over a word that has to stand here."""
     if not parser.skip(word):
-        raise parser.source.error(f"syntax error: expected {word}", parser.place)
+        raise parser.source.syntax_error(f"expected {word}", parser.place)
 
 
 def text(parser: StatementParser, wanted: str) -> str:
     """A text in quotes."""
     if parser.at >= len(parser.tokens) or parser.tokens[parser.at].token_type != TokenType.STRING:
-        raise parser.source.error(f"syntax error: expected {wanted} in quotes", parser.place)
+        raise parser.source.syntax_error(f"expected {wanted} in quotes", parser.place)
     parser.at += 1
     return str(parser.tokens[parser.at - 1].text)
 
@@ -88,7 +88,7 @@ def options_of(parser: StatementParser) -> dict[str, str]:
         name = text(parser, "an option") if is_text else parser.word("the name of an option")
         expected(parser, "=")
         if parser.at >= len(parser.tokens):
-            raise parser.source.error("syntax error: expected a value", parser.place)
+            raise parser.source.syntax_error("expected a value", parser.place)
         found[name] = str(parser.tokens[parser.at].text)
         parser.at += 1
         if not parser.skip(","):

@@ -16,8 +16,10 @@ from tektite.errors import IncorrectError, UnsupportedError
 from tektite.sql.parse.access_statements import AccessReader
 from tektite.sql.parse.connector_statements import connector_statement
 from tektite.sql.parse.dialect import Dialect
+from tektite.sql.parse.instead import CREATED, STATEMENTS, instead
 from tektite.sql.parse.places import StatementText
 from tektite.sql.parse.postgres_spelling import arrays_spelt, spelt
+from tektite.sql.parse.property_graphs import property_graph_statement
 from tektite.sql.parse.read_arguments import noting
 from tektite.sql.parse.statements import (
     Begin,
@@ -65,7 +67,7 @@ def parse(text: str) -> Iterator[Statement]:
     except TokenError as error:
         place, opening = unclosed(text)
         message = f"{opening} is not closed" if opening else str(error)
-        raise source.error(f"syntax error: {message}", place) from None
+        raise source.syntax_error(f"{message}", place) from None
     statement: list[Token] = []
     for token in [*tokens, None]:
         if token is not None and token.token_type != TokenType.SEMICOLON:
@@ -96,7 +98,11 @@ class StatementParser:
         }  # fmt: skip
         first = self.tokens[0].text.upper()
         if first in ACCESS and self.tokens[0].token_type != TokenType.STRING:
-            found = connector_statement(self, start) or AccessReader(self, start).statement()
+            found = (
+                connector_statement(self, start)
+                or property_graph_statement(self, start)
+                or AccessReader(self, start).statement()
+            )
             if found is not None:
                 return found
         reader = readers.get(first)
@@ -110,7 +116,7 @@ class StatementParser:
     def tree(self, tokens: list[Token]) -> exp.Expr:
         """What sqlglot makes of some tokens."""
         if not tokens:
-            raise self.source.error("syntax error: the statement ends here", len(self.source.text))
+            raise self.source.syntax_error("the statement ends here", len(self.source.text))
         try:
             written = spelt(checked(self.source, as_query(tokens), self.dialect), self.source.text)
             trees = self.dialect.parser().parse(written, self.source.text)
@@ -128,13 +134,15 @@ class StatementParser:
             message = f"syntax error: the parser cannot read this statement ({error})"
             raise self.source.error(message, tokens[0].start) from None
         if len(trees) != 1:
-            raise self.source.error(f"syntax error: {tokens[0].text!r} was not expected", tokens[0].start)
+            raise self.source.syntax_error(f"{tokens[0].text!r} was not expected", tokens[0].start)
         (found,) = trees
         if found is None or isinstance(found, exp.Command):
             words = [token.text.upper() for token in tokens[:2] if token.text.isidentifier()]
-            instead = ": write one ALTER TABLE for each action" if words == ["ALTER", "TABLE"] else ""
-            said = "this form of ALTER TABLE" if instead else " ".join(words)
-            raise self.source.error(f"{said} is not supported{instead}", tokens[0].start, UnsupportedError)
+            alters = words == ["ALTER", "TABLE"]
+            said = "this form of ALTER TABLE" if alters else " ".join(words)
+            known = instead(CREATED, words[-1]) if words[:1] == ["CREATE"] else instead(STATEMENTS, "".join(words[:1]))
+            known = ": write one ALTER TABLE for each action" if alters else known
+            raise self.source.error(f"{said} is not supported{known}", tokens[0].start, UnsupportedError)
         return noting(arrays_spelt(found))
 
     def _syntax_error(self, error: ParseError) -> Exception:
@@ -142,9 +150,9 @@ class StatementParser:
         if first.token_type == TokenType.VAR and first.text.upper() not in BEGINNINGS:
             near = get_close_matches(first.text.upper(), BEGINNINGS, 1)
             meant = f"; did you mean {near[0]}?" if near else ", but with SELECT, INSERT, CREATE or another verb"
-            return self.source.error(f"syntax error: no statement begins with {first.text!r}{meant}", first.start)
+            return self.source.syntax_error(f"no statement begins with {first.text!r}{meant}", first.start)
         if not error.errors:
-            return self.source.error(f"syntax error: {error}", self.tokens[0].start)
+            return self.source.syntax_error(f"{error}", self.tokens[0].start)
         found = error.errors[0]
         line, column = found.get("line"), found.get("col")
         place = None
@@ -158,15 +166,15 @@ class StatementParser:
         if message.startswith("Required keyword"):  # of a class of sqlglot's
             message = "something is missing"
         shown = f" near {found['highlight']!r}" if found.get("highlight") else ""
-        return self.source.error(f"syntax error: {message}{shown}", place)
+        return self.source.syntax_error(f"{message}{shown}", place)
 
     def word(self, wanted: str) -> str:
         """The next token's text, which is a name."""
         if self.at >= len(self.tokens):
-            raise self.source.error(f"syntax error: expected {wanted}", self.tokens[-1].end + 1)
+            raise self.source.syntax_error(f"expected {wanted}", self.tokens[-1].end + 1)
         token = self.tokens[self.at]
         if token.token_type not in (TokenType.VAR, TokenType.IDENTIFIER) and not token.text.isidentifier():
-            raise self.source.error(f"syntax error: expected {wanted}, found {token.text!r}", token.start)
+            raise self.source.syntax_error(f"expected {wanted}, found {token.text!r}", token.start)
         self.at += 1
         return token.text if token.token_type == TokenType.IDENTIFIER else token.text.lower()
 
@@ -179,7 +187,7 @@ class StatementParser:
     def end(self) -> None:
         if self.at < len(self.tokens):
             token = self.tokens[self.at]
-            raise self.source.error(f"syntax error: {token.text!r} was not expected", token.start)
+            raise self.source.syntax_error(f"{token.text!r} was not expected", token.start)
 
     def values(self) -> tuple[exp.Expr, ...] | None:
         """A list of values in parentheses, if there is one."""
@@ -187,7 +195,7 @@ class StatementParser:
             return None
         opening = self.tokens[self.at]
         if opening.token_type != TokenType.L_PAREN:
-            raise self.source.error(f"syntax error: expected (, found {opening.text!r}", opening.start)
+            raise self.source.syntax_error(f"expected (, found {opening.text!r}", opening.start)
         if self.tokens[self.at + 1 :] and self.tokens[self.at + 1].token_type == TokenType.R_PAREN:
             self.at += 2
             self.end()
@@ -219,18 +227,18 @@ class StatementParser:
             elif self.skip("FORMAT"):
                 as_json = self.skip("JSON")
                 if not as_json and not self.skip("TEXT"):
-                    raise self.source.error("syntax error: expected FORMAT JSON or FORMAT TEXT", self.place)
+                    raise self.source.syntax_error("expected FORMAT JSON or FORMAT TEXT", self.place)
             else:
-                raise self.source.error("syntax error: expected ANALYZE or FORMAT", self.place)
+                raise self.source.syntax_error("expected ANALYZE or FORMAT", self.place)
             if self.skip(")"):
                 return analyze, as_json
             if not self.skip(","):
-                raise self.source.error("syntax error: expected , or )", self.place)
+                raise self.source.syntax_error("expected , or )", self.place)
 
     def prepare(self, start: int) -> Statement:
         place, name = self.place, self.word("the name of the statement")
         if not self.skip("AS"):
-            raise self.source.error("syntax error: expected AS", self.place)
+            raise self.source.syntax_error("expected AS", self.place)
         return Prepare(self.source, start, place, name, self.tree(self.tokens[self.at :]))
 
     def execute(self, start: int) -> Statement:
@@ -266,7 +274,7 @@ class StatementParser:
             return Show(self.source, start, self.tokens[1].start, " ".join(words), "setting")
         place, name = start, ""
         if what == "columns" and not (self.skip("FROM") or self.skip("IN")):
-            raise self.source.error("syntax error: expected FROM and a table", self.place)
+            raise self.source.syntax_error("expected FROM and a table", self.place)
         if what == "columns":
             place, name = self.place, self.qualified("the name of a table")
         self.end()
@@ -287,7 +295,7 @@ class StatementParser:
         """SET [SESSION | LOCAL] name TO | = values; SET TIME ZONE, NAMES and SESSION CHARACTERISTICS have words of their own."""
         if self.skip("SESSION") and self.skip("CHARACTERISTICS"):
             if not (self.skip("AS") and self.skip("TRANSACTION")):
-                raise self.source.error("syntax error: expected AS TRANSACTION and its modes", self.place)
+                raise self.source.syntax_error("expected AS TRANSACTION and its modes", self.place)
             return SetModes(self.source, start, self.modes(True), True)
         if self.skip("TRANSACTION"):
             return SetModes(self.source, start, self.modes(True), False)
@@ -301,7 +309,7 @@ class StatementParser:
             if name == words[0] and (not words[1] or self.skip(words[1])):
                 name = meant
         if name not in ("timezone", "client_encoding") and not (self.skip("TO") or self.skip("=")):
-            raise self.source.error("syntax error: expected TO or = and a value", self.place)
+            raise self.source.syntax_error("expected TO or = and a value", self.place)
         self.skip("TO") or self.skip("=")
         values = []
         sign = ""
@@ -312,7 +320,7 @@ class StatementParser:
                 values.append(sign + token.text)
                 sign = ""
         if not values:
-            raise self.source.error("syntax error: expected a value", self.place)
+            raise self.source.syntax_error("expected a value", self.place)
         is_default = [v.upper() for v in values] == ["DEFAULT"]
         return SetSetting(self.source, start, place, name, None if is_default else tuple(values))
 
@@ -335,14 +343,14 @@ class StatementParser:
     def begin(self, start: int) -> Statement:
         """BEGIN [WORK | TRANSACTION] modes, START TRANSACTION modes."""
         if not (self.skip("TRANSACTION") or self.skip("WORK")) and self.tokens[0].text.upper() == "START":
-            raise self.source.error("syntax error: expected TRANSACTION", self.place)
+            raise self.source.syntax_error("expected TRANSACTION", self.place)
         return Begin(self.source, start, self.modes(False))
 
     def modes(self, is_needed: bool) -> TransactionModes:
         """The modes of a transaction, up to the end."""
         words, place = [token.text for token in self.tokens[self.at :]], self.place
         if is_needed and not words:
-            raise self.source.error("syntax error: expected ISOLATION LEVEL, READ ONLY or READ WRITE", place)
+            raise self.source.syntax_error("expected ISOLATION LEVEL, READ ONLY or READ WRITE", place)
         self.at = len(self.tokens)
         try:
             return transaction_modes(words)
@@ -361,7 +369,7 @@ class StatementParser:
         """REFRESH MATERIALIZED VIEW [CONCURRENTLY] name [WITH DATA]."""
         for word in ("MATERIALIZED", "VIEW"):
             if not self.skip(word):
-                raise self.source.error(f"syntax error: expected {word}", self.place)
+                raise self.source.syntax_error(f"expected {word}", self.place)
         self.skip("CONCURRENTLY")
         place, name = self.place, self.qualified("the name of a materialized view")
         if self.skip("."):

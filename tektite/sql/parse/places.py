@@ -41,14 +41,26 @@ class StatementText:
         return self.text[self.start : self.end]
 
     def error(
-        self, message: str, at: exp.Expr | int | None = None, kind: type[TektiteError] = IncorrectError
+        self,
+        message: str,
+        at: exp.Expr | int | None = None,
+        kind: type[TektiteError] = IncorrectError,
+        condition: str = "",
     ) -> TektiteError:
-        """An error that points at a part of the statement, or at a place in its text; else at the statement."""
+        """An error that points at a part of the statement, or at a place in its text; else at the statement. `condition` is what
+        PostgreSQL calls it, for programs.
+        """
         place = at if isinstance(at, int) else self.start if at is None else self.place(at)
         found = kind(f"{message}\n{self.point(place)}")
         before = self.text[:place]
         found.details.update(line=before.count("\n") + 1, column=place - (before.rfind("\n") + 1) + 1)
+        if condition:
+            found.details["condition"] = condition
         return found
+
+    def syntax_error(self, message: str, at: exp.Expr | int | None = None) -> TektiteError:
+        """An error of what cannot be read."""
+        return self.error(f"syntax error: {message}", at, condition="syntax-error")
 
     def place(self, node: exp.Expr) -> int:
         """Where a part of the statement begins: what has no place of its own is where that is which it belongs to."""

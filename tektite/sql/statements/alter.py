@@ -56,7 +56,12 @@ class Alteration:
         name = folded(node.this if isinstance(node, exp.Column) else node)
         if name not in self.declared.schema.names:
             hint = nearest(name, self.declared.schema.names)
-            raise self.source.error(f"table {self.table.name!r} has no column {name!r}: {hint}", node, NotFoundError)
+            raise self.source.error(
+                f"table {self.table.name!r} has no column {name!r}: {hint}",
+                node,
+                NotFoundError,
+                condition="undefined-column",
+            )
         return name
 
     def with_columns(self, columns: Mapping[str, Any], **changed: Any) -> None:
@@ -87,7 +92,7 @@ class Alteration:
                 not_needed(action)
                 return
             message = f"table {self.table.name!r} has a column {name!r} already"
-            raise self.source.error(message, action, ConflictError)
+            raise self.source.error(message, action, ConflictError, condition="duplicate-column")
         if action.kind is None:
             raise self.source.error(f"column {name!r} needs a type", action)
         kind = column_type(self.source, action.kind)
@@ -143,7 +148,12 @@ class Alteration:
             return
         before, after = self.column(old), folded(new.this)
         if after in self.declared.schema.names:
-            raise self.source.error(f"table {self.table.name!r} has a column {after!r} already", new, ConflictError)
+            raise self.source.error(
+                f"table {self.table.name!r} has a column {after!r} already",
+                new,
+                ConflictError,
+                condition="duplicate-column",
+            )
 
         def renamed(names: tuple[str, ...]) -> tuple[str, ...]:
             return tuple(after if name == before else name for name in names)
@@ -354,5 +364,7 @@ def rename_table(found: Alteration, action: exp.AlterRename) -> None:
     if made.startswith("__"):
         raise found.source.error(f"names that begin with __ are reserved: {made!r}", node)
     if found.runner.relation_stored(made) is not None or made in found.runner.indexes:
-        raise found.source.error(f"there is something named {made!r} already", node, ConflictError)
+        raise found.source.error(
+            f"there is something named {made!r} already", node, ConflictError, condition="duplicate-table"
+        )
     found.name = made

@@ -129,7 +129,7 @@ class TableConstraints:
         try:
             self.uniques.append(unique_constraint(self.table, self.is_stream, made, tuple(columns)))
         except TektiteError as error:
-            raise self.source.error(str(error), item, type(error)) from None
+            raise self.source.placed(error, item) from None
 
     def add_check(self, item: exp.Expr, name: str) -> None:
         """CHECK (condition): of the row's own columns, without subqueries, aggregates and the time."""
@@ -141,7 +141,7 @@ class TableConstraints:
         try:
             found = check_constraint(f"table {self.table!r}: CHECK", Schema(self.columns), made, condition, text)
         except TektiteError as error:
-            raise self.source.error(str(error), item, type(error)) from None
+            raise self.source.placed(error, item) from None
         self.checks.append(found)
 
     def condition(self, tree: exp.Expr) -> Expr:
@@ -161,7 +161,7 @@ class TableConstraints:
     def known(self, column: str, what: str, node: exp.Expr) -> None:
         if column not in self.columns:
             message = f"{what}: there is no column {column!r}: {nearest(column, self.columns)}"
-            raise self.source.error(message, node, NotFoundError)
+            raise self.source.error(message, node, NotFoundError, condition="undefined-column")
 
     @property
     def names(self) -> list[str]:
@@ -174,7 +174,12 @@ class TableConstraints:
 
     def refuse_taken(self, name: str, node: exp.Expr) -> None:
         if name in self.names:
-            raise self.source.error(f"table {self.table!r} has a constraint {name!r} already", node, ConflictError)
+            raise self.source.error(
+                f"table {self.table!r} has a constraint {name!r} already",
+                node,
+                ConflictError,
+                condition="duplicate-object",
+            )
 
     def foreign(self, reference: exp.Expr | None, node: exp.Expr) -> TektiteError:
         """What is raised for a foreign key."""

@@ -52,7 +52,7 @@ def copy(runner: StatementRunner, source: StatementText, tree: exp.Copy, paramet
     for at, name in enumerate(listed):
         if name not in found.schema.names:
             message = f"table {found.name!r} has no column {name!r}: {nearest(name, found.schema.names)}"
-            raise source.error(message, tree.this.expressions[at], NotFoundError)
+            raise source.error(message, tree.this.expressions[at], NotFoundError, condition="undefined-column")
     if not path.exists():
         raise source.error(f"COPY: there is no file {str(path)!r}", files[0], NotFoundError)
     layout = csv_layout(path, listed, options) if form == "csv" else CsvLayout(listed, False)
@@ -177,7 +177,9 @@ def check_csv(path: Path, layout: CsvLayout, table: Table, rows: pa.Table, optio
             bad = column.is_null().index(True).as_py()
             why = f"column {name!r} of table {table.name!r} cannot be NULL"
         if bad is not None:
-            raise IncorrectError(f"COPY {str(path)!r}{line_of(path, layout, options, record_line, bad)}: {why}")
+            raise IncorrectError(f"COPY {str(path)!r}{line_of(path, layout, options, record_line, bad)}: {why}").about(
+                condition="not-null-violation"
+            )
 
 
 def copy_to(

@@ -13,7 +13,7 @@ from tektite.sql.access.access_control import (
     schema_object,
     table_object,
 )
-from tektite.sql.access.access_tables import PUBLIC, Grant, Membership, Ownership, Record
+from tektite.sql.access.access_tables import PUBLIC, Grant, Membership, Record
 from tektite.sql.access.system_policies import SYSTEM_OBJECTS
 from tektite.sql.catalog.schemas import DATABASE, name_parts, same_schema
 from tektite.sql.parse.access_statements import ChangeGrants, ChangeMembers, ChangeOwner
@@ -33,6 +33,7 @@ def named_object(runner: StatementRunner, source: StatementText, kind: str, name
                 f"there is no table or view {name!r}: {nearest(name, runner.visible())}",
                 source.where(name.rpartition(".")[2]),
                 NotFoundError,
+                condition="undefined-table",
             )
         return table_object(found.name)
     if kind == "database":
@@ -41,7 +42,10 @@ def named_object(runner: StatementRunner, source: StatementText, kind: str, name
         return DATABASE_OBJECT
     if same_schema(name) not in runner.schema_names():
         raise source.error(
-            f"there is no schema {name!r}: {nearest(name, runner.visible_schemas())}", source.where(name), NotFoundError
+            f"there is no schema {name!r}: {nearest(name, runner.visible_schemas())}",
+            source.where(name),
+            NotFoundError,
+            condition="undefined-schema",
         )
     return schema_object(same_schema(name))
 
@@ -187,7 +191,7 @@ def change_owner(runner: StatementRunner, statement: ChangeOwner) -> Result:
         raise PermissionDenied(f"permission denied: {who!r} is no member of {owner!r}, who is to own {object}")
     if statement.kind == "table" and owner != access.owner(object):
         refuse_standing(runner, object)
-    access.change([Ownership(object, owner)])
+    access.give([object], owner)
     return Result("ALTER TABLE" if statement.kind == "table" else "ALTER SCHEMA")
 
 

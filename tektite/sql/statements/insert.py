@@ -17,7 +17,7 @@ from tektite.sql.parse.internal_tables import internal_table
 from tektite.sql.parse.places import StatementText, nearest
 from tektite.sql.parse.read_arguments import copied
 from tektite.sql.statements.result import Result
-from tektite.sql.statements.table_writes import Writing, check_write
+from tektite.sql.statements.table_writes import Writing, check_write, default_tree, is_default
 from tektite.sql.statements.update import assignments, changed
 from tektite.values.types import Type
 
@@ -36,9 +36,11 @@ def insert(runner: StatementRunner, source: StatementText, tree: exp.Insert, par
     for at, column in enumerate(given):
         if column not in writing.names:
             message = f"table {writing.table.name!r} has no column {column!r}: {nearest(column, writing.names)}"
-            raise source.error(message, tree.this.expressions[at], NotFoundError)
+            raise source.error(message, tree.this.expressions[at], NotFoundError, condition="undefined-column")
         if column in given[:at]:
-            raise source.error(f"column {column!r} is named twice", tree.this.expressions[at])
+            raise source.error(
+                f"column {column!r} is named twice", tree.this.expressions[at], condition="duplicate-column"
+            )
     rows = new_rows(writing, given)
     conflict, alternative = tree.args.get("conflict"), tree.args.get("alternative")
     if conflict is None and alternative is None:
@@ -56,6 +58,12 @@ def new_rows(writing: Writing, given: list[str]) -> pa.Table:
     wanted = [schema.types[schema.index(column)] for column in given]
     if query is None:
         raise writing.source.error("INSERT without VALUES or a query is not supported", None, UnsupportedError)
+    if isinstance(query, exp.Values):
+        for row in query.expressions:
+            cells = row.expressions if isinstance(row, exp.Tuple) else [row]
+            for column, cell in zip(given, cells, strict=False):
+                if is_default(cell):
+                    cell.replace(default_tree(writing.table, column))
     read_alike(query, wanted)
     return writing.arranged(writing.select(query, wanted, what="INSERT INTO"), given)
 
@@ -83,7 +91,7 @@ def put(
     writing: Writing, rows: pa.Table, given: list[str], conflict: exp.Expr | None, alternative: str | None
 ) -> Result:
     """Insert the rows whose keys are free, and let the others be or change the rows that have theirs. OR REPLACE changes the
-    columns that are given.
+    columns that are given. Policies have to allow all given rows to be inserted, and those that change others to be updated.
     """
     source, table = writing.source, writing.table
     key = [table.schema.names[column] for column in core_of(table).unique or ()]
@@ -99,8 +107,9 @@ def put(
         changes = {name: writing.column(f"#{name}", EXCLUDED) for name in given if name not in key}
     elif str(alternative).upper() != "IGNORE":
         raise source.error(f"INSERT OR {alternative} is not supported", source.where("OR"), UnsupportedError)
-    if changes is not None:
+    if changes:
         check_write(writing.runner, table, "UPDATE")
+    checked = [("INSERT", rows)]
     rows = first_of_each_key(writing, rows, "DO UPDATE" if conflict is not None and changes is not None else "")
     excluded = {EXCLUDED: rows.rename_columns([f"#{name}" for name in writing.names])}
     pairs = [exp.EQ(this=writing.column(name), expression=writing.column(f"#{name}", EXCLUDED)) for name in key]
@@ -119,7 +128,8 @@ def put(
         join = exp.Join(this=internal_table(EXCLUDED, EXCLUDED), on=same.copy(), kind="INNER")
         old, updated = changed(writing, changes, exp.From(this=writing.own()), [join], where, excluded)
         new = pa.concat_tables([new, updated])
-    return writing.write("INSERT 0", new.num_rows, new, old)
+        checked.append(("UPDATE", updated))
+    return writing.write("INSERT 0", new.num_rows, new, old, checked)
 
 
 def check_target(writing: Writing, conflict: exp.Expr, key: list[str]) -> None:
@@ -142,7 +152,7 @@ def of_new_row(writing: Writing, tree: exp.Expr) -> exp.Expr:
             name = folded(column.this)
             if name not in writing.names:
                 message = f"there is no column {name!r} in 'excluded': {nearest(name, writing.names)}"
-                raise writing.source.error(message, column, NotFoundError)
+                raise writing.source.error(message, column, NotFoundError, condition="undefined-column")
             column.this.set("this", f"#{name}")
             column.this.set("quoted", True)
     return found
@@ -156,7 +166,7 @@ def first_of_each_key(writing: Writing, rows: pa.Table, updating: str) -> pa.Tab
         return rows
     if updating:
         message = f"ON CONFLICT {updating} would change a row twice: two of the rows given have the same key"
-        raise writing.source.error(message, writing.source.where("CONFLICT"))
+        raise writing.source.error(message, writing.source.where("CONFLICT"), condition="cardinality-violation")
     if writing.tree.args.get("alternative") == "REPLACE":
         _, last = np.unique(keys[:, ::-1], axis=1, return_index=True)
         first = rows.num_rows - 1 - last

@@ -28,7 +28,12 @@ def secured_table(runner: StatementRunner, source: StatementText, written: str) 
     if not isinstance(found, Table) or found.name.startswith("__"):
         known = [name for name in runner.visible() if isinstance(runner.relation_stored(name), Table)]
         place = source.where(written.rpartition(".")[2])
-        raise source.error(f"there is no table {written!r}: {nearest(written, known)}", place, NotFoundError)
+        raise source.error(
+            f"there is no table {written!r}: {nearest(written, known)}",
+            place,
+            NotFoundError,
+            condition="undefined-table",
+        )
     runner.access.begin()
     runner.access.check_owner(runner.access.who(), table_object(found.name))
     refuse_system(runner, source, written, "shows everybody what is theirs, by rules that cannot be changed")
@@ -44,7 +49,7 @@ def change_policy(runner: StatementRunner, statement: ChangePolicy) -> Result:
     done = Result(f"{statement.what} POLICY")
     if statement.what == "CREATE" and known is not None:
         message = f"there is a policy {statement.name!r} on {table.name!r} already"
-        raise source.error(message, source.where(statement.name), ConflictError)
+        raise source.error(message, source.where(statement.name), ConflictError, condition="duplicate-object")
     if statement.what != "CREATE" and known is None:
         if statement.may_miss:
             return done
@@ -89,7 +94,7 @@ def check_policy(runner: StatementRunner, statement: ChangePolicy, table: Table,
         try:
             runner.bind_for(StatementText(text), query, ReaderIdentity(None))
         except TektiteError as error:
-            raise type(error)(f"policy {policy.name!r} of {table.name!r}: {unpointed(error)}") from None
+            raise error.reworded(f"policy {policy.name!r} of {table.name!r}: {unpointed(error)}") from None
 
 
 def conditions(runner: StatementRunner, table: Table, policy: RowPolicy, text: str) -> exp.Expr:

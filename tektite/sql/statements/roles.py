@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from tektite.errors import ConflictError, NotFoundError
 from tektite.sql.access.access_control import PermissionDenied
-from tektite.sql.access.access_tables import PUBLIC, Membership, Ownership, Record, Role, Token
+from tektite.sql.access.access_tables import PUBLIC, Membership, Record, Role, Token
 from tektite.sql.access.verifiers import Verifier, new_token, token_digest
 from tektite.sql.parse.access_statements import AlterRole, ChangeOwned, ChangeToken, CreateRole, DropRole, TakeRole
 from tektite.sql.parse.places import StatementText, nearest
@@ -40,7 +40,9 @@ def create_role(runner: StatementRunner, statement: CreateRole) -> Result:
     if name in access.tables.roles:
         if statement.may_exist:
             return Result("CREATE ROLE")
-        raise source.error(f"there is a role {name!r} already", source.where(name), ConflictError)
+        raise source.error(
+            f"there is a role {name!r} already", source.where(name), ConflictError, condition="duplicate-object"
+        )
     records: list[Record] = [changed(source, Role(name), options)]
     for role in options.get("in_roles", ()):
         records.append(Membership(access.role(role).name, name))
@@ -159,7 +161,7 @@ def change_owned(runner: StatementRunner, statement: ChangeOwned) -> Result:
     owned = [o for o in access.tables.owners.values() if o.owner in roles]
     if statement.owner is not None:
         owner = access.role(statement.owner or runner.settings.user).name
-        access.change([Ownership(o.object, owner) for o in owned])
+        access.give([o.object for o in owned], owner)
         return Result("REASSIGN OWNED")
     for one in owned:
         kind, _, name = one.object.partition(" ")
@@ -203,7 +205,12 @@ def change_token(runner: StatementRunner, statement: ChangeToken) -> Result:
         return Result("DROP TOKEN")
     access.begin()
     if known is not None:
-        raise source.error(f"there is a token {statement.name!r} already", source.where(statement.name), ConflictError)
+        raise source.error(
+            f"there is a token {statement.name!r} already",
+            source.where(statement.name),
+            ConflictError,
+            condition="duplicate-object",
+        )
     role = access.role(statement.role or runner.settings.user)
     if who != role.name:
         access.check_creates_roles(who)

@@ -13,6 +13,7 @@ from tektite.engine.versions import read_version
 from tektite.engine.view import View
 from tektite.engine.view_core import ViewCore
 from tektite.errors import NotFoundError, UnsupportedError
+from tektite.sql.bind.definitions import GraphDefinition
 from tektite.sql.parse.parser import SHOWN, Refresh, Show
 from tektite.sql.parse.places import nearest
 from tektite.sql.statements.disclosure import FAILED, sees_below
@@ -46,7 +47,7 @@ def refresh(runner: StatementRunner, statement: Refresh) -> Result:
     if not isinstance(found, View):
         hint = nearest(statement.name, [v for v in runner.engine.views if v in runner.visible()])
         message = f"there is no materialized view {statement.name!r}: {hint}"
-        raise statement.source.error(message, statement.place, NotFoundError)
+        raise statement.source.error(message, statement.place, NotFoundError, condition="undefined-table")
     notice = f"{found.name!r} is kept up to date with every change, there is nothing to refresh"
     return Result("REFRESH MATERIALIZED VIEW", notice=notice)
 
@@ -96,12 +97,14 @@ def rows_of(table: InputCore) -> int | None:
 
 
 def views(runner: StatementRunner) -> pa.Table:
-    """Views: those that are kept, with their sizes and what a read of them raises, and those that are definitions."""
+    """Views: those that are kept, with their sizes and what a read of them raises, and those that are definitions, as
+    property graphs are."""
     shown = set(runner.visible())
     kept = [v for v in core_of(runner.engine).views.values() if v.name in shown]
     defined = [name for name in runner.definitions if name in shown]
     names = [*(v.name for v in kept), *defined]
-    kinds = ["materialized"] * len(kept) + ["definition"] * len(defined)
+    graphs = {graph.name for graph in runner.graphs()}
+    kinds = ["materialized"] * len(kept) + ["property graph" if name in graphs else "definition" for name in defined]
     readable = [is_readable(runner, v.facade) for v in kept]
     rows = [v.count if may else None for v, may in zip(kept, readable, strict=True)]
     errors = [shown_error(runner, v) if may else None for v, may in zip(kept, readable, strict=True)]
@@ -156,9 +159,14 @@ def columns(runner: StatementRunner, statement: Show) -> pa.Table:
     found = runner.relation_named(statement.name)
     if found is None:
         message = f"there is no table or view {statement.name!r}: {nearest(statement.name, runner.visible())}"
-        raise statement.source.error(message, statement.place, NotFoundError)
+        raise statement.source.error(message, statement.place, NotFoundError, condition="undefined-table")
     if not runner.access.knows(runner.access.who(), found.name):
         runner.access.check_read(runner.access.who(), found)
+    if isinstance(found, GraphDefinition):
+        labels = f"node labels {', '.join(found.nodes)}; edge labels {', '.join(found.edges) or 'none'}"
+        raise statement.source.error(
+            f"{statement.name!r} is a property graph, without columns; {labels}", statement.place
+        )
     schema = found.schema if isinstance(found, Table | View) else runner.described(found)
     return pa.table(
         {

@@ -20,6 +20,7 @@ from tektite.engine.table import Table
 from tektite.errors import ConflictError, IncorrectError, NotFoundError, TektiteError, UnsupportedError
 from tektite.sql.access.access_control import PermissionDenied, schema_object, table_object
 from tektite.sql.access.policy_conditions import PolicyConditions
+from tektite.sql.bind.functions import sql_name
 from tektite.sql.bind.named_relations import Given, TargetTable, unpointed
 from tektite.sql.bind.scope import folded
 from tektite.sql.catalog.schemas import name_parts, written_name
@@ -51,9 +52,13 @@ def target(runner: StatementRunner, source: StatementText, node: exp.Expr) -> Ta
     if isinstance(found, Table) and not found.name.startswith("__"):
         return found
     if found is not None:
-        raise source.error(f"{name!r} is a view: only tables can be changed", node, ConflictError)
+        raise source.error(
+            f"{name!r} is a view: only tables can be changed", node, ConflictError, condition="wrong-object-type"
+        )
     known = [n for n in runner.visible() if isinstance(runner.relation_stored(n), Table)]
-    raise source.error(f"there is no table {name!r}: {nearest(name, known)}", node, NotFoundError)
+    raise source.error(
+        f"there is no table {name!r}: {nearest(name, known)}", node, NotFoundError, condition="undefined-table"
+    )
 
 
 @dataclass(frozen=True)
@@ -79,9 +84,10 @@ class Writing:
         command: str,
     ) -> Writing:
         table = target(runner, source, node)
-        check_write(runner, table, command, any([bool(dict.get(tree.args, part)) for part in READING]))
         alias = node.args.get("alias")
         named = folded(alias.this) if alias is not None and alias.this is not None else folded(node.this)
+        is_read = any([bool(dict.get(tree.args, part)) for part in READING])
+        check_write(runner, table, command, is_read or reads_old_values(tree, named, table.schema.names))
         return Writing(runner, source, tree, table, named, parameters, command)
 
     def check_reads(self, values: Iterable[exp.Expr]) -> None:
@@ -134,15 +140,25 @@ class Writing:
         except TektiteError as error:
             if not what or "\nline " in str(error):
                 raise
-            raise type(error)(f"{what} {self.table.name}: {error}") from None
+            raise error.reworded(f"{what} {self.table.name}: {error}") from None
 
-    def write(self, what: str, many: int, new: pa.Table | None, old: pa.Table | None) -> Result:
-        """Write the rows that come and go; the result, with what RETURNING says of the rows that came, or else went."""
+    def write(
+        self,
+        what: str,
+        many: int,
+        new: pa.Table | None,
+        old: pa.Table | None,
+        checked: Sequence[tuple[str, pa.Table]] | None = None,
+    ) -> Result:
+        """Write the rows that come and go; the result, with what RETURNING says of the rows that came, or else went. `checked`
+        are the rows that policies have to allow, by the command that they are for; otherwise those that come.
+        """
         returned = self._returned(old if new is None else new)
         refuse_unread(self.source, self.tree)
         if new is not None:
-            command = "UPDATE" if old is not None else self.command
-            check_new_rows(self.runner, self.table, new, command, returned is not None)
+            every = [("UPDATE" if old is not None else self.command, new)] if checked is None else checked
+            for command, rows in every:
+                check_new_rows(self.runner, self.table, rows, command, returned is not None)
         time = self.runner.write(self.table, new, old)
         return Result(f"{what} {many}", returned, time=time)
 
@@ -170,6 +186,20 @@ class Writing:
 
 READING = ("where", "returning", "from_", "using", "conflict")
 """Parts of a statement that read the table which it changes."""
+
+
+def reads_old_values(tree: exp.Expr, named: str, columns: Sequence[str]) -> bool:
+    """Whether what an UPDATE gives columns depends on the values that they have. In a subquery, a column without the name of its
+    relation counts if the table has one that is called so.
+    """
+    if not isinstance(tree, exp.Update):
+        return False
+    values = [part.expression for part in tree.expressions if isinstance(part, exp.EQ)]
+    found = [column for value in values for column in value.find_all(exp.Column)]
+    return any([
+        folded(column.args["table"]) == named if column.args.get("table") else folded(column.this) in columns
+        for column in found
+    ])  # fmt: skip
 
 
 def check_write(runner: StatementRunner, table: Table, command: str, is_read: bool = False) -> None:
@@ -235,7 +265,7 @@ def number_of(runner: StatementRunner, table: Table, query: exp.Select, given: G
     try:
         rows = runner.select(StatementText(f"policies of {table.name}"), query, {}, None, given)
     except TektiteError as error:
-        raise type(error)(f"in the policies of {table.name!r}: {unpointed(error)}") from None
+        raise error.reworded(f"in the policies of {table.name!r}: {unpointed(error)}") from None
     found: int = rows.column(0)[0].as_py()
     return found
 
@@ -268,6 +298,23 @@ def arranged(runner: StatementRunner, found: Table, rows: pa.Table, given: list[
     return pa.Table.from_arrays(arrays, schema=found.schema.arrow)
 
 
+def is_default(tree: exp.Expr) -> bool:
+    """Whether a value is the word DEFAULT."""
+    if isinstance(tree, exp.Column) and not tree.table and not tree.this.quoted:
+        tree = tree.this
+    return isinstance(tree, exp.Var | exp.Identifier) and tree.name.upper() == "DEFAULT"
+
+
+def default_tree(found: Table, column: str) -> exp.Expr:
+    """What DEFAULT means for a column: the constant of its declaration, or NULL."""
+    value = defaults_of(core_of(found)).get(column)
+    if value is None:
+        return exp.Null()
+    text = str(value).lower() if isinstance(value, bool) else str(value)
+    type = found.schema.types[found.schema.index(column)]
+    return exp.Cast(this=exp.Literal.string(text), to=exp.DataType.build(sql_name(type), dialect="duckdb"))
+
+
 # ---------------------------------------------------------------------- DELETE
 
 
@@ -280,7 +327,7 @@ def delete(
 ) -> Result:
     """DELETE FROM table [USING ...] WHERE ... [RETURNING ...]"""
     if tree.args.get("tables") or tree.this is None:
-        raise source.error("syntax error: DELETE needs FROM")
+        raise source.syntax_error("DELETE needs FROM")
     writing = Writing.of(runner, source, tree, tree.this, parameters, command)
     where = tree.args.get("where")
     if tree.args.get("using"):

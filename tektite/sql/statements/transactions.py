@@ -72,7 +72,9 @@ def write(runner: StatementRunner, table: Table, writes: list[Write]) -> int | N
 def begin(runner: StatementRunner, statement: Begin) -> Result:
     """BEGIN: what follows closes no epoch until COMMIT."""
     if runner.transaction is not None:
-        raise statement.source.error("a transaction is open already", statement.start, ConflictError)
+        raise statement.source.error(
+            "a transaction is open already", statement.start, ConflictError, condition="active-sql-transaction"
+        )
     begin_with(core_of(runner.engine).sessions.current(), statement.modes)
     return Result("BEGIN")
 
@@ -165,5 +167,5 @@ def opened(runner: StatementRunner, source: StatementText, tree: exp.Expr | int)
     """The transaction that is open."""
     found = runner.transaction
     if found is None:
-        raise source.error("no transaction is open", tree, ConflictError)
+        raise source.error("no transaction is open", tree, ConflictError, condition="no-active-sql-transaction")
     return found

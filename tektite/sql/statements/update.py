@@ -15,7 +15,7 @@ from tektite.sql.bind.scope import folded
 from tektite.sql.parse.places import StatementText, nearest
 from tektite.sql.parse.read_arguments import copied
 from tektite.sql.statements.result import Result
-from tektite.sql.statements.table_writes import Writing
+from tektite.sql.statements.table_writes import Writing, default_tree, is_default
 from tektite.values import types
 
 if TYPE_CHECKING:
@@ -54,10 +54,10 @@ def assignments(writing: Writing, trees: list[exp.Expr]) -> dict[str, exp.Expr]:
             name = folded(column.this)
             if name not in writing.names:
                 message = f"table {writing.table.name!r} has no column {name!r}: {nearest(name, writing.names)}"
-                raise writing.source.error(message, column, NotFoundError)
+                raise writing.source.error(message, column, NotFoundError, condition="undefined-column")
             if name in changes:
-                raise writing.source.error(f"column {name!r} is set twice", column)
-            changes[name] = value
+                raise writing.source.error(f"column {name!r} is set twice", column, condition="syntax-error")
+            changes[name] = default_tree(writing.table, name) if is_default(value) else value
     return changes
 
 
@@ -123,4 +123,6 @@ def refuse_several(writing: Writing, old: pa.Table) -> None:
         message = (
             f"UPDATE {writing.table.name}: row {row} is matched by several rows of FROM that give it different values"
         )
-        raise writing.source.error(message, writing.source.where("FROM"), IncorrectError)
+        raise writing.source.error(
+            message, writing.source.where("FROM"), IncorrectError, condition="cardinality-violation"
+        )
