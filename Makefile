@@ -20,12 +20,15 @@ PIP := $(RUN) -m pip install --disable-pip-version-check --no-deps --no-compile
 PYTEST := $(RUN) -m pytest -n 2 --dist loadgroup --durations=25
 # A third of the time of two processes is waiting: for servers, browsers, Java and timers. A third process uses it.
 TEST := $(RUN) -m pytest -n 3 --dist loadgroup --durations=25
+NIGHT := TEKTITE_NIGHTLY=1 HYPOTHESIS_PROFILE=nightly $(PYTEST)
+WARM := $(RUN) -m tektite.kernels.warm
 
 # Where the environment forbids bytecode, each of the hundreds of processes that tests start would compile the package anew.
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test nightly soak bench wheel console-vendor lint format clean distclean
+.PHONY: help demo test nightly nightly-sql nightly-datalog nightly-examples nightly-executors nightly-spark \
+  soak soak-interrupts soak-kills bench wheel console-vendor lint format clean distclean
 
 help:  ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' Makefile
@@ -44,22 +47,47 @@ demo: $(STAMP)  ## 110 standing TPC-H queries: shared, not shared, and by Spark 
 # Kernels compile on all cores first. Types are checked while tests wait for something; what is wrong with them is said at the end.
 test: $(STAMP)  ## check style and types, run the tests and the examples in the documentation
 	@begun=$$(date +%s); mkdir -p out; \
-	$(STYLE) && $(RUN) -m tektite.kernels.warm || exit 1; \
+	$(STYLE) && $(WARM) || exit 1; \
 	nice -n 19 $(TYPES) > out/types.txt 2>&1 & types=$$!; \
 	$(TEST) $(PYTEST_ARGS); tested=$$?; \
 	wait $$types; typed=$$?; echo "mypy: $$(tail -n 1 out/types.txt)"; test $$typed = 0 || cat out/types.txt; \
 	echo "make test: $$(($$(date +%s) - begun)) seconds"; test $$tested = 0 && test $$typed = 0
 
-nightly: $(STAMP)  ## many random examples without Spark (5,000 SQL queries, 100,000 SQL texts, 20,000 goals, TPC-H at a larger scale), then every test on every executor
-	$(RUN) -m tektite.kernels.warm
-	TEKTITE_NIGHTLY=1 TEKTITE_SQL_QUERIES=5000 TEKTITE_GOALS=20000 TEKTITE_DATALOG_RULES=5000 TEKTITE_FUZZ=100000 \
-	  TEKTITE_TPCH_SCALE=0.05 TEKTITE_KILL_CASES=100 TEKTITE_SCHEDULES=20 HYPOTHESIS_PROFILE=nightly $(PYTEST) -m 'not spark' $(PYTEST_ARGS); examples=$$?; \
-	TEKTITE_NIGHTLY=1 TEKTITE_ALL_EXECUTORS=1 $(PYTEST) -m 'executors or spark' $(PYTEST_ARGS) && exit $$examples
+# Each part can be run alone, as make nightly-sql; one that fails does not stop the others.
+nightly:  ## many random examples, then every test on every executor, in parts: nightly-sql, -datalog, -examples, -executors, -spark
+	$(MAKE) --keep-going nightly-sql nightly-datalog nightly-examples nightly-executors nightly-spark
 
-soak: $(STAMP)  ## interrupt calls at INTERRUPTS lines each; kill processes: writers of CASES storages at random steps, a Spark driver KILLS times, executors, workers
-	$(RUN) -m tektite.kernels.warm
-	TEKTITE_NIGHTLY=1 TEKTITE_INTERRUPTS=$(INTERRUPTS) $(PYTEST) tests/engine/test_interrupts.py $(PYTEST_ARGS)
-	TEKTITE_NIGHTLY=1 TEKTITE_KILL_CASES=$(CASES) TEKTITE_KILLS=$(KILLS) $(PYTEST) -m soak $(PYTEST_ARGS)
+nightly-sql: $(STAMP)  # 5,000 random queries, 100,000 texts, TPC-H at a larger scale
+	$(WARM)
+	TEKTITE_SQL_QUERIES=5000 TEKTITE_FUZZ=100000 TEKTITE_TPCH_SCALE=0.05 $(NIGHT) -m 'not spark' tests/sql $(PYTEST_ARGS)
+
+nightly-datalog: $(STAMP)  # 20,000 goals, 5,000 rules with aggregates
+	$(WARM)
+	TEKTITE_GOALS=20000 TEKTITE_DATALOG_RULES=5000 $(NIGHT) -m 'not spark' tests/datalog $(PYTEST_ARGS)
+
+nightly-examples: $(STAMP)  # all other tests without Spark, with many more random examples and kills
+	$(WARM)
+	TEKTITE_KILL_CASES=100 TEKTITE_SCHEDULES=20 $(NIGHT) -m 'not spark' --ignore tests/sql --ignore tests/datalog --ignore tests/spark $(PYTEST_ARGS)
+
+nightly-executors: $(STAMP)  # the tests of make test, those of behaviour on every executor
+	$(WARM)
+	TEKTITE_ALL_EXECUTORS=1 $(PYTEST) -m 'executors' $(PYTEST_ARGS)
+
+nightly-spark: $(STAMP)  # tests of Spark that are too heavy for make test
+	$(WARM)
+	$(NIGHT) -m nightly tests/spark tests/house/test_demo.py $(PYTEST_ARGS)
+
+# Parts as well: make soak-interrupts, make soak-kills.
+soak:  ## interrupt calls at INTERRUPTS lines each; kill processes: writers of CASES storages at random steps, a Spark driver KILLS times, executors, workers
+	$(MAKE) --keep-going soak-interrupts soak-kills
+
+soak-interrupts: $(STAMP)
+	$(WARM)
+	TEKTITE_INTERRUPTS=$(INTERRUPTS) $(NIGHT) tests/engine/test_interrupts.py $(PYTEST_ARGS)
+
+soak-kills: $(STAMP)
+	$(WARM)
+	TEKTITE_KILL_CASES=$(CASES) TEKTITE_KILLS=$(KILLS) $(NIGHT) -m soak $(PYTEST_ARGS)
 
 bench: $(STAMP)  ## run benchmarks; results go to out/
 	$(RUN) -m tektite.kernels.warm

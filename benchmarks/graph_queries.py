@@ -151,7 +151,7 @@ class Mix:
         found = np.stack(bfs_edges(nodes, 0, edges), axis=1)
         for table in self.tables:
             table.insert(found)
-        self.engine.advance()
+            self.engine.advance()  # one by one, so that their rows are not all there before they are sorted
         self._finish()
 
     def _edge_table(self, name: str) -> tk.Table:

@@ -46,13 +46,14 @@ PAGES: dict[str, tuple[str, tuple[str, ...]]] = {
     "queries": ("Queries", ("Collection", "Grouped", "Loop", "LoopVariable", "match", "ArgumentQuery", "Explanation")),
     "expressions": (
         "Expressions",
-        ("Expr", "col", "lit", "when", "coalesce", "concat", "concat_ws", "greatest", "least", "hash64", "now", "truncdiv",
-            "truncmod"),
+        ("Expr", "col", "lit", "when", "coalesce", "concat", "concat_ws", "greatest", "least", "hash64", "now", "sql_expr",
+            "truncdiv", "truncmod"),
     ),
     "aggregates": (
         "Aggregates and windows",
         (
             "sum", "count", "mean", "avg", "min", "max", "median", "std", "var", "first", "last", "any", "all", "n_unique",
+            "corr", "cov",
             "count_distinct", "row_number", "rank", "dense_rank", "percent_rank", "cume_dist", "ntile", "lag", "lead",
         ),
     ),

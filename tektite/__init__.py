@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, NoReturn
 
 if TYPE_CHECKING:
     from tektite.connecting import connect, connect_async
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
         least,
         lit,
         now,
+        sql_expr,
         truncdiv,
         truncmod,
         when,
@@ -47,8 +50,10 @@ if TYPE_CHECKING:
         all,
         any,
         avg,
+        corr,
         count,
         count_distinct,
+        cov,
         first,
         last,
         max,
@@ -151,8 +156,10 @@ __all__ = [
     "concat_ws",
     "connect",
     "connect_async",
+    "corr",
     "count",
     "count_distinct",
+    "cov",
     "cume_dist",
     "dense_rank",
     "first",
@@ -174,6 +181,7 @@ __all__ = [
     "percent_rank",
     "rank",
     "row_number",
+    "sql_expr",
     "std",
     "sum",
     "truncdiv",
@@ -199,9 +207,9 @@ _HOMES = {
     "engine.view": "View",
     "errors": "ConflictError FaultError FunctionError IncorrectError NotFoundError TektiteError TransactionConflict "
     "UnsupportedError",
-    "expr": "Expr coalesce col concat concat_ws greatest hash64 least lit now truncdiv truncmod when",
+    "expr": "Expr coalesce col concat concat_ws greatest hash64 least lit now sql_expr truncdiv truncmod when",
     "plan.explanation": "Explanation",
-    "query.aggregates": "all any avg count count_distinct first last max mean median min n_unique std sum var",
+    "query.aggregates": "all any avg corr count count_distinct cov first last max mean median min n_unique std sum var",
     "query.collection": "Collection",
     "query.grouped": "Grouped",
     "query.loops": "Loop LoopVariable",
@@ -236,16 +244,33 @@ if not TYPE_CHECKING:  # a checker would take every name for one that may be the
 
 def _instead_of(name: str) -> str:
     """What to write in place of a name that is not here."""
-    if name.startswith("_"):
+    if name.startswith("__"):
         return ""
-    from difflib import get_close_matches
+    from tektite.other_names import instead_of
 
-    from tektite.other_names import NAMES
+    return instead_of(name, __all__)
 
-    if name in NAMES:
-        return f"; use {NAMES[name]}"
-    close = get_close_matches(name, __all__, 1, 0.75)
-    return f"; did you mean {close[0]!r}?" if close else ""
+
+class _Package(ModuleType):
+    """This module. A module of it is no function, though other libraries have functions of these names: `tk.sql("...")`."""
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if type(value) is ModuleType:
+            value.__class__ = _Uncalled
+        super().__setattr__(name, value)
+
+
+class _Uncalled(ModuleType):
+    """A module that says what to write, if it is called."""
+
+    def __call__(self, *args: object, **options: object) -> NoReturn:
+        from tektite.errors import IncorrectError
+
+        name = self.__name__.removeprefix("tektite.")
+        raise IncorrectError(f"tektite.{name} is a module, not a function{_instead_of(name)}")
+
+
+sys.modules[__name__].__class__ = _Package
 
 
 def __dir__() -> list[str]:

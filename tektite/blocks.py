@@ -30,8 +30,9 @@ class _Guard:
         self._generator = generator
 
     def __del__(self) -> None:
-        if self._generator.gi_suspended:
-            self._generator.close()
+        generator = getattr(self, "_generator", None)  # none, if an interrupt came while it was made
+        if generator is not None and generator.gi_suspended:
+            generator.close()
 
 
 class _Exit:

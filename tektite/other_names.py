@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from difflib import get_close_matches
+
 NAMES = {
     "len": "tk.count()",
     "read_csv": "engine.sql(\"COPY t FROM 'file.csv'\"), or table.insert(pandas.read_csv(...))",
@@ -25,10 +28,7 @@ NAMES = {
     "concat_str": "tk.concat(...)",
     "sql": "engine.sql(...)",
     "table": "engine.table(name)",
-    "desc": "descending=True of sort(...)",
     "asc": "sort(...)",
-    "expr": "Collection.sql('SELECT ... FROM self')",
-    "struct": "SQL: struct_pack(...)",
     "element": "Collection.explode(...)",
     "date": "tk.lit(datetime.date(2026, 1, 1))",
     "datetime": "tk.lit(datetime.datetime(2026, 1, 1))",
@@ -38,7 +38,6 @@ NAMES = {
     "cum_sum": "tk.col('x').cum_sum().over(order_by=...)",
     "quantile": "tk.col('x').quantile(0.5)",
     "percentile": "tk.col('x').quantile(0.5)",
-    "corr": "SQL: corr(a, b)",
     "stddev": "tk.std('x')",
     "std_dev": "tk.std('x')",
     "variance": "tk.var('x')",
@@ -59,9 +58,7 @@ NAMES = {
     "upper": "tk.col('x').upper()",
     "lower": "tk.col('x').lower()",
     "is_null": "tk.col('x').is_null()",
-    "product": "tk.col('x').product()",
     "mode": "tk.col('x').mode()",
-    "explode": "tk.col('x').explode()",
     "cast": "tk.col('x').cast()",
     "length": "tk.col('x').str.len()",
     "trim": "tk.col('x').str.strip()",
@@ -83,7 +80,6 @@ NAMES = {
     "case": "tk.when(condition).then(a).otherwise(b)",
     "cases": "tk.when(condition).then(a).otherwise(b)",
     "case_when": "tk.when(condition).then(a).otherwise(b)",
-    "isnull": "tk.col('x').is_null()",
     "isna": "tk.col('x').is_null()",
     "ifnull": "tk.col('x').fill_null(value)",
     "nvl": "tk.col('x').fill_null(value)",
@@ -141,7 +137,6 @@ NAMES = {
     "JSON": "tk.Json",
     "UUID": "tk.Uuid",
     "Map": "tk.Json",
-    "Array_": "tk.List(type)",
     "Window": "over(...) of an expression",
     "window": "over(...) of an expression",
     "SparkSession": "tk.Engine(spark=session)",
@@ -190,7 +185,6 @@ NAMES = {
     "Column": "tk.col(name), or tk.Expr",
     "GroupBy": "tk.Grouped",
     "Row": "tuple",
-    "concat_list": "SQL: [a, b]",
     "format": "tk.concat(...)",
     "sum_horizontal": "tk.col('a') + tk.col('b')",
     "mean_horizontal": "(tk.col('a') + tk.col('b')) / 2",
@@ -203,13 +197,10 @@ NAMES = {
     "cs": "schema.names",
     "countDistinct": "tk.n_unique('x')",
     "nunique": "tk.n_unique('x')",
-    "size": "tk.count()",
     "nullif": "tk.col('x').nullif(value)",
     "hash": "tk.hash64(tk.col('x'))",
-    "array": "SQL: [a, b]",
     "random": "tk.hash64(tk.col('x'))",
     "rand": "tk.hash64(tk.col('x'))",
-    "map": "Collection.map_batches(function)",
     "Field": "a mapping {'column': type}",
     "Dataframe": "engine.create_table(name, rows)",
     "begin": "engine.transaction()",
@@ -217,4 +208,120 @@ NAMES = {
     "Timedelta": "tk.Interval",
     "TimestampNTZ": "tk.Timestamp",
     "server": "the command tektite serve",
+    "expr": "tk.sql_expr('x + 1')",
+    "struct": "tk.sql_expr(\"{'a': x, 'b': y}\")",
+    "named_struct": "tk.sql_expr(\"{'a': x, 'b': y}\")",
+    "array": "tk.sql_expr('[a, b]')",
+    "concat_list": "tk.sql_expr('[a, b]')",
+    "product": "tk.col('x').ln().sum().exp(), of numbers above 0",
+    "explode": "Collection.explode('x')",
+    "covar": "tk.cov('x', 'y')",
+    "covariance": "tk.cov('x', 'y')",
+    "covar_samp": "tk.cov('x', 'y')",
+    "covar_pop": "tk.cov('x', 'y', ddof=0)",
+    "correlation": "tk.corr('x', 'y')",
+    "merge": "one.join(other, on=...)",
+    "merge_asof": "one.join_asof(other, on=..., by=...)",
+    "crosstab": "SQL: c.sql('FROM self PIVOT (count(*) FOR k IN (1, 2))')",
+    "DateOffset": "datetime.timedelta(days=1)",
+    "to_timedelta": "datetime.timedelta(days=1)",
+    "to_datetime": "tk.col('x').str.to_datetime()",
+    "to_numeric": "tk.col('x').cast(float)",
+    "NamedAgg": "agg(name=tk.sum('x'))",
+    "Grouper": "group_by(tk.col('at').dt.truncate('1h'))",
+    "to_sql": "engine.explain(query)",
+    "broadcast": "nothing: small indexes are shared, and not sent",
+    "date_range": "engine.from_sql(\"SELECT * FROM range(DATE '2024-01-01', DATE '2024-02-01', INTERVAL 1 DAY)\")",
+    "datetime_range": "engine.from_sql(\"SELECT * FROM range(DATE '2024-01-01', DATE '2024-02-01', INTERVAL 1 DAY)\")",
+    "from_epoch": "tk.sql_expr('to_timestamp(x)')",
+    "from_unixtime": "tk.sql_expr('to_timestamp(x)')",
+    "arctan2": "Collection.map_batches(function)",
+    "atan2": "Collection.map_batches(function)",
+    "_": "tk.col(name)",
+    "head": "Collection.limit(n)",
+    "tail": "Collection.sort(..., descending=True).limit(n)",
+    "schema": "tk.Schema({'x': int}), or a mapping",
+    "cut": "tk.when(tk.col('x') < 10).then('low').otherwise('high')",
+    "qcut": "tk.ntile(4).over(order_by='x')",
+    "get_dummies": "(tk.col('x') == 'a').cast(int), one for each value",
+    "unique": "Collection.unique('x')",
+    "isnull": "tk.col('x').is_null()",
+    "null": "tk.lit(None)",
+    "desc": "descending=True of sort(...) and over(...)",
+    "timestamp": "tk.lit(datetime.datetime(2026, 1, 1))",
+    "time": "tk.lit(datetime.time(9, 30))",
+    "uuid": "tk.lit(uuid.uuid4())",
+    "map": "Collection.map_batches(function)",
+    "initcap": "x.str[0:1].upper() + x.str[1:].lower()",
+    "months_between": "(tk.col('a') - tk.col('b')).dt.total_days() / 30.44",
+    "size": "tk.count() for rows, and tk.col('x').list.len() for elements",
+    "date_format": "tk.col('at').dt.strftime('%Y-%m')",
+    "unix_timestamp": "tk.col('at').dt.epoch()",
+    "date_sub": "tk.col('x').dt.add_days(-1)",
+    "add_months": "tk.col('x').dt.add_months(1)",
+    "to_char": "tk.col('at').dt.strftime('%Y-%m')",
+    "instr": "tk.col('x').position(part)",
+    "locate": "tk.col('x').position(part)",
+    "regexp_like": "tk.col('x').matches(pattern)",
+    "rlike": "tk.col('x').matches(pattern)",
+    "isnan": "the comparison == float('nan'), since a NaN equals itself",
+    "signum": "tk.col('x').sign()",
+    "pow": "tk.col('x') ** 2",
+    "log10": "tk.col('x').log(10)",
+    "log2": "tk.col('x').log(2)",
+    "md5": "tk.hash64(tk.col('x'))",
+    "sha2": "tk.hash64(tk.col('x'))",
+    "xxhash64": "tk.hash64(tk.col('x'))",
+    "monotonically_increasing_id": "tk.row_number().over(order_by=...)",
+    "sum_distinct": "tk.col('x').unique().sum()",
+    "sumDistinct": "tk.col('x').unique().sum()",
+    "percentile_approx": "tk.col('x').quantile(0.5), which is exact",
+    "approx_percentile": "tk.col('x').quantile(0.5), which is exact",
+    "format_string": "tk.concat(...)",
+    "get_json_object": "tk.col('x').json.text(path)",
+    "from_json": "tk.col('x').cast(tk.Json)",
+    "to_json": "tk.sql_expr('to_json(x)')",
+    "element_at": "tk.col('x').list.get(n)",
+    "array_contains": "tk.col('x').list.contains(value)",
+    "array_join": "tk.col('x').list.join(separator)",
+    "sort_array": "tk.col('x').list.sort()",
+    "count_if": "tk.col('x').filter(condition).count()",
+    "bool_and": "tk.all(condition)",
+    "bool_or": "tk.any(condition)",
+    "every": "tk.all(condition)",
+    "some": "tk.any(condition)",
+    "pandas_udf": "Collection.map_batches(function)",
+    "levenshtein": "Collection.map_batches(function)",
+    "soundex": "Collection.map_batches(function)",
+    "translate": "tk.col('x').str.replace_all(old, new), one after the other",
+    "trailing_window": "over(order_by=..., rows=(-2, 0))",
+    "cumulative_window": "over(order_by=..., rows=(None, 0))",
+    "last_day": "tk.col('x').dt.month_end()",
+    "date_diff": "(tk.col('a') - tk.col('b')).dt.total_days()",
+    "SQLContext": "tk.Engine()",
+    "sessionmaker": "tk.connect(url)",
 }
+
+
+def instead_of(name: str, known: Sequence[str]) -> str:
+    """What to write in place of a name that the module has not got; `known` are the names that it has."""
+    from tektite.expr import Expr, namespaces, nested_namespaces
+    from tektite.expr.other_names import instead
+
+    if name in NAMES:
+        return instead(NAMES[name])
+    if name.startswith("_"):
+        return ""
+    spaces = (
+        (".str", namespaces.TextMethods), (".dt", namespaces.DateMethods), (".list", nested_namespaces.ListMethods),
+        (".json", nested_namespaces.JsonMethods),
+    )  # fmt: skip
+    for space, kind in (("", Expr), *spaces):
+        if callable(getattr(kind, name, None)):
+            return f"; use tk.col('x'){space}.{name}(...)"
+    close = get_close_matches(name, known, 1, 0.75)
+    return (
+        f"; did you mean {close[0]!r}?"
+        if close
+        else f"; use tk.sql_expr('{name}(x)') for what SQL has, and dir(tk) to see all names"
+    )

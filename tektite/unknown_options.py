@@ -8,7 +8,7 @@ import inspect
 from collections.abc import Callable
 from functools import wraps
 from types import FunctionType
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from tektite.errors import IncorrectError
 
@@ -51,23 +51,86 @@ OPTIONS = {
         "replace": "if_exists='replace'",
         "sql": "the text without a name: create_view(name, text)",
     },
+    "cast": {"strict": "try_cast(type), which gives NULL"},
+    "contains": {
+        "case": "ilike('%part%')",
+        "literal": "nothing: contains takes the text as it is, and matches(pattern) a regular expression",
+        "na": "fill_null(False) of it",
+        "regex": "matches(pattern)",
+        "strict": "nothing: contains takes the text as it is, and matches(pattern) a regular expression",
+    },
+    "distinct": {"keep": "top_k(1, by=..., per='x')", "on": "unique('x')", "subset": "unique('x')"},
+    "drop": {"axis": "nothing: drop leaves columns out, and filter(...) rows"},
+    "drop_nulls": {
+        "how": "filter(...) with is_not_null() of columns",
+        "subset": "the columns without a name: drop_nulls('x')",
+    },
+    "drop_table": {"force": "if_exists='keep'", "ignore_if_not_exists": "if_exists='keep'"},
+    "fill_null": {"strategy": "fill_null(0); or last(ignore_nulls=True).over(order_by=..., rows=(None, 0))"},
+    "first": {"ignore_null": "ignore_nulls="},
     "hop": {"period": "size=", "slide": "every=", "step": "every=", "window": "size="},
     "join": {
         "by": "on=",
+        "coalesce": "nothing: keys are in the result once",
+        "indicator": "how='anti' for the rows without a partner",
+        "join_nulls": "on=a['x'].is_same(b['x'])",
         "keys": "on=",
         "lsuffix": "suffix=, which the right side's columns get",
         "predicates": "on=condition",
         "rsuffix": "suffix=",
         "suffixes": "suffix=, which the right side's columns get",
+        "lname": "suffix=, which the right side's columns get",
+        "nulls_equal": "on=a['x'].is_same(b['x'])",
+        "rname": "suffix='_r'",
         "using": "on=",
+        "validate": "nothing: primary_key= of create_table(...) makes a column unique",
     },
     "lit": {"dtype": "type="},
+    "over": {
+        "frame": "rows= or range=",
+        "group_by": "the columns without a name: over('k')",
+        "partition_by": "the columns without a name: over('k')",
+    },
+    "quantile": {
+        "interpolation": "nothing: it interpolates; quantile_disc of SQL takes a value that is there",
+        "q": "share=",
+    },
+    "rank": {
+        "ascending": "tk.rank().over(order_by='x', descending=True)",
+        "method": "tk.rank(), tk.dense_rank() or tk.row_number()",
+    },
+    "replace": {"regex": "regexp_replace(pattern, new, every=True)"},
+    "shift": {"fill_value": "lag(n, value)", "periods": "n="},
     "sort": {"ascending": "descending=", "key": "by=", "reverse": "descending="},
     "sum": {"where": "tk.col('x').filter(condition).sum()"},
     "count": {"distinct": "tk.n_unique('x')", "where": "tk.col('x').filter(condition).count()"},
+    "split": {
+        "by": "separator=",
+        "expand": "split_part(separator, n), one for each column",
+        "n": "split_part(separator, n)",
+    },
+    "std": {"how": "ddof=0 for the whole, ddof=1 for a sample"},
+    "unique": {"keep": "top_k(1, by=..., per='x')", "maintain_order": "sort(...)"},
+    "update": {"on": "set(condition, x=value) of a table"},
     "values": {"columns": "the types: values(data, {'id': int, 'name': str})", "schema": "types="},
 }
 """What other libraries call options, by function: what to write instead."""
+
+GROUP_OPTIONS = {
+    "as_index": "keys are columns of the result",
+    "dropna": "NULL is a key like others; leave it out before, by drop_nulls('k')",
+    "maintain_order": "groups have no order to maintain: write agg(...).sort(...)",
+    "observed": "only groups that have rows are there",
+    "sort": "groups have no order: write agg(...).sort(...)",
+}
+"""Options of other libraries' `group_by`, which would be keys here."""
+
+FILTER_OPTIONS = {
+    "items": "columns are chosen by select('a', 'b')",
+    "like": "columns are chosen by select([name for name in c.schema.names if 'part' in name])",
+    "regex": "columns are chosen by sql('SELECT COLUMNS(...) FROM self')",
+}
+"""Options of other libraries' `filter`, which would be columns here."""
 
 _ONE = "an aggregate is taken of one column: agg(tk.{0}('a'), tk.{0}('b'))"
 CALLS = {
@@ -114,6 +177,58 @@ def explained(function: F) -> F:
     return found  # type: ignore[no-any-return]
 
 
+class Uncalled:
+    """A method that was named and not called. It is called like any other; whatever else is done with it says how."""
+
+    def __init__(self, method: Any, name: str) -> None:
+        self._method = method
+        self._name = name
+        self.__wrapped__ = method
+        self.__doc__ = method.__doc__
+
+    def __call__(self, *args: Any, **options: Any) -> Any:
+        return self._method(*args, **options)
+
+    def __repr__(self) -> str:
+        return f"<{self._name}, a method: {self._name}() is its value>"
+
+    def __getattr__(self, name: str) -> NoReturn:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        raise AttributeError(f"{self._name} is a method, which has no {name!r}; use {self._name}().{name}")
+
+
+def _refused(self: Uncalled, *others: Any) -> NoReturn:
+    raise IncorrectError(f"{self._name} is a method: write {self._name}() for its value")
+
+
+OPERATORS = "add radd sub rsub mul rmul truediv rtruediv floordiv rfloordiv mod rmod pow rpow neg pos and rand or ror xor invert"
+for _operator in (*OPERATORS.split(), "eq", "ne", "lt", "le", "gt", "ge", "getitem", "bool"):
+    setattr(Uncalled, f"__{_operator}__", _refused)
+
+
+class Methods:
+    """What has methods alone, such as `.dt`: a method that is not called says so, where Python would name the two types that it
+    cannot add.
+
+    >>> import tektite as tk
+    >>> tk.col("at").dt.hour + 1
+    Traceback (most recent call last):
+    tektite.errors.IncorrectError: at.dt.hour is a method: write at.dt.hour() for its value
+    """
+
+    def __init__(self, value: Any) -> None:
+        self._value = value
+
+    if not TYPE_CHECKING:  # type checkers know that it is a method
+
+        def __getattribute__(self, name: str) -> Any:
+            found = object.__getattribute__(self, name)
+            if name.startswith("_") or not callable(found):
+                return found
+            return Uncalled(found, f"{self._value}.{type(self)._NAME}.{name}")
+
+
 def _explaining(function: Callable[..., Any], name: str, own: int) -> Callable[..., Any]:
     """The function with explanations; `own` is how many of its first parameters callers do not see."""
 
@@ -141,8 +256,10 @@ def _check_call(
         wrong = next((option for option in options if option not in names), None)
         unnamed = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.POSITIONAL_ONLY)
         if wrong is not None:
-            instead = OPTIONS.get(name, {}).get(wrong)
-            what = f"has no option {wrong!r}" + (f"; use {instead}" if instead else "")
+            found = OPTIONS.get(name, {}).get(wrong, "")
+            note = found.removeprefix("nothing: ")
+            what = f"has no option {wrong!r}"
+            what += "" if not found else f"; use {found}" if note == found else f", and needs none: {note}"
         else:
             what = f"was called otherwise than it can be: {error}" + (f"; {CALLS[name]}" if name in CALLS else "")
         for option in options:

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from tektite.client.absent_names import SaysWhatDoesNotTravel
 from tektite.client.conversion import as_table
-from tektite.errors import TektiteError
+from tektite.errors import ConflictError, IncorrectError, TektiteError
 from tektite.unknown_options import explains_options
 from tektite.values.columns import python_rows
 from tektite.values.schema import Schema
@@ -156,6 +156,7 @@ class AsyncView(AsyncRelation):
     ...         view = await session.create_view("large", "SELECT shop FROM sales WHERE amount > 4")
     ...         time = await sales.insert([("north", 3), ("south", 5)])
     ...         there = await view.wait(time, timeout=20)
+    ...         assert await view.snapshot(at=time, timeout=20) == await view.to_arrow()
     ...         return there, await view.error(), await view.rows(), "read sales" in await view.explain()
     >>> with tk.Engine().console() as console:
     ...     asyncio.run(main(console.url))
@@ -169,6 +170,25 @@ class AsyncView(AsyncRelation):
         """What a read of the view raises; None if it can be read."""
         found = (await self._session.ask("view-state", {"view": self.name})).head["view_error"]
         return None if found is None else from_data(found)
+
+    async def to_arrow(self, at: int | None = None, timeout: float | None = None) -> pa.Table:
+        """All rows, as of the last closed epoch or of an earlier one that is held. With a `timeout`, a time `at` that is
+        not closed yet is waited for, for so many seconds.
+        """
+        if timeout is not None:
+            if at is None:
+                raise IncorrectError(
+                    "a timeout is for a time that is waited for: say which, as in snapshot(at=7, timeout=1)"
+                )
+            if not await self.wait(at, timeout):
+                raise ConflictError(f"view {self.name!r} has no answer for time {at} after {timeout} seconds")
+        return await super().to_arrow(at)
+
+    snapshot = to_arrow
+
+    async def rows(self, at: int | None = None, timeout: float | None = None) -> list[tuple[Any, ...]]:
+        """All rows, as tuples; `at` and `timeout` are as for `snapshot`."""
+        return self._tuples(await self.to_arrow(at, timeout))
 
     async def wait(self, time: int, timeout: float | None = None) -> bool:
         """Wait until the view answers for a time, for at most `timeout` seconds; whether it does."""

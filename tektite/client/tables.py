@@ -84,6 +84,12 @@ class RemoteSubscription:
             raise StopIteration
         return found
 
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self.close()
+
     def __aiter__(self) -> AsyncIterator[Delta]:
         return self
 
@@ -244,6 +250,7 @@ class RemoteView(RemoteRelation[AsyncView]):
     ...     sales = session.create_table("sales", {"shop": str, "amount": int})
     ...     view = session.create_view("large", "SELECT shop FROM sales WHERE amount > 4")
     ...     time = sales.insert([("north", 3), ("south", 5)])
+    ...     assert view.snapshot(at=time, timeout=20) == view.to_arrow()
     ...     print(view.wait(time, timeout=20), view.error, view.rows(), "read sales" in view.explain())
     the console is at ...
     True None [('south',)] True
@@ -253,6 +260,20 @@ class RemoteView(RemoteRelation[AsyncView]):
     def error(self) -> TektiteError | None:
         """What a read of the view raises; None if it can be read."""
         return self._loop.run(self._made.error())
+
+    def to_arrow(self, at: int | None = None, timeout: float | None = None) -> pa.Table:
+        """All rows, as of the last closed epoch or of an earlier one that is held. With a `timeout`, a time `at` that is
+        not closed yet is waited for, for so many seconds.
+        """
+        return self._loop.run(self._made.to_arrow(at, timeout))
+
+    def snapshot(self, at: int | None = None, timeout: float | None = None) -> pa.Table:
+        """What `to_arrow` gives."""
+        return self.to_arrow(at, timeout)
+
+    def rows(self, at: int | None = None, timeout: float | None = None) -> list[tuple[Any, ...]]:
+        """All rows, as tuples; `at` and `timeout` are as for `snapshot`."""
+        return self._loop.run(self._made.rows(at, timeout))
 
     def wait(self, time: int, timeout: float | None = None) -> bool:
         """Wait until the view answers for a time, for at most `timeout` seconds; whether it does."""

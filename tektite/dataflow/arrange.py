@@ -96,7 +96,8 @@ class Buffer:
         """The places of a moment for which there is nothing yet."""
         if self._waiting is _NOTHING:
             self._waiting = {}
-        made = self._waiting[moment] = [[] for _ in range(self.shards)]
+        made: list[list[Chunk]] = [[]] if self.shards == 1 else [[] for _ in range(self.shards)]
+        self._waiting[moment] = made
         return made
 
     def consolidate(self) -> None:
@@ -109,9 +110,9 @@ class Buffer:
         chunks, memory = self._waiting[moment][shard], self.flow.memory
         built: list[Chunk]
         if memory is not None and sum([chunk.n for chunk in chunks]) > self._most:
-            built = [*sorted_runs(chunks, self.shape, self.flow.low, memory)]
+            built = [*sorted_runs(chunks, self.shape, self.flow.reached, memory)]
         else:
-            built = [consolidate(chunks, self.shape, self.flow.low)]
+            built = [consolidate(chunks, self.shape, self.flow.reached)]
         self._waiting[moment][shard] = built
         self._raw[moment, shard] = (sum([chunk.n for chunk in built]), 0)
 
@@ -126,7 +127,7 @@ class Buffer:
     def gathered(self, moment: Moment, shard: int) -> list[Chunk]:
         """The rows of a moment and shard as one chunk, which does not depend on the order of their arrival."""
         chunks = self._waiting[moment][shard]
-        return [consolidate(chunks, self.shape, self.flow.low, self.flow.memory)] if chunks else []
+        return [consolidate(chunks, self.shape, self.flow.reached, self.flow.memory)] if chunks else []
 
     @property
     def bytes(self) -> int:
@@ -413,7 +414,7 @@ class ArrangeNode(Node):
         if self._as_they_are > 0:
             self._as_they_are -= 1
             return chunk
-        found = consolidate([chunk], self.buffer.shape, self.flow.low)
+        found = consolidate([chunk], self.buffer.shape, self.flow.reached)
         if 2 * found.n > chunk.n:
             self._as_they_are = TRY_ONE_OF
         return found
@@ -426,8 +427,11 @@ class ArrangeNode(Node):
         waiting = self.buffer.take(moment)
         if waiting is None:
             return
-        low, memory = self.flow.low, self.flow.memory
-        rows = sum([chunk.n for chunks in waiting for chunk in chunks])
+        low, memory = self.flow.reached, self.flow.memory
+        rows = 0
+        for chunks in waiting:
+            for chunk in chunks:
+                rows += chunk.n
 
         def sort(shard: int) -> None:
             if waiting[shard]:

@@ -10,7 +10,10 @@ come back. It may be dropped; then the sweep ends when it comes back.
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 from typing import Any
+
+from tektite.errors import ConflictError
 
 LONG = 1 << 16
 """Rows from which on kernels are called out: sorting so many takes some milliseconds."""
@@ -19,11 +22,15 @@ LONG = 1 << 16
 class Absence:
     """One absence. It is over when the thread has left the block of `held`, which an interrupt cannot prevent."""
 
-    __slots__ = ("held",)
+    __slots__ = ("held", "name", "waits_for")
 
-    def __init__(self) -> None:
+    def __init__(self, name: str) -> None:
+        self.name = name
+        """The dataflow that is away."""
         self.held: Any = threading.RLock()
         """Held by the thread that is away."""
+        self.waits_for: Absence | None = None
+        """What the thread that is away waits for, if it does so without an end."""
 
     @property
     def is_mine(self) -> bool:
@@ -48,6 +55,26 @@ class Absence:
     def _let_go(self) -> None:
         if self.held._is_owned():
             self.held.release()
+
+
+class CircularWaitError(ConflictError):
+    """Functions of queries wait for each other."""
+
+
+def check_no_circle(mine: Sequence[Absence], wanted: Absence) -> None:
+    """Refuse to wait for an absence whose thread waits, itself or through others, for one of the calling thread. The caller holds
+    the engine's lock.
+    """
+    if not mine:
+        return
+    away: Absence | None = wanted
+    while away is not None and not away.is_over:
+        if away in mine:
+            raise CircularWaitError(
+                f"a function that {mine[-1].name!r} calls waits for {wanted.name!r}, which itself waits for {away.name!r}: "
+                "neither would ever end. Let functions of queries read no views; join their collections instead"
+            )
+        away = away.waits_for
 
 
 class SweepAbandoned(Exception):

@@ -29,7 +29,7 @@ class DeferredKeys:
 
     def add(self, shard: int, part: Chunk, moment: Moment) -> None:
         """Defer keys to a moment that may not be scheduled yet."""
-        self.put(shard, part, moment)
+        self._parts[shard].setdefault(moment, []).append(part)
         self._new[shard].add(moment)
         self.has_new = True
 
@@ -50,7 +50,11 @@ class DeferredKeys:
 
     def rows(self, moment: Moment) -> int:
         """The number of keys of a moment."""
-        return sum([chunk.n for parts in self._parts for chunk in parts.get(moment, ())])
+        rows = 0
+        for parts in self._parts:
+            for chunk in parts.get(moment, ()):
+                rows += chunk.n
+        return rows
 
     @property
     def bytes(self) -> int:

@@ -109,10 +109,10 @@ class Dataflow:
     # There may be ten thousand. A dict of so many attributes would be a tenth of a small view, and lists take twice what tuples
     # do.
     __slots__ = (
-        "__weakref__", "_low", "_purposes", "awake", "away", "constants", "effort", "error_holds", "failure", "first",
+        "__weakref__", "_purposes", "awake", "away", "constants", "effort", "error_holds", "failure", "first",
         "former_errors", "full_buffers", "handles", "high", "holds", "imports", "journal", "limit", "memory", "name",
-        "on_failed", "on_swept", "on_wake", "outlets", "part", "purpose", "result_errors", "results", "root", "rounds",
-        "running", "shards", "sources", "sweep", "swept", "traces", "unlocked", "workers",
+        "on_failed", "on_swept", "on_wake", "outlets", "part", "purpose", "reached", "result_errors", "results", "root",
+        "rounds", "running", "shards", "sources", "sweep", "swept", "traces", "unlocked", "workers",
     )  # fmt: skip
 
     def __init__(
@@ -164,7 +164,8 @@ class Dataflow:
     def _at_rest(self) -> None:
         """Reset to the state before the first sweep."""
         self.first = 0
-        self._low = 0
+        self.reached = 0
+        """`low` when it was last awake. Of a dataflow that runs it is `low`, and costs no call."""
         self.high = 0
         self.running = False
         self.away: Absence | None = None
@@ -189,11 +190,13 @@ class Dataflow:
         """The first epoch that it has not answered. One that is asleep has nothing to do, so its answers hold as far as its
         sources are closed: no sweep is needed for that.
         """
-        return self._low if self.awake else self._progress({})[0]
-
-    @low.setter
-    def low(self, epoch: int) -> None:
-        self._low = epoch
+        if self.awake:
+            return self.reached
+        if len(self.sources) == 1 and (only := self.sources[0]).flow is None:  # as `_progress`, in one call
+            if only.low > self.reached:
+                self.reached = self.high = only.low
+            return self.reached
+        return self._progress({})[0]
 
     @property
     def closed(self) -> bool:
@@ -205,12 +208,14 @@ class Dataflow:
         has found: many ways lead from a dataflow to a source, and each dataflow is asked once.
         """
         if self.awake:
-            return self._low, False
+            return self.reached, False
         found = known.get(self)
         if found is None:
             low, closed = self._sources_progress(known)
-            self._low = self.high = max(self._low, low)
-            found = known[self] = self._low, closed
+            if low > self.reached:
+                self.reached = low
+            self.high = self.reached
+            found = known[self] = self.reached, closed
         return found
 
     def _sources_progress(self, known: dict[Dataflow, tuple[int, bool]]) -> tuple[int, bool]:
@@ -231,7 +236,7 @@ class Dataflow:
     def wake(self) -> None:
         """Note that there is something to do."""
         if not self.awake:
-            self._low = self.low  # as far as it had nothing to do
+            self.reached = self.low  # as far as it had nothing to do
             self.awake = True
         if self.on_wake is not None:
             self.on_wake(self)
@@ -252,12 +257,15 @@ class Dataflow:
     def rest(self) -> bool:
         """Fall asleep if there is nothing to do. Returns whether it sleeps."""
         if self.failure is None and (
-            self.running
-            or (not self.swept and not all([source.closed for source in self.sources]))
-            or any([any(reader.handle.queues) for reader in self.imports])
-            or (self.outlets and any([any(handle.queues) for handle in self.outlets]))
+            self.running or (not self.swept and not all([source.closed for source in self.sources]))
         ):
             return False
+        for reader in self.imports:
+            if any(reader.handle.queues):
+                return False
+        for handle in self.outlets:
+            if any(handle.queues):
+                return False
         self.awake = False
         return True
 
@@ -278,7 +286,7 @@ class Dataflow:
         latest = max((_reach(source) - 1 for source in self.sources), default=0)
         start = latest if earliest is None else min(latest, earliest)
         self.first = max([start, 0, *(source.first for source in self.sources)])
-        self.low = self.high = self.first
+        self.reached = self.high = self.first
 
     def available(self, ahead: Mapping[Dataflow | None, int] | None = None) -> int:
         """The epoch up to which all sources have been closed. A source that will never change again does not count. `ahead` gives
@@ -294,7 +302,9 @@ class Dataflow:
 
         One that has answered is continued by others after an interrupt of this call. One that has not may be given up.
         """
-        if self.low == self.first:
+        if not self.awake:
+            self._progress({})
+        if self.reached == self.first:
             return self._work(deadline)
         with held_interrupts():
             return self._work(deadline)
@@ -306,7 +316,9 @@ class Dataflow:
                 sent = self.part is not None
                 if not resumed and not self.begin():
                     break
-                if not self._continue(deadline):
+                if self.part is not None and not self._wait(deadline):
+                    return False
+                if not run_agenda(self.root, deadline):
                     return False
                 self._end()
                 if not resumed and self.away is None:  # the sweep took everything there was
@@ -324,8 +336,8 @@ class Dataflow:
                 raise interrupt from None
         return True
 
-    def _continue(self, deadline: float) -> bool:
-        """Run the agenda, or wait for the process that runs it. Returns whether nothing is left to do."""
+    def _wait(self, deadline: float) -> bool:
+        """Wait for the process that runs a part of the sweep. Returns whether the agenda can be run here."""
         while self.part is not None:
             if not self.part.ended(self, deadline):
                 return False
@@ -334,7 +346,7 @@ class Dataflow:
             if not self.running:  # the part could not be run: the sweep has not begun
                 return False
             self.part = part.next_part(self)
-        return run_agenda(self.root, deadline)
+        return True
 
     @property
     def is_away(self) -> bool:
@@ -346,7 +358,7 @@ class Dataflow:
         if self.unlocked is None:
             function()
             return
-        away = self.away = Absence()
+        away = self.away = Absence(self.name)
         with away.held:
             self.unlocked(away, function)
         if self.away is not away:
@@ -361,12 +373,15 @@ class Dataflow:
 
     def queued(self) -> int:
         """The number of changes of its sources that it has not consumed."""
-        return sum([reader.handle.queued for reader in self.imports])
+        rows = 0
+        for reader in self.imports:
+            rows += reader.handle.queued
+        return rows
 
     def _note(self) -> None:
         """Start a record of the sweep for the journal."""
         if self.journal is not None and self.sweep is None:
-            self.sweep = Sweep(self.name, self.low, self.high, self.queued())
+            self.sweep = Sweep(self.name, self.reached, self.high, self.queued())
 
     def begin(self) -> bool:
         """Start a sweep if epochs are available. Returns whether one was started."""
@@ -374,7 +389,7 @@ class Dataflow:
         for source in self.sources:
             if source.failure is not None:
                 raise FaultError(f"it reads {source.name!r}, which failed: {source.failure}", self.name)
-        if high <= self.low:
+        if high <= self.reached:
             return False
         self.high = high
         self.running = True
@@ -404,12 +419,15 @@ class Dataflow:
         if self.limit is not None:
             self.check_limit()
         self.running = False
-        self.low = self.high
+        self.reached = self.high
         self.swept = True
         self.root.rest()
         if self.rounds:
             for trace in self.traces:
-                trace.rest()
+                if trace.spines is not None:
+                    for spine in trace.spines:
+                        if spine.fresh:
+                            spine.rest()
         if self.sweep is not None and self.journal is not None:
             sweep, self.sweep = self.sweep, None
             self.journal.ended(sweep)
@@ -467,7 +485,7 @@ class Dataflow:
 
     def ship(self) -> dict[str, Any]:
         """The attributes of a copy in another process. A copy does not need the others."""
-        kept = ("name", "shards", "effort", "first", "_low", "high", "running", "rounds", "root")
+        kept = ("name", "shards", "effort", "first", "reached", "high", "running", "rounds", "root")
         return {name: getattr(self, name) for name in kept} | {"journal": None, "unlocked": None}
 
 

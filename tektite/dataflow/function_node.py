@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from tektite.dataflow.arrange import Buffer
+from tektite.dataflow.away import CircularWaitError
 from tektite.dataflow.graph import Moment, Outbox, Scope
 from tektite.dataflow.linear import function_name, shown_row
 from tektite.dataflow.node import Node
@@ -85,6 +86,8 @@ class BatchFunction:
         batch = self.given.decode(words[:data], self.dictionary).combine_chunks()
         try:
             result = self.function(batch)
+        except (MemoryError, CircularWaitError) as error:  # not because of the row: it may not fail when it is deleted
+            raise FunctionError(f"{function_name(self.function)} raised {error!r}", self.view) from error
         except Exception as error:
             message = f"{function_name(self.function)} raised {error!r}"
             raise FailingFunctionError(message, self.view) from error

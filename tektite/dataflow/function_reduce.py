@@ -75,7 +75,7 @@ class FunctionReduce(ReduceNode):
         past = self.output.trace.version(shard)
         at = np.array(moment, np.int64)
         buf, head, request_buf, request_head, todo_buf, todo_head = collect(
-            *self.work_of(part), part.new.table, past.table, self.shape, at, flow.low, flow.high
+            *self.work_of(part), part.new.table, past.table, self.shape, at, flow.reached, flow.high
         )
         if todo_head[0]:
             self.defer(shard, Chunk(todo_head, todo_buf))
@@ -92,7 +92,7 @@ class FunctionReduce(ReduceNode):
         self._settle_failures(question.shard, requests, question.failed, at, outbox)
         if not question.near:
             return result
-        return consolidate([*question.near, result], self.output.trace.shape, self.flow.low)
+        return consolidate([*question.near, result], self.output.trace.shape, self.flow.reached)
 
     def _settled(
         self, requests: Chunk, numbers: Words, words: Words, counts: Words, past: Version, shape: Words, at: Words
@@ -102,7 +102,7 @@ class FunctionReduce(ReduceNode):
         width = len(words) + 1
         built = consolidate([Chunk.of_array(columns)], (width, 1, 1), 0)
         wants = built.select(column_spec([*range(width), width + 1]))
-        buf, head = settle(requests.at, wants.at, past.table, shape, at, self.flow.low, self.flow.high)
+        buf, head = settle(requests.at, wants.at, past.table, shape, at, self.flow.reached, self.flow.high)
         return Chunk(head, buf)
 
     def _settle_failures(

@@ -14,9 +14,9 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from heapq import heapify, heappop, heappush
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol
 
-from tektite.dataflow.interrupts import is_interrupted
+from tektite.dataflow.interrupts import current_call
 from tektite.errors import FaultError
 from tektite.expr.guards import Guard, either
 from tektite.trace.chunk import Chunk, column_spec
@@ -81,7 +81,8 @@ def run_step(step: LinearStep, shard: int, chunk: Chunk, times: int, outbox: Out
     errors = step.errors
     if errors is None:
         return step(chunk, times)
-    made, failed = cast("FallibleStep", step).attempt(chunk, times)
+    made: Chunk
+    made, failed = step.attempt(chunk, times)  # type: ignore[attr-defined]
     if failed is not None:
         errors.send(shard, failed, times, outbox)
     return made
@@ -195,16 +196,17 @@ class Scope:
         flow = self.flow
         if not flow.running or not self.depth:
             return ((flow.low,) + (0,) * self.depth,)
-        key = (flow.low, flow.high, self.moment)
+        key = (flow.reached, flow.high, self.moment)
         if self._running[0] != key:
             self._running = (key, running_frontier(*key))
         return self._running[1]
 
     def passed(self) -> Frontier:
         """The times that can still appear once the current moment is done."""
+        flow = self.flow
         if not self.depth:
-            return ((self.flow.high,),)
-        key = (self.flow.low, self.flow.high, self.moment)
+            return ((flow.high,),)
+        key = (flow.reached, flow.high, self.moment)
         if self._passed[0] != key:
             self._passed = (key, passed_frontier(*key))
         return self._passed[1]
@@ -267,7 +269,7 @@ class Port:
         run once.
         """
         if chunk.n:
-            done: Done = {}
+            done: Done | None = {} if len(self.edges) > 1 else None
             for edge in self.edges:
                 edge.carry(shard, chunk, moment, times, outbox, done)
 
@@ -282,17 +284,31 @@ class Edge:
         self.lift = lift
         self.target = target
 
-    def carry(self, shard: int, chunk: Chunk, moment: Moment, times: int, outbox: Outbox, done: Done) -> None:
-        """Transform a chunk and address it. `done` holds the results of steps by the id of their chunk. All these
-        chunks live as long as it does, so ids are unique.
+    def carry(self, shard: int, chunk: Chunk, moment: Moment, times: int, outbox: Outbox, done: Done | None) -> None:
+        """Transform a chunk and address it."""
+        if self.steps:
+            chunk = self.transform(shard, chunk, times, outbox, done)
+        if chunk.n:
+            self.address(shard, chunk, moment, times, outbox)
+
+    def transform(self, shard: int, chunk: Chunk, times: int, outbox: Outbox, done: Done | None) -> Chunk:
+        """Run the steps. `done` holds their results by the id of their chunk, if there are other edges. All these chunks live as
+        long as it does, so ids are unique.
         """
         for step in self.steps:
-            made = done.get((step, id(chunk)))
-            if made is None:
-                made = done[step, id(chunk)] = run_step(step, shard, chunk, times, outbox)
-            chunk = made
+            if done is None:
+                chunk = run_step(step, shard, chunk, times, outbox)
+            else:
+                made = done.get((step, id(chunk)))
+                if made is None:
+                    made = done[step, id(chunk)] = run_step(step, shard, chunk, times, outbox)
+                chunk = made
             if not chunk.n:
-                return
+                break
+        return chunk
+
+    def address(self, shard: int, chunk: Chunk, moment: Moment, times: int, outbox: Outbox) -> None:
+        """Let rows of one moment enter nested scopes, and exchange them."""
         target = self.target
         if self.lift:
             chunk = enter(chunk, times, self.lift)
@@ -323,15 +339,21 @@ def run_agenda(root: Scope, deadline: float) -> bool:
     """Run a dataflow's agenda. Returns whether it is empty; False if the deadline came first."""
     path: list[tuple[Scope, Moment]] = [(root, ())]
     limited = root.flow.limit is not None
+    call = current_call()
     journal = root.flow.journal
     work = None if journal is None else journal.work
     while path:
         scope, outer = path[-1]
-        found = scope.next(outer)
-        if found is None:
-            path.pop()
-            continue
-        member, moment = found
+        moment = scope.moment
+        waiting = scope._agenda.get(moment)
+        if waiting and moment[:-1] == outer:  # more at the same moment, as `next` would find
+            member = scope.body[heappop(waiting)]
+        else:
+            found = scope.next(outer)
+            if found is None:
+                path.pop()
+                continue
+            member, moment = found
         if isinstance(member, Scope):
             path.append((member, moment))
             continue
@@ -341,7 +363,7 @@ def run_agenda(root: Scope, deadline: float) -> bool:
             work.run(member, moment)
         if limited:
             root.flow.check_limit()
-        if time.perf_counter() > deadline or is_interrupted():
+        if time.perf_counter() > deadline or (call is not None and call.is_interrupted):
             for nested, at in path[1:]:
                 assert nested.parent is not None
                 nested.parent.schedule(nested.position, at)

@@ -12,14 +12,12 @@ from collections import deque
 import numpy as np
 
 from tektite.dataflow.arrange import Arranged, ArrangementReader, partition_chunk
-from tektite.dataflow.graph import Moment, Outbox, Port, Scope, common_guard
+from tektite.dataflow.graph import Done, Moment, Outbox, Port, Scope, common_guard
 from tektite.dataflow.joined_rows import JoinedRows, share_tasks
 from tektite.dataflow.node import Node
 from tektite.errors import IncorrectError
 from tektite.kernels.operators.join import join as join_kernel
-from tektite.trace.batch import Batch
 from tektite.trace.chunk import Chunk, returning_chunks
-from tektite.trace.spine import Version
 
 PIECE = 1 << 15
 """Rows of one piece of output. Its columns stay in the L2 cache while the filters and projections after the join run."""
@@ -96,9 +94,9 @@ class JoinNode(Node):
             _, delta_left, new_left = left.take(shard)
             old_right, delta_right, _ = right.take(shard)
             if delta_left and len(old_right.table):
-                self.tasks[shard].append(JoinTask(0, shard, joined_rows(delta_left, old_right)))
+                self.tasks[shard].append(JoinTask(0, shard, JoinedRows(delta_left, old_right.batches, old_right.table)))
             if delta_right and len(new_left.table):
-                self.tasks[shard].append(JoinTask(1, shard, joined_rows(delta_right, new_left)))
+                self.tasks[shard].append(JoinTask(1, shard, JoinedRows(delta_right, new_left.batches, new_left.table)))
             if self.shards > 1:
                 rows += sum([batch.n for batch in delta_left]) + sum([batch.n for batch in delta_right])
         self.each_shard(self._work, rows)
@@ -114,7 +112,7 @@ class JoinNode(Node):
             rows = task.rows
             found = _join(
                 rows.near, rows.far, self.key, near.data, far.data, near.times, far.times, self.times,
-                self.specs[task.side], self.flow.low, PIECE, self.flags, rows.state,
+                self.specs[task.side], self.flow.reached, PIECE, self.flags, rows.state,
             )  # fmt: skip
             if found.n < 0:
                 raise IncorrectError(f"{self.name}: a product of multiplicities does not fit into 64 bits")
@@ -124,13 +122,8 @@ class JoinNode(Node):
             emit_by_moment(self.port, task.shard, found, self.data, self.times, outbox)
 
 
-def joined_rows(delta: tuple[Batch, ...], other: Version) -> JoinedRows:
-    """The join of a side's changes with the other side's version, from its begin."""
-    return JoinedRows(delta, other.batches, other.table)
-
-
 def emit_by_moment(port: Port, shard: int, chunk: Chunk, data: int, times: int, outbox: Outbox) -> None:
-    """Emit rows of several rounds, in one chunk for each moment."""
+    """Emit rows of several rounds, in one chunk for each moment. Steps run before rows are divided."""
     if not chunk.n:
         return
     if times == 1:
@@ -140,7 +133,13 @@ def emit_by_moment(port: Port, shard: int, chunk: Chunk, data: int, times: int, 
     if constants is not None:
         port.emit(shard, chunk, constants, times, outbox)
         return
-    parts, offsets, moments = partition_chunk(chunk.at, data, times)
-    parts.memory = chunk.memory
-    for i, found in enumerate(moments.tolist()):
-        port.emit(shard, parts.slice(int(offsets[i]), int(offsets[i + 1])), tuple(found), times, outbox)
+    done: Done | None = {} if len(port.edges) > 1 else None
+    for edge in port.edges:
+        made = edge.transform(shard, chunk, times, outbox, done)
+        if not made.n:
+            continue
+        parts, begins, moments = partition_chunk(made.at, made.width - times - 1, times)
+        parts.memory = made.memory
+        ends = begins.tolist()
+        for i, found in enumerate(moments.tolist()):
+            edge.address(shard, parts.slice(ends[i], ends[i + 1]), tuple(found), times, outbox)

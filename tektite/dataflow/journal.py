@@ -22,9 +22,11 @@ for; views follow; subscribers are told.
 """
 
 
-@dataclass(slots=True)
+@dataclass(init=False)
 class Sweep:
     """One sweep of a dataflow, which computes a view or an arrangement that views share."""
+
+    # There is one for each view in each epoch. What few have is in the class, until somebody sets it.
 
     name: str
     low: int
@@ -33,7 +35,7 @@ class Sweep:
     """The first epoch after it, which it left to the next sweep."""
     rows: int
     """Changes of its sources that waited when it began."""
-    jobs: list[str] = field(default_factory=list)
+    jobs: tuple[str, ...] = ()
     """The groups of the Spark jobs that ran parts of it; empty if it ran in this process."""
     stages: int = 0
     """The number of stages of these jobs."""
@@ -45,7 +47,14 @@ class Sweep:
     """Why it ran where it did."""
     seconds: float = 0.0
     """Time from beginning to end, including other work in between."""
-    began: float = field(default_factory=time.perf_counter, repr=False)
+    began: float = field(default=0.0, repr=False)
+
+    def __init__(self, name: str, low: int, high: int, rows: int) -> None:
+        self.name = name
+        self.low = low
+        self.high = high
+        self.rows = rows
+        self.began = time.perf_counter()
 
     @property
     def where(self) -> str:
@@ -98,7 +107,8 @@ class Journal:
     def ended(self, sweep: Sweep) -> None:
         """Record a sweep that has ended."""
         sweep.seconds = time.perf_counter() - sweep.began
-        sweep.why = sweep.why or self.why
+        if not sweep.why and self.why:
+            sweep.why = self.why
         self.sweeps.append(sweep)
         self.ended_sweeps += 1
         if self.listeners:

@@ -107,7 +107,8 @@ class ProgramStep:
         not fail cost nothing; a chunk with one is evaluated again, step by step.
         """
         try:
-            return self(chunk, times), None
+            memory, head = self.program.run(chunk.at, self.data, times, 1, 0, chunk.memory)
+            return Chunk(head, memory), None
         except FailingRowError:
             words = chunk.to_array()
         found = self.program.check(words[: self.data])

@@ -102,7 +102,7 @@ def release(node: Node, buffer: Buffer, moment: Moment) -> None:
 
     def work(shard: int, outbox: Outbox) -> None:
         if waiting[shard]:
-            chunk = consolidate(waiting[shard], buffer.shape, node.flow.low)
+            chunk = consolidate(waiting[shard], buffer.shape, node.flow.reached)
             node.port.emit(shard, chunk, moment, node.times, outbox)
 
     node.each_shard(work, rows_of(waiting) if node.shards > 1 else 0)

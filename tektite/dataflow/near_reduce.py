@@ -199,7 +199,7 @@ class NearReduce(GroupsReduce):
         if rows * CHANGE > old.rows or self._has_failed(shard):
             return None
         changes = consolidate(
-            [Chunk(b.head, b.memory) for b in delta], self.reader.trace.shape, self.flow.low
+            [Chunk(b.head, b.memory) for b in delta], self.reader.trace.shape, self.flow.reached
         ).to_array()
         keys, numbers = np.unique(changes[: self.key], axis=1, return_inverse=True)
         numbers = numbers.reshape(-1)
@@ -216,7 +216,7 @@ class NearReduce(GroupsReduce):
         if whole.all():
             return None
         rest = np.ascontiguousarray(changes[:, whole])
-        return results, consolidate([Chunk.of_array(rest)], self.reader.trace.shape, self.flow.low)
+        return results, consolidate([Chunk.of_array(rest)], self.reader.trace.shape, self.flow.reached)
 
     def _has_failed(self, shard: int) -> bool:
         """Whether a group has failed, and is not mended."""
@@ -226,18 +226,18 @@ class NearReduce(GroupsReduce):
             return version.rows > 0
         # Small batches wait to be merged: what is mended may still be there, with what takes it away.
         chunks = [Chunk(batch.head, batch.memory) for batch in version.batches]
-        return consolidate(chunks, self.failures.shape, self.flow.low).n > 0
+        return consolidate(chunks, self.failures.shape, self.flow.reached).n > 0
 
     def _group(self, shard: int, key: Words, changes: Words, old: Version) -> list[Words] | None:
         """What some changes change in the results of a group; None if it has to be evaluated whole."""
         width = self.reader.trace.data
-        held = KeyRows(old, key, width, self.flow.low)
+        held = KeyRows(old, key, width, self.flow.reached)
         if held.size < max(LARGE, CHANGE * changes.shape[1]):
             return None
         apart = self.function.nulls_apart
         if held.has_null(apart, self.key) or (changes[list(apart)] == NULL).any():
             return None
-        shown = KeyRows(self.output.trace.version(shard), key, self.key + self.values, self.flow.low)
+        shown = KeyRows(self.output.trace.version(shard), key, self.key + self.values, self.flow.reached)
         made: list[Words] = []
         for change in changes[:, np.argsort(changes[width], kind="stable")].T:
             row, time, diff = np.ascontiguousarray(change[:width]), int(change[width]), int(change[width + 1])

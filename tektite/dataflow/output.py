@@ -48,7 +48,7 @@ class InspectNode(Node):
         waiting = self.buffer.take(moment)
         if waiting is None:
             return
-        changes = consolidate(waiting[0], self.buffer.shape, self.flow.low)
+        changes = consolidate(waiting[0], self.buffer.shape, self.flow.reached)
         if not changes.n or self.function is None:
             return
         self.flow.call_out(lambda: self._call(changes))

@@ -143,7 +143,7 @@ def joined(node: Node, lookup: KeyLookup, item: Item, spec: Words) -> Chunk:
         item.state = rows.state
     buf, head = join_kernel(
         rows.near, rows.far, lookup.key, lookup.data, trace.data, node.times, trace.times, node.times, spec,
-        node.flow.low, PIECE, 0, rows.state,
+        node.flow.reached, PIECE, 0, rows.state,
     )  # fmt: skip
     if head[0] < 0:
         raise IncorrectError(f"{node.name}: a product of multiplicities does not fit into 64 bits")
@@ -212,7 +212,7 @@ class SubtractAction:
                 found.append(Chunk(head, (chunk.memory, buf)))
         if len(found) == 1:
             return found[0], True
-        return consolidate(found, (self.lookup.data, node.times, 1), node.flow.low), True
+        return consolidate(found, (self.lookup.data, node.times, 1), node.flow.reached), True
 
     def divided(self, item: Item) -> Item | None:
         return divided_rows(item)
@@ -253,7 +253,7 @@ class IntersectAction:
         if item.found is None:
             item.found = self._find(prefix, item.versions)
         shape = (prefix.at, self.lookup.data, node.times, item.found[0])
-        buf, head = intersect(*shape, self.spec, node.flow.low, PIECE, item.state)
+        buf, head = intersect(*shape, self.spec, node.flow.reached, PIECE, item.state)
         if head[0] < 0:
             raise IncorrectError(f"{node.name}: a product of multiplicities does not fit into 64 bits")
         return Chunk(head, buf), bool(item.state[0] == prefix.n * len(self.extenders))

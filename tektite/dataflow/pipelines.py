@@ -282,7 +282,7 @@ class PipelinesNode(Node):
                 item.rows += other.rows
                 del stack[below]
             below -= 1
-        built = consolidate(chunks, (item.action.lookup.data, self.times, 1), self.flow.low)
+        built = consolidate(chunks, (item.action.lookup.data, self.times, 1), self.flow.reached)
         item.chunks = [built]
         item.table = addresses([built])
 

@@ -131,7 +131,7 @@ class RangeFilterNode(Node):
         bounds = self.readers[BOUNDS].trace
         task.found = segments(
             task.delta, task.other, task.side, self.key, self.bound_at, bounds.data, bounds.times, self.times,
-            self.flags, self.flow.low, PIECE, task.state,
+            self.flags, self.flow.reached, PIECE, task.state,
         )  # fmt: skip
         if task.state[OVERFLOWN]:
             raise IncorrectError(f"{self.name}: a sum of the multiplicities of bounds does not fit into 64 bits")

@@ -7,7 +7,7 @@ version of the input. In loops, and for Python functions, old results are read f
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Protocol
@@ -214,7 +214,8 @@ class ReduceNode(Node):
         if self.todo.has_new:
             for later in self.todo.unscheduled():
                 self.scope.schedule(self.position, later)
-        self.output.wake_readers(moment)
+        if self.output.readers:
+            self.output.wake_readers(moment)
 
     def consults(self) -> Sequence[Trace]:
         own = (self.output.trace,) if self.own_history else ()
@@ -228,7 +229,7 @@ class ReduceNode(Node):
         def ask(shard: int, outbox: Outbox) -> None:
             asked.pop(shard, None)
             if shard not in parts:
-                parts[shard] = self._parts(shard, moment)
+                parts[shard] = iter(self._parts(shard, moment))
             part = next(parts[shard], None)
             if part is not None:
                 asked[shard] = self._ask(shard, part, moment)
@@ -239,7 +240,9 @@ class ReduceNode(Node):
 
         def settle(shard: int, outbox: Outbox) -> None:
             if shard in asked:
-                self._deliver(shard, asked[shard].settle(outbox), moment, outbox)
+                result = asked[shard].settle(outbox)
+                if result.n:
+                    self._deliver(shard, result, moment, outbox)
 
         while True:
             self.each_shard(ask, rows)
@@ -254,16 +257,22 @@ class ReduceNode(Node):
 
     def _shard(self, shard: int, moment: Moment, outbox: Outbox) -> None:
         for part in self._parts(shard, moment):
-            question = self._ask(shard, part, moment)
-            question.answer()
-            self._deliver(shard, question.settle(outbox), moment, outbox)
+            result = self._evaluate(shard, part, moment, outbox)
+            if result.n:
+                self._deliver(shard, result, moment, outbox)
 
-    def _parts(self, shard: int, moment: Moment) -> Iterator[ReductionPart]:
+    def _evaluate(self, shard: int, part: ReductionPart, moment: Moment, outbox: Outbox) -> Chunk:
+        """Evaluate a part at once. Defers keys and sends errors; returns what changes in the output."""
+        question = self._ask(shard, part, moment)
+        question.answer()
+        return question.settle(outbox)
+
+    def _parts(self, shard: int, moment: Moment) -> Iterable[ReductionPart]:
         """Take what there is to evaluate. Where memory is limited, many changes come in several parts."""
         old, delta, new = self.reader.take(shard)
         todo = self.todo.take(shard, moment)
         if not delta and not todo:
-            return
+            return ()
         memory = self.flow.memory
         if (
             memory is not None
@@ -273,10 +282,9 @@ class ReduceNode(Node):
         ):
             chunks = [Chunk(batch.head, batch.memory) for batch in delta]
             # Twice the columns: of what is read, and of what is made of it.
-            for parts in key_ranges(chunks, self.key, memory.piece_rows(2 * sum(self.reader.trace.shape))):
-                yield ReductionPart(parts, [], old, new)
-            return
-        yield ReductionPart(delta, todo, old, new)
+            pieces = key_ranges(chunks, self.key, memory.piece_rows(2 * sum(self.reader.trace.shape)))
+            return (ReductionPart(parts, [], old, new) for parts in pieces)
+        return (ReductionPart(delta, todo, old, new),)
 
     def work_of(self, part: ReductionPart) -> tuple[Words, Words]:
         """The changes and deferred keys of a part as kernels take them: the addresses of their rows, and how wide they are."""
@@ -286,13 +294,12 @@ class ReduceNode(Node):
         return work, np.array([self.reader.trace.data] * len(part.delta) + [self.key] * len(part.todo), np.int64)
 
     def _deliver(self, shard: int, result: Chunk, moment: Moment, outbox: Outbox) -> None:
-        """Append what has changed to the output, and send it to readers."""
-        if result.n:
-            if self.flow.memory is not None and result.n > FEW_ROWS:
-                result = self.flow.memory.placed(result)
-            self.output.mint(shard, result)
-            if self.port.edges:
-                self.port.emit(shard, result, moment, self.times, outbox)
+        """Append what has changed, some rows, to the output, and send it to readers."""
+        if self.flow.memory is not None and result.n > FEW_ROWS:
+            result = self.flow.memory.placed(result)
+        self.output.trace.mint(shard, result, self.scope.passed())
+        if self.port.edges:
+            self.port.emit(shard, result, moment, self.times, outbox)
 
     def _ask(self, shard: int, part: ReductionPart, moment: Moment) -> Question:
         """What evaluating a part takes."""
@@ -304,8 +311,9 @@ class ReduceNode(Node):
             return
         parts, offsets, moments = partition_chunk(todo.at, self.key, self.times)
         parts.memory = todo.memory
+        ends = offsets.tolist()
         for i, moment in enumerate(map(tuple, moments.tolist())):
-            self.todo.add(shard, parts.slice(int(offsets[i]), int(offsets[i + 1])), moment)
+            self.todo.add(shard, parts.slice(ends[i], ends[i + 1]), moment)
 
 
 class BuiltinReduce(ReduceNode):
@@ -337,6 +345,20 @@ class BuiltinReduce(ReduceNode):
         past = self.output.trace.version(shard) if self.own_history else part.old
         return KernelQuestion(self, shard, part, past, _rounds(moment))
 
+    def _evaluate(self, shard: int, part: ReductionPart, moment: Moment, outbox: Outbox) -> Chunk:
+        past = self.output.trace.version(shard) if self.own_history else part.old
+        at = _rounds(moment)
+        return self.settled(shard, part, at, self.find(part, past, at), outbox)
+
+    def find(self, part: ReductionPart, past: Version, at: Words) -> tuple[Chunk, Chunk, Words]:
+        """Run the kernel: what changes, what is deferred, and how it went."""
+        work, widths = self.work_of(part)
+        flow = self.flow
+        found: tuple[Chunk, Chunk, Words] = _reduce_rows(
+            work, widths, part.new.table, past.table, self.shape, self.operation.params, at, flow.reached, flow.high
+        )
+        return found
+
     def settled(
         self, shard: int, part: ReductionPart, at: Words, found: tuple[Chunk, Chunk, Words], outbox: Outbox
     ) -> Chunk:
@@ -365,14 +387,16 @@ class BuiltinReduce(ReduceNode):
         shape = self.shape.copy()
         shape[5] = len(sums)
         past = old if self.failures is None else self.failures.version(shard)
-        found, *_ = _reduce_rows(work, widths, new.table, past.table, shape, params, at, self.flow.low, self.flow.high)
+        found, *_ = _reduce_rows(
+            work, widths, new.table, past.table, shape, params, at, self.flow.reached, self.flow.high
+        )
         words = found.to_array()
         flags = slice(self.key, self.key + len(sums))
         failed = np.ascontiguousarray(words[:, words[flags].any(axis=0)])
         if not failed.shape[1]:
             return
         if self.failures is not None:
-            built = consolidate([Chunk.of_array(failed)], self.failures.shape, self.flow.low)
+            built = consolidate([Chunk.of_array(failed)], self.failures.shape, self.flow.reached)
             self.failures.mint(shard, built, self.scope.passed())
         self.errors.send(shard, np.delete(failed, flags, axis=0), self.times, outbox)
 
@@ -398,12 +422,7 @@ class KernelQuestion:
 
     def answer(self) -> None:
         """Run the kernel."""
-        node, flow = self.node, self.node.flow
-        work, widths = node.work_of(self.part)
-        self.found = _reduce_rows(
-            work, widths, self.part.new.table, self.past.table, node.shape, node.operation.params, self.at, flow.low,
-            flow.high,
-        )  # fmt: skip
+        self.found = self.node.find(self.part, self.past, self.at)
 
     def settle(self, outbox: Outbox) -> Chunk:
         """What changes in the output."""

@@ -31,6 +31,7 @@ from tektite.plan.render import Renderer
 from tektite.plan.rules import optimize
 from tektite.trace.batch_memory import BatchMemory
 from tektite.trace.trace import Hold, Trace
+from tektite.values.schema import Schema
 
 if TYPE_CHECKING:
     from tektite.runtime.coordinator import Coordinator
@@ -470,12 +471,15 @@ class RecordingCatalog:
         self.catalog = catalog
         self.reader = reader
         self.asked: list[tuple[Any, ...]] = []
+        self._asked_alike: dict[Hashable, list[tuple[Any, ...]]] = {}
         self.used: list[Entry] = []
 
     def find(self, operator: plan.Operator, lead: tuple[int, ...], sharded_by: int | None, key: int) -> Entry | None:
         """An arrangement that there is already."""
         collection = fingerprint(operator)
-        if collection not in self.asked:
+        alike = self._asked_alike.setdefault(_at_a_glance(collection), [])
+        if collection not in alike:
+            alike.append(collection)
             self.asked.append(collection)
         return self.catalog.find(collection, lead, sharded_by, key)
 
@@ -528,15 +532,27 @@ def _lift_limit(flow: Dataflow) -> None:
     flow.limit = None
 
 
-def _at_a_glance(collection: tuple[Any, ...]) -> Hashable:
-    """A cheap hash of a collection, equal for equal collections: which input or view it is; or else the kind of its last operator
-    and the names of its columns, and a number or a text that comes first among its parameters.
+GLANCES = 4
+"""Operators that a glance looks at, one behind the other: few, so that it stays cheap, and enough to come from the rule of a
+small relation to the relation.
+"""
+
+
+def _at_a_glance(collection: tuple[Any, ...], depth: int = GLANCES) -> Hashable:
+    """A cheap hash of a collection, equal for equal collections: which input or view it is; or else the kind of its last
+    operator, the names of its columns, a number or a text that comes first among its parameters, and the same of its first input.
     """
     kind, schema, *more = collection
     if kind == "Read":
         glance: int = more[0]
         return glance
-    return kind, schema.names, more[0] if more and isinstance(more[0], int | str) else None
+    below = None
+    if depth > 1:
+        for part in more:
+            if isinstance(part, tuple) and len(part) > 2 and isinstance(part[0], str) and isinstance(part[1], Schema):
+                below = _at_a_glance(part, depth - 1)
+                break
+    return kind, schema.names, more[0] if more and isinstance(more[0], int | str) else None, below
 
 
 def fingerprint(operator: plan.Operator) -> tuple[Any, ...]:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 def close(core: EngineCore, discard: bool = False) -> None:
     """Stop what feeds the engine, make every closed epoch durable, and drop everything; see `Engine.close`."""
+    core.lock.check_process()
     try:
         while core.hooks.on_close:
             try:

@@ -20,6 +20,7 @@ from tektite.query.collection import Collection
 
 if TYPE_CHECKING:
     from tektite.engine.engine_core import EngineCore
+    from tektite.engine.view import View
 
 
 def collect(core: EngineCore, collection: Collection, limit: int | None = None, rows: int | None = None) -> pa.Table:
@@ -37,8 +38,23 @@ def collect(core: EngineCore, collection: Collection, limit: int | None = None, 
     if transaction is not None:
         at = transaction.epoch
         collection = transaction.seen(collection)
-    (view,) = core.install_together({core.hidden_name("collect"): collection}, since=at, limit=limit)
-    core.catalog.count_answer(view._core.flow)
+    name = core.hidden_name("collect")
+    try:
+        try:
+            (view,) = core.install_together({name: collection}, since=at, limit=limit)
+            core.catalog.count_answer(view._core.flow)
+            found = _answer(core, view, at, rows)
+            if transaction is not None and transaction.reads is not None:
+                transaction.reads.add(collection, found)
+            return found
+        finally:
+            drop_if_there(core, name)
+    finally:  # an interrupt may have ended the first attempt
+        drop_if_there(core, name)
+
+
+def _answer(core: EngineCore, view: View, at: int | None, rows: int | None) -> pa.Table:
+    """The rows of a view that stands for a query, at most so many of them. Errors do not name the view."""
     try:
         if rows is not None:
             core.finish(view._core)
@@ -46,18 +62,18 @@ def collect(core: EngineCore, collection: Collection, limit: int | None = None, 
                 raise ConflictError(
                     f"the query gives {view._core.count:,} rows, and its user may get {rows:,}: add a condition or a LIMIT"
                 )
-        found = view.snapshot(at=None if at is None else _readable(view._core, at))
-        if transaction is not None and transaction.reads is not None:
-            transaction.reads.add(collection, found)
-        return found
+        return view.snapshot(at=None if at is None else _readable(view._core, at))
     except TektiteError as error:
         message = error.args[0] if isinstance(error, FaultError) else str(error).removeprefix(f"view {view.name!r}: ")
         told = error.reworded(message)
         told.details.pop("view", None)  # it has no name that anybody knows
         raise told from error
-    finally:
-        if not core.is_closed:  # others may have had the engine meanwhile
-            view.drop()
+
+
+def drop_if_there(core: EngineCore, name: str) -> None:
+    """Drop a view that nobody sees, unless that has been done."""
+    if name in core.views and not core.is_closed:  # others may have had the engine meanwhile
+        core.drop(name)
 
 
 def _readable(view: ViewCore, at: int) -> int:

@@ -7,6 +7,7 @@ installs and drops dataflows. Every method may be called from any thread: those 
 from __future__ import annotations
 
 import math
+import operator
 import time
 import weakref
 from collections.abc import Callable, Mapping, Sequence
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 
-from tektite.dataflow.away import Absence
+from tektite.dataflow.away import Absence, check_no_circle
 from tektite.dataflow.flow import EpochSource
 from tektite.dataflow.graph import Outbox
 from tektite.dataflow.interrupts import decided_change
@@ -65,6 +66,8 @@ if TYPE_CHECKING:
     from tektite.engine.engine import Engine
 
 T = TypeVar("T")
+
+_SOURCE = operator.attrgetter("source")
 
 PATIENCE = 1.0
 """Seconds to wait for a dataflow that is away before looking whether it is still wanted."""
@@ -130,7 +133,8 @@ class EngineCore:
         """The epoch that `Engine.advance` closes next."""
         self.is_closed = False
         self._hidden = 0
-        self._extensions: dict[type, Any] = {}
+        self.extensions: dict[type, Any] = {}
+        """What languages keep with this engine, by class; see `extension`."""
         self.trimmer = allocator.MemoryTrimmer()
         self.texts = TextCollector(self)
         self.system = SystemTables(self)
@@ -160,9 +164,9 @@ class EngineCore:
     @guarded
     def extension(self, kind: type[T], make: Callable[[], T]) -> T:
         """The one object of a class that a language keeps with this engine, such as its session; made at its first use."""
-        found = self._extensions.get(kind)
+        found = self.extensions.get(kind)
         if found is None:
-            found = self._extensions[kind] = make()
+            found = self.extensions[kind] = make()
         assert isinstance(found, kind)
         return found
 
@@ -237,10 +241,12 @@ class EngineCore:
         self.check_no_callback()
         for function in self.hooks.before_commit:
             function(writes)
-        going, target = self.open_inputs(), self.epoch
-        for source in going:
-            if source.low > target:
-                target = source.low
+        going, target = [], self.epoch
+        for source in self.inputs.values():
+            if not source.closed:
+                going.append(source)
+                if source.low > target:
+                    target = source.low
         if to is None:
             target += 1
         else:
@@ -259,7 +265,7 @@ class EngineCore:
         What it writes belongs to the session's transaction. Without one, it is an epoch of its own, or waits for `advance` if the
         engine does not commit by itself. `timed` says that the updates have times of their own, and count when these come.
         """
-        transaction = self.sessions.transaction
+        transaction = self.sessions.transaction if self.snapshots.any else None
         if transaction is not None:
             if timed:
                 raise IncorrectError(
@@ -318,7 +324,7 @@ class EngineCore:
                 self.lock.decide(prepared)
                 if timed is not None:
                     timed.end("apply")
-                changed = [each.source for each in prepared.inputs]
+                changed = list(map(_SOURCE, prepared.inputs))
                 del prepared  # what the traces merge away need not stay
                 for source in changed:
                     source.settle()
@@ -391,8 +397,18 @@ class EngineCore:
 
     def _wait_for(self, away: Absence, deadline: float | None = None) -> None:
         """Let others use the engine until a dataflow that is away is back, at most until a deadline."""
-        seconds = PATIENCE if deadline is None else min(max(deadline - time.monotonic(), 0), PATIENCE)
-        self.lock.without(lambda: away.wait(seconds))
+        if deadline is not None:
+            self.lock.without(lambda: away.wait(min(max(deadline - time.monotonic(), 0), PATIENCE)))
+            return
+        mine = self.coordinator.absences_here()
+        check_no_circle(mine, away)
+        try:
+            for each in mine:
+                each.waits_for = away
+            self.lock.without(lambda: away.wait(PATIENCE))
+        finally:
+            for each in mine:
+                each.waits_for = None
 
     @guarded
     def wait_for_all(self) -> None:
@@ -414,6 +430,15 @@ class EngineCore:
         """Whether a view reflects every epoch that its inputs have closed."""
         return view.flow is None or self.coordinator.current(view.flow)
 
+    def is_finished(self, view: InputCore | ViewCore, deadline: float | None) -> bool:
+        """Whether `finish` brings a view no further: it is current, the deadline has passed, or the caller is a function that the
+        view's own sweep calls.
+        """
+        if self.is_current(view) or is_over(deadline):
+            return True
+        away = None if view.flow is None else self.coordinator.absence(view.flow)
+        return away is not None and away.is_mine
+
     def run_on(self, made_from: Callable[[Executor], Executor]) -> None:
         """Run sweeps from here on by another executor, made from the present one, which it may use for what runs here."""
         executor = self.coordinator.executor = made_from(self.coordinator.executor)
@@ -433,6 +458,7 @@ class EngineCore:
 
     def sync(self, timeout: float | None = None) -> int:
         """Wait until every closed epoch is durable; see `Engine.sync`."""
+        self.lock.check_process()
         if self.storage is None:
             raise IncorrectError(
                 "there is nothing to wait for: this engine has no storage. Give one: Engine(storage=path)"
@@ -529,7 +555,7 @@ class EngineCore:
 
     def check_no_transaction(self) -> None:
         """Refuse to close epochs while a transaction of the calling session is open."""
-        if self.sessions.transaction is not None:
+        if self.snapshots.any and self.sessions.transaction is not None:
             raise ConflictError("a transaction is open: its commit closes an epoch. Commit it, or roll it back, first")
 
     def check_no_callback(self) -> None:
@@ -538,6 +564,16 @@ class EngineCore:
             raise ConflictError(
                 "an epoch cannot be closed inside a function that the engine calls while it closes one, such as a listener: let "
                 "another thread write, or write when the call has returned"
+            )
+
+    def check_may_wait(self) -> None:
+        """Refuse to wait in a function that the engine calls: it may keep everybody else from doing anything, or be what it waits
+        for.
+        """
+        if self.lock.is_owned or self.coordinator.working:
+            raise ConflictError(
+                "a function that the engine calls, such as a callback, cannot wait for what is yet to happen: nothing can happen "
+                "while it runs. Use poll(0), or wait in another thread"
             )
 
     def check_running(self) -> None:

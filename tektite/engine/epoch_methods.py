@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from tektite.blocks import safe_block
 from tektite.dataflow.journal import Sweep
-from tektite.engine.core import core_of
 from tektite.engine.engine_core import EngineCore
 from tektite.engine.lock import guarded_by_core
 from tektite.engine.profile import Profile, profiled
@@ -156,6 +155,8 @@ class EpochMethods:
         """
         while not self.run():
             self._core.wait_for_all()
+            if self._core.coordinator.absences_here():
+                self._core.check_may_wait()
 
     def finish(self, view: View) -> None:
         """Bring one view up to date with the epochs that are closed.
@@ -171,7 +172,7 @@ class EpochMethods:
         """
         if not isinstance(getattr(view, "_core", None), ViewCore):
             raise IncorrectError(f"finish takes a view, such as engine.view('name'), not {view!r}")
-        self._core.finish(core_of(view))
+        self._core.finish(view._core)
 
     @property
     def progress(self) -> list[Sweep]:

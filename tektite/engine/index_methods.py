@@ -85,17 +85,14 @@ class IndexMethods:
         reader = catalog.begun(catalog.new_flow(f"index by ({names})"))
         try:
             made = RecordingCatalog(catalog, reader).arrangement(collection.operator, lead, None, len(lead))
-        except BaseException:
-            catalog.abandon(reader)
-            raise
-        catalog.finished(reader)
-        try:
+            title = getattr(collection, "name", "a query") if isinstance(collection, Table | View) else "a query"
+            index = Index(self._core, reader, f"{title} by ({names})")
+            catalog.finished(reader)  # before others use the engine: they clean up what is not
             self._core.finish(made.source)
+            return index
         except BaseException:
-            self._core.lock.decide(StepByStep(lambda: catalog.release(reader)))
+            self._core.lock.decide(StepByStep(lambda: catalog.abandon(reader)))
             raise
-        title = getattr(collection, "name", "a query") if isinstance(collection, Table | View) else "a query"
-        return Index(self._core, reader, f"{title} by ({names})")
 
     @former_name("engine.create_index(collection, by), or collection.create_index(by)")
     def keep(self, collection: Collection, by: str | Sequence[str]) -> Index:

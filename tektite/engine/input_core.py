@@ -73,6 +73,7 @@ class InputCore:
         self, engine: EngineCore, name: str, declared: InputDescription, epoch: int, *, is_stored: bool = True
     ) -> None:
         self.engine = engine
+        self.lock: EngineLock = engine.lock
         self.name = name
         self.declared = declared
         self.schema: Schema = declared.schema
@@ -98,6 +99,8 @@ class InputCore:
         self.columns = declared.column_order
         self.operation_keys = self.key_columns if self.semantics == "upsert" else self.columns
         """The columns by which operations on a set or an upsert input find the row that they replace or remove."""
+        self._epoch_column = len(self.columns if self.semantics == "bag" else self.operation_keys)
+        """The column of its updates in a write set that holds their epochs."""
         self._keyed_columns = keyed
         self.declare(declared)
         # Queries need few columns of a stream and exchange those; its rows stay where they come in.
@@ -121,11 +124,6 @@ class InputCore:
         self._arrivals = 0
 
     @property
-    def lock(self) -> EngineLock:
-        """The engine's, which guards everything that changes it."""
-        return self.engine.lock
-
-    @property
     def unique(self) -> tuple[int, ...] | None:
         """The columns that tell its rows apart, if its declaration says that some do."""
         if self.declared.unique:
@@ -146,7 +144,7 @@ class InputCore:
     def is_due(self) -> bool:
         """Whether an update with a time of its own is due in the open epoch."""
         found = self.engine.scheduled.updates.get(self)
-        return found is not None and bool(self._split(found, self.low + 1)[0])
+        return found is not None and bool(split_at_epoch(found.chunks, self.low + 1, self._epoch_column)[0])
 
     def describe(self) -> InputDescription:
         """How it was declared, for a manifest."""
@@ -423,12 +421,12 @@ class InputCore:
         has for it. Nothing changes.
         """
         pending, adopted = writes.updates.get(self), writes.adopted.get(self)
-        now, later = ([], []) if pending is None else self._split(pending, high)
+        now, later = ([], []) if pending is None else split_at_epoch(pending.chunks, high, self._epoch_column)
         left = PendingUpdates(self.update_shape, later, self.engine.memory) if later else None
         scheduled = None if at is not None else self.engine.scheduled.updates.get(self)
         postponed = None
         if scheduled is not None and adopted is None:
-            due, rest = self._split(scheduled, high)
+            due, rest = split_at_epoch(scheduled.chunks, high, self._epoch_column)
             now = [*due, *now]
             postponed = PendingUpdates(self.update_shape, rest, self.engine.memory) if rest else None
         if adopted is None:
@@ -535,10 +533,6 @@ class InputCore:
         found = np.empty((len(self.columns), gone.shape[1]), np.int64)
         found[[*keys, *self._values]] = gone[: len(self.columns)]
         return found
-
-    def _split(self, pending: PendingUpdates, high: int) -> tuple[list[Chunk], list[tuple[Chunk, int]]]:
-        """The updates of epochs before `high`, and the others."""
-        return split_at_epoch(pending, high, len(self.columns if self.semantics == "bag" else self.operation_keys))
 
     def _as_of(self, adopted: AdoptedRows, high: int) -> tuple[Batches, list[tuple[int, Chunk]], list[FileInfo]]:
         """Adopted rows, and their files; as of the epoch that is open, if others have closed the one they were made for. Files

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, Literal
 
 from tektite.client_protocol import Cardinality, Mode
@@ -17,7 +19,8 @@ from tektite.query.derived import check_collection
 from tektite.query.former_names import former_options
 from tektite.query.match import Joins
 from tektite.unknown_options import explains_options
-from tektite.values.types import Int, Type
+from tektite.values.type_names import TypeLike
+from tektite.values.types import Int
 
 if TYPE_CHECKING:
     from tektite.datalog.evaluate.attributes import Attribute
@@ -51,13 +54,14 @@ class LanguageMethods:
         >>> list(engine.sql("SELECT total FROM totals WHERE shop = $1", ["south"]))
         [(5,)]
         """
-        from tektite.sql import run
-
         _check_text(text, "a statement of SQL")
         given = _parameters(params, named)
-        with self._core.lock.held:
-            self._core.lock.roll_forward()
-            return run(self._core.engine, text, given)
+        run, lock = _sql().run, self._core.lock
+        with lock.held:
+            if lock.decision is not None:
+                lock.roll_forward()
+            found: Result = run(self._core.engine, text, given)
+            return found
 
     @guarded_by_core
     def from_sql(
@@ -169,11 +173,11 @@ class LanguageMethods:
     def attribute(
         self,
         name: str,
-        value: Type | None = None,
+        value: TypeLike | None = None,
         *,
         cardinality: Cardinality | None = None,
         mode: Mode | None = None,
-        entity: Type = Int,
+        entity: TypeLike = Int,
     ) -> Attribute:
         """Declare an attribute of entities, kept by entity and by value; without a value type it is a property they have.
 
@@ -213,9 +217,19 @@ class LanguageMethods:
         return transact(self._core.engine, known, facts)
 
 
+@cache
+def _sql() -> ModuleType:
+    """The language, which is loaded when it is first used."""
+    import tektite.sql
+
+    return tektite.sql
+
+
 def _parameters(params: object, named: Mapping[str, Any]) -> dict[str, Any]:
     """The values of `$1` and `$name`, by what follows the dollar sign."""
-    if isinstance(params, Mapping):
+    if params.__class__ in (list, tuple):  # the checks below cost as much as the rest of this
+        found = dict(zip(map(str, range(1, len(params) + 1)), params, strict=True))
+    elif isinstance(params, Mapping):
         found = {str(name): value for name, value in params.items()}
     elif isinstance(params, Sequence) and not isinstance(params, str | bytes):
         found = {str(number): value for number, value in enumerate(params, 1)}

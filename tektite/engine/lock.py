@@ -143,6 +143,11 @@ class EngineLock:
         kept: Any = self.kept
         return bool(kept._is_owned())
 
+    def check_process(self) -> None:
+        """Refuse to go on in the child of a fork."""
+        if isinstance(self.decision, _Refusal) and isinstance(self.decision.error, ConflictError):
+            raise self.decision.error
+
     @property
     def is_usable(self) -> bool:
         """Whether calls are answered: not in the child of a fork, nor when a change could not be applied."""

@@ -14,12 +14,9 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from tektite.errors import ConflictError
-
 if TYPE_CHECKING:
     import asyncio
 
-    from tektite.engine.lock import EngineLock
     from tektite.runtime.coordinator import Coordinator
 
 T = TypeVar("T")
@@ -150,10 +147,10 @@ def wait_in_thread(
     waiters: list[dict[Waiter, None]],
     look: Callable[[float | None], T],
     timeout: float | None,
-    lock: EngineLock,
+    check_may_wait: Callable[[], None],
 ) -> T | None:
     """What `look` finds, as soon as that is not None; None after `timeout` seconds. `look` gets the deadline. A waiter is in
-    all of `waiters` meanwhile.
+    all of `waiters` meanwhile. `check_may_wait` refuses to wait where nothing could happen.
     """
     deadline = None if timeout is None else time.monotonic() + timeout
     waiter = ThreadWaiter()
@@ -167,7 +164,7 @@ def wait_in_thread(
                 return found
             if is_over(deadline):
                 return None
-            check_may_wait(lock)
+            check_may_wait()
             waiter.wait(None if deadline is None else max(deadline - time.monotonic(), 0))
     finally:
         for registered in waiters:
@@ -195,12 +192,3 @@ async def wait_in_task(waiters: list[dict[Waiter, None]], step: Callable[[], Non
     finally:
         for registered in waiters:
             registered.pop(waiter, None)
-
-
-def check_may_wait(lock: EngineLock) -> None:
-    """Refuse to wait in a thread that keeps everybody else from doing anything."""
-    if lock.is_owned:
-        raise ConflictError(
-            "a function that the engine calls, such as a callback, cannot wait for what is yet to happen: nothing can happen "
-            "while it runs. Use poll(0), or wait in another thread"
-        )

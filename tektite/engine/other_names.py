@@ -138,6 +138,19 @@ METHODS = {
     "query_df": "sql(text).to_pandas()",
     "arrow": "collect(query)",
     "df": "collect(query).to_pandas()",
+    "raw_sql": "sql(text)",
+    "list_databases": "sql('SELECT * FROM information_schema.schemata')",
+    "range": "values({'n': range(10)})",
+    "truncate_table": "table(name).delete(tk.lit(True))",
+    "read_table": "table(name)",
+    "memtable": "values({'x': [...]})",
+    "insert_rows": "table(name).insert(rows)",
+    "query_arrow": "sql(text).to_arrow()",
+    "from_df": "create_table(name, frame)",
+    "show_views": "views",
+    "udfs": "Collection.map_batches(function)",
+    "set_option": "sql('SET name = value')",
+    "streams": "views",
 }
 
 
@@ -148,4 +161,4 @@ def instead_of(engine: Any, name: str) -> str:
         return f"; use table({name!r})"
     if core is not None and name in core.views:
         return f"; use view({name!r})"
-    return advice(name, METHODS, type(engine))
+    return advice(name, METHODS, type(engine), "use dir(engine) to see what there is, and sql(text) for what SQL has")

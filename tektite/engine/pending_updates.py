@@ -38,34 +38,36 @@ class PendingUpdates:
     ) -> None:
         self.shape = shape
         self._memory = memory
-        self._chunks = list(chunks)
+        self.chunks = list(chunks)
+        """The chunks, each with its latest epoch."""
         self._counted: tuple[int, int] = (0, 0)
         self._small, self._allowed = 0, MOST_ROWS
-        if self._chunks:
-            self._small = sum([1 for _ in takewhile(lambda each: each[0].n < SMALL_ROWS, reversed(self._chunks))])
+        if self.chunks:
+            self._small = sum([1 for _ in takewhile(lambda each: each[0].n < SMALL_ROWS, reversed(self.chunks))])
             self._allowed = max(MOST_ROWS, 2 * self.rows)
 
     def __iter__(self) -> Iterator[tuple[Chunk, int]]:
-        return iter(self._chunks)
+        return iter(self.chunks)
 
     @property
     def rows(self) -> int:
         """Updates that wait, those that cancel each other counted once they are found out."""
         chunks, rows = self._counted
-        if chunks != len(self._chunks):
-            rows += sum([chunk.n for chunk, _ in self._chunks[chunks:]])
-            self._counted = len(self._chunks), rows
+        if chunks != len(self.chunks):
+            for chunk, _ in self.chunks[chunks:] if chunks else self.chunks:
+                rows += chunk.n
+            self._counted = len(self.chunks), rows
         return rows
 
     def add(self, chunk: Chunk, last: int) -> None:
         """Add a chunk whose latest epoch is `last`."""
-        self._chunks.append((chunk, last))
+        self.chunks.append((chunk, last))
         self._small = self._small + 1 if chunk.n < SMALL_ROWS else 0
         if self._small >= MOST_SMALL:
             self._gather(self._small)
             self._small = 0
-        if len(self._chunks) > 1 and (rows := self.rows) > self._allowed:
-            self._gather(len(self._chunks))
+        if len(self.chunks) > 1 and (rows := self.rows) > self._allowed:
+            self._gather(len(self.chunks))
             # What has hardly shrunk is looked at again when there is several times as much.
             self._allowed = max(MOST_ROWS, (4 if 2 * self.rows > rows else 2) * self.rows)
 
@@ -73,13 +75,13 @@ class PendingUpdates:
         """Make one sorted, consolidated chunk of the newest ones, if there is memory for it. A sum that does not fit stays for
         closing to report.
         """
-        newest = self._chunks[-many:]
+        newest = self.chunks[-many:]
         try:
             built = consolidate([chunk for chunk, _ in newest], self.shape, 0, self._memory)
         except (IncorrectError, MemoryError):
             return
         self._counted = (0, 0)
-        self._chunks[-many:] = [(built, max(last for _, last in newest))] if built.n else []
+        self.chunks[-many:] = [(built, max(last for _, last in newest))] if built.n else []
 
 
 def net_changes(

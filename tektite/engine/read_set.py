@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from tektite.engine.collect import drop_if_there
 from tektite.engine.input_core import InputCore
 from tektite.engine.view_core import ViewCore
 from tektite.plan import algebra as plan
@@ -41,11 +42,15 @@ class ReadSet:
             moved = [table.name for table in tables if table.change_number > since and not table.name.startswith("__")]
             if not moved:
                 continue
-            (view,) = core.install_together({core.hidden_name("read_again"): collection})
+            name = core.hidden_name("read_again")
             try:
-                again = view.snapshot()
-            finally:
-                view.drop()
+                try:
+                    (view,) = core.install_together({name: collection})
+                    again = view.snapshot()
+                finally:
+                    drop_if_there(core, name)
+            finally:  # an interrupt may have ended the first attempt
+                drop_if_there(core, name)
             if not same_rows(answer, again):
                 return moved[0]
         return None

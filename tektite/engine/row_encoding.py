@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -65,7 +65,7 @@ def with_equal_keys(table: InputCore, words: Words) -> Words:
 def integers(table: InputCore, values: Any, rows: int, what: str) -> Words:
     """Times or diffs of so many rows: one for each, or one for all."""
     if values.__class__ is np.ndarray and values.dtype == _INT64 and values.shape == (rows,):
-        return cast("Words", values)
+        return values
     found = np.asarray(values)
     if found.ndim == 0:
         found = np.full(rows, found)
@@ -81,5 +81,5 @@ def integers(table: InputCore, values: Any, rows: int, what: str) -> Words:
 def is_beyond(numbers: Words, most: int) -> bool:
     """Whether one of the numbers is more than `most` away from 0."""
     if len(numbers) <= _FEW:
-        return any([abs(number) > most for number in numbers.tolist()])
+        return max(map(abs, numbers.tolist()), default=0) > most
     return max(int(numbers.max()), -int(numbers.min())) > most

@@ -83,6 +83,8 @@ class Session:
         """
         self.statement_began = 0
         """The open epoch when its statement of SQL began."""
+        self.statement_looked: bool | None = None
+        """Whether its statement of SQL has brought system relations up to date; None while no statement runs."""
 
     @property
     def engine(self) -> Engine:

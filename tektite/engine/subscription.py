@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from tektite.engine.change_feed import ChangeFeed
 from tektite.engine.lock import EngineLock, guarded
-from tektite.engine.notices import Waiter, is_over, wait_in_task, wait_in_thread
+from tektite.engine.notices import Waiter, wait_in_task, wait_in_thread
 from tektite.engine.routing import RoutedAnswer, RoutedFeed
 from tektite.errors import ConflictError, IncorrectError
 from tektite.unknown_options import explains_options
@@ -255,7 +255,7 @@ class Subscription:
         """The next delta. Waits for it, for at most `timeout` seconds, after which it returns None; `poll(0)` does not wait.
 
         While a row fails that the view depends on, this raises the row's error, once for every epoch; what changes meanwhile is
-        told when the row is gone. A subscription that has ended raises a `ConflictError`.
+        told when the row is gone. Who asks only then hears of no error. A subscription that has ended raises a `ConflictError`.
 
         >>> import tektite as tk
         >>> engine = tk.Engine()
@@ -338,7 +338,7 @@ class Subscription:
             self._collect(deadline)
             return self._look()
 
-        found: Delta | _End | None = wait_in_thread(self._waiters(), look, timeout, self.lock)
+        found: Delta | _End | None = wait_in_thread(self._waiters(), look, timeout, self._view.engine.check_may_wait)
         return found
 
     def _waiters(self) -> list[dict[Waiter, None]]:
@@ -378,7 +378,7 @@ class Subscription:
             if feed.is_open and self._is_blocked():
                 return
             self._backlog.fill()
-            if len(self._backlog) or not feed.is_open or view.engine.is_current(view) or is_over(deadline):
+            if len(self._backlog) or not feed.is_open or view.engine.is_finished(view, deadline):
                 break
         if not feed.is_open or view.closed:
             self._has_ended = True

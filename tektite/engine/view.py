@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
@@ -17,6 +17,7 @@ from tektite.errors import ConflictError, IncorrectError, TektiteError, Unsuppor
 from tektite.plan.explanation import Explanation
 from tektite.query.builders import derived
 from tektite.query.collection import Collection
+from tektite.query.columns import ColumnNames
 from tektite.query.former_names import former_name
 from tektite.unknown_options import explains_options
 from tektite.values.words import Words
@@ -380,9 +381,9 @@ class View(ReadableCollection):
     def drop(self) -> None: ...
 
     @overload
-    def drop(self, *columns: str | Sequence[str]) -> Collection: ...
+    def drop(self, *columns: ColumnNames) -> Collection: ...
 
-    def drop(self, *columns: str | Sequence[str]) -> Collection | None:
+    def drop(self, *columns: ColumnNames) -> Collection | None:
         """Remove the view for everybody, and everything that only it used. With columns: the view without these, as of any
         collection.
 

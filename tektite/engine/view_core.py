@@ -14,7 +14,7 @@ from tektite.dataflow.flow import Dataflow, LastClosed
 from tektite.engine.change_feed import ChangeFeed
 from tektite.engine.constraints import check_time
 from tektite.engine.lock import EngineLock, guarded
-from tektite.engine.notices import Waiter, is_over, wait_in_task, wait_in_thread
+from tektite.engine.notices import Waiter, wait_in_task, wait_in_thread
 from tektite.engine.versions import decoded, in_schema_order, read_first, read_lead, read_version
 from tektite.errors import ConflictError, FaultError, IncorrectError, TektiteError
 from tektite.expr.program import row_condition
@@ -173,7 +173,8 @@ class ViewCore:
         if not low:
             return np.empty((len(self.columns) + 2, 0), np.int64)
         epoch = low - 1 if at is None else at
-        self.check_readable(epoch)
+        if at is not None or low == self.flow.first:  # the last answer is always kept
+            self.check_readable(epoch)
         self.check_rows(epoch)
         if rows is not None:
             words = read_first(self.trace, epoch, rows)
@@ -195,7 +196,7 @@ class ViewCore:
         since = max(min([t[0] for t in self.trace.since()], default=0), first)
         if epoch < since or (epoch >= low and not self.flow.closed):
             earlier, later = (
-                "engine.hold keeps earlier times readable",
+                "what was written then is among rows() without a time; engine.hold keeps earlier times readable",
                 "that time is not closed yet; rows(at=, timeout=) waits",
             )
             raise IncorrectError(
@@ -274,7 +275,9 @@ class ViewCore:
     def wait(self, time: int, timeout: float | None) -> bool:
         """Wait until it answers for a time; see `View.wait`."""
         check_time(time, f"view {self.name!r}: ")
-        found = wait_in_thread(self._waiters(), lambda deadline: self._answers(time, deadline), timeout, self.lock)
+        found = wait_in_thread(
+            self._waiters(), lambda deadline: self._answers(time, deadline), timeout, self.engine.check_may_wait
+        )
         return found is not None
 
     async def wait_async(self, time: int) -> None:
@@ -300,7 +303,7 @@ class ViewCore:
             self.check_usable()
             if self.low > max(time, self.first) or (self.closed and time >= self.first):
                 return True
-            if self.engine.is_current(self) or is_over(deadline):
+            if self.engine.is_finished(self, deadline):
                 return None
 
     def check_usable(self) -> None:

@@ -3,6 +3,7 @@
 aggregate_methods   methods of expressions that make aggregates and window functions
 assembler           turns the steps of typed expressions into the words of a program
 ast                 expressions as users write them: immutable trees without types
+array_functions     NumPy's functions of arrays, called with expressions
 cases               choices: `when(condition).then(value)`
 comparisons         how comparisons are written, mirrored and negated
 date_functions      functions of dates and timestamps, in terms of others
@@ -29,6 +30,7 @@ predicates          conjunctions and their parts
 printing            prints expressions in a form that Python can read
 program             compiles expressions for the kernel, and runs them over rows
 record_text         records and tagged values as texts, whole powers, Python functions
+scalar_library      functions of numbers and texts that Python evaluates value by value
 steps               the instructions of a typed expression
 text                functions of text, evaluated once for each distinct argument
 typing              types an expression against a schema; the result is a tree of steps
@@ -49,6 +51,7 @@ from tektite.expr.free_functions import (
     least,
     now,
     rank,
+    sql_expr,
     text_word,
     truncdiv,
     truncmod,
@@ -78,6 +81,7 @@ __all__ = [
     "lit",
     "now",
     "rank",
+    "sql_expr",
     "text_word",
     "truncdiv",
     "truncmod",

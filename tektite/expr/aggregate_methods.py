@@ -468,7 +468,10 @@ def _frame(rows: Any, range: Any, groups: Any, orders: int) -> tuple[Any, ...]:
         raise IncorrectError(f"over: {kind} is a pair such as {example}; None is no end; not {ends!r}")
     start, end = ends
     if start is not None and end is not None and _signed(start) > _signed(end):
-        raise IncorrectError(f"over: {kind}={tuple(ends)!r} ends before it starts")
+        turned = (
+            f"; what comes before is negative: {kind}={(-start, end)!r}" if _signed(start) > 0 == _signed(end) else ""
+        )
+        raise IncorrectError(f"over: {kind}={tuple(ends)!r} ends before it starts{turned}")
     return kind, start, end
 
 

@@ -27,6 +27,7 @@ from tektite.expr.printing import printed
 from tektite.expr.value_methods import ValueMethods
 from tektite.unknown_options import explained, explains_options
 from tektite.values.type_names import as_type
+from tektite.values.types import Type
 
 Scalar = int | float | bool | str | decimal.Decimal | datetime.date | datetime.datetime | np.generic | None
 
@@ -98,9 +99,7 @@ class Expr(AggregateMethods, ValueMethods, Namespaces):
     if not TYPE_CHECKING:  # type checkers are to see names that are not there
 
         def __getattr__(self, name: str) -> NoReturn:
-            raise AttributeError(
-                f"expressions have no {name!r}{other_names.advice(name, other_names.METHODS, type(self))}"
-            )
+            raise AttributeError(f"expressions have no {name!r}{other_names.of_expressions(name, type(self))}")
 
     # -- walking ---------------------------------------------------------------------------------------------------
 
@@ -225,6 +224,12 @@ class Expr(AggregateMethods, ValueMethods, Namespaces):
         raise IncorrectError(
             f"{self} has no length until it meets a row. Write .str.len() for a text, .list.len() for a list, tk.count() for rows"
         )
+
+    def __array_function__(self, function: Any, kinds: object, args: tuple[Any, ...], options: dict[str, Any]) -> Expr:
+        """NumPy's functions of arrays: `where` and `select` are choices, and the others are refused."""
+        from tektite.expr.array_functions import applied
+
+        return applied(function, args, options)
 
     def __abs__(self) -> Expr:
         return Expr("abs", (self,))
@@ -518,21 +523,24 @@ def _whole(number: Any, what: str) -> int:
     return number
 
 
-def col(name: str, *more: Any) -> Expr:
-    """The column with this name. Several are given to `select` and others by their names alone: `select("a", "b")`.
+def _col(name: str, *more: Any) -> Expr:
+    """The column with this name; `col.x` is short for `col("x")`. Several are given to `select` and others by their names alone:
+    `select("a", "b")`.
 
     >>> import tektite as tk
-    >>> tk.Engine().values({"x": [1, 2]}).select(tk.col("x") + 1).collect().to_pydict()
-    {'x': [2, 3]}
+    >>> tk.Engine().values({"x": [1, 2]}).select(tk.col("x") + 1, before=tk.col.x).collect().to_pydict()
+    {'x': [2, 3], 'before': [1, 2]}
     """
     if more or not isinstance(name, str):
-        names = [*(name if isinstance(name, list | tuple) else [name]), *more]
+        given: Any = name
+        names = [*(given if isinstance(given, list | tuple) else [given]), *more]
         if len(names) > 1 and all(isinstance(each, str) for each in names):
             several = ", ".join(map(repr, names))
             raise IncorrectError(
                 f"tk.col names one column: select({several}) takes several, and agg(...) one aggregate for each"
             )
-        raise IncorrectError(f"a column is named by a string, not {name!r}")
+        kinds = "; columns of a type are select([name for name, type in dict(c.schema).items() if type == tk.Int])"
+        raise IncorrectError(f"a column is named by a string, not {name!r}{kinds * isinstance(name, type | Type)}")
     return _column(str(name))
 
 
@@ -540,6 +548,24 @@ def col(name: str, *more: Any) -> Expr:
 def _column(name: str) -> Expr:
     """Thousands of queries name the same columns, and expressions do not change: they share these."""
     return Expr("col", (), (name,))
+
+
+class _Columns:
+    """What `col` is: a function, and an object with a column under each name."""
+
+    def __init__(self) -> None:
+        functools.update_wrapper(self, _col)
+
+    def __call__(self, name: str, *more: Any) -> Expr:
+        return _col(name, *more)
+
+    def __getattr__(self, name: str) -> Expr:
+        if name.startswith("_"):
+            raise AttributeError(f"tk.col has no {name!r}; the column is tk.col({name!r})")
+        return _col(name)
+
+
+col = _Columns()
 
 
 @explained
@@ -561,6 +587,7 @@ def lift(value: Any) -> Expr:
     return value if isinstance(value, Expr) else lit(value)
 
 
+@explained
 def concat(*values: Expr | Scalar) -> Expr:
     """Concatenated texts; values of other types are cast to String. NULL if one of them is.
 
@@ -572,7 +599,10 @@ def concat(*values: Expr | Scalar) -> Expr:
         raise IncorrectError("concat() needs at least 1 value(s), got 0")
     for value in values:
         if hasattr(value, "operator") or isinstance(value, list):
-            raise IncorrectError("tk.concat puts texts together; rows of several collections are one.union(other)")
+            raise IncorrectError(
+                "tk.concat puts texts together: write one.union(other) for the rows of several collections, and "
+                "one.join(other, on=...) for their columns"
+            )
     parts: list[Expr] = []
     for value in map(lift, values):
         parts.extend(value.args if value.op == "concat" else (value,))

@@ -83,11 +83,13 @@ def chosen(expression: Expr) -> Expr:
     )
 
 
-def computed(expression: Expr) -> Expr:
-    """The value of a scalar over constants; the scalar itself if computing it fails, or gives text."""
+def computed(expression: Expr, closed: bool = False) -> Expr:
+    """The value of a scalar over constants; the scalar itself if computing it fails, or gives text, or if the type of a part is
+    still open and not to be `closed`.
+    """
     try:
         step = resolve(expression, {})
-        if step.type == String or is_open(expression):
+        if step.type == String or (is_open(expression) and not closed):
             return expression
         texts = _folding()
         word = evaluate_constant(step, texts)

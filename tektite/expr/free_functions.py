@@ -22,7 +22,7 @@ def _variadic(op: str, least_count: int, doc: str) -> Callable[..., Expr]:
 
     build.__name__ = build.__qualname__ = op
     build.__doc__ = doc
-    return build
+    return explained(build)
 
 
 coalesce = _variadic(
@@ -126,6 +126,22 @@ def now() -> Expr:
     1
     """
     return Expr("now")
+
+
+@explained
+def sql_expr(text: str) -> Expr:
+    """What an expression of SQL says, as in `SELECT text FROM self`: for functions and subqueries that have no method here.
+    It can be part of another expression, in `select`, `with_columns`, `filter`, `group_by` and `agg`. For queries there is
+    `Collection.sql`.
+
+    >>> import tektite as tk
+    >>> rows = tk.Engine().values({"x": [1, 2], "y": [5, None]})
+    >>> rows.select("x", tags=tk.sql_expr("[x, y]"), other=tk.sql_expr("y") + 1).sort("x").collect().to_pylist()
+    [{'x': 1, 'tags': [1, 5], 'other': 6}, {'x': 2, 'tags': [2, None], 'other': None}]
+    """
+    if not isinstance(text, str):
+        raise IncorrectError(f"sql_expr takes an expression of SQL as a text, not {text!r}")
+    return Expr("sql_expr", (), (text,))
 
 
 def key(value: Expr) -> Expr:

@@ -6,7 +6,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from tektite.errors import IncorrectError
-from tektite.expr import interned_functions
+from tektite.expr import interned_functions, scalar_library
 from tektite.expr.ast import Expr
 from tektite.expr.like import PATTERNS
 from tektite.expr.literals import DAY, MAX_DAYS, MAX_INT, Untyped, literal_word, show_word
@@ -163,6 +163,18 @@ def text_function(resolver: Resolver, expr: Expr, *args: Step) -> Step:
     return resolver.text(expr.op, expr, result, steps, expr.params)
 
 
+def library_function(resolver: Resolver, expr: Expr, *args: Step) -> Step:
+    """A function in `scalar_library.TYPES`."""
+    wanted, result = scalar_library.TYPES[expr.op]
+    steps = []
+    for arg, type in zip(args, wanted, strict=True):
+        if arg.type not in (type, Untyped):
+            raise resolver.wrong(expr, f"{expr.op} needs {', '.join(map(str, wanted))}", *args)
+        steps.append(resolver.coerce(arg, type, expr))
+    found = resolver.text(expr.op, expr, result, steps)
+    return interned_functions.checked(resolver, expr, found, *steps) if expr.op in scalar_library.MAY_FAIL else found
+
+
 def moment_of(resolver: Resolver, expr: Expr, value: Step) -> Step:
     """strptime and try_strptime: the moment that a text says in a format. What does not say one fails, or is NULL."""
     if value.type not in (String, Untyped):
@@ -263,7 +275,9 @@ def truncate(resolver: Resolver, expr: Expr, value: Step) -> Step:
         return days
     if unit not in short or value.type != Timestamp:
         units = [*long, "day"] if value.type != Timestamp else [*long, *short]
-        raise IncorrectError(f"{expr}: a {value.type} has no {unit!r}; it has {', '.join(units)}")
+        raise IncorrectError(
+            f"{expr}: a {value.type} has no {unit!r}; write a number too, as in '1h' and '15m', or one of {', '.join(units)}"
+        )
     rest = Step(ops.MOD, Int, (value, word(short[unit])), 0, expr)
     return Step(ops.SUB, Timestamp, (value, rest), MAX_INT, expr)
 

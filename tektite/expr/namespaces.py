@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from tektite.errors import IncorrectError
 from tektite.expr import other_names
 from tektite.expr.nested_namespaces import JsonMethods, ListMethods, StructMethods
-from tektite.unknown_options import explains_options
+from tektite.unknown_options import Methods, explains_options
 from tektite.values import types
 
 if TYPE_CHECKING:
@@ -75,11 +75,11 @@ class Namespaces:
 
 
 @explains_options
-class TextMethods:
+class TextMethods(Methods):
     """Functions of a text. Positions of `slice` count from 0, those of `substring` from 1."""
 
-    def __init__(self, value: Any) -> None:
-        self._value: Expr = value
+    _NAME = "str"
+    _value: Expr
 
     def __repr__(self) -> str:
         return f"<the functions of {self._value} as a text>"
@@ -88,7 +88,7 @@ class TextMethods:
 
         def __getattr__(self, name: str) -> NoReturn:
             raise AttributeError(
-                f".str has no {name!r}{other_names.advice(name, other_names.TEXT_METHODS, type(self))}"
+                f".str has no {name!r}{other_names.advice(name, other_names.TEXT_METHODS, type(self), other_names.SQL_HAS)}"
             )
 
     def __getitem__(self, key: int | slice) -> Expr:
@@ -104,7 +104,9 @@ class TextMethods:
             start = key + 1 if key >= 0 else length + key + 1
             there = length > key if key >= 0 else length >= -key
             return self._value._made("case", (there, self._value.substring(start, 1), None))
-        bounds = (key.start, key.stop) if isinstance(key, slice) and key.step in (None, 1) else (key, key)
+        bounds: tuple[Any, Any] = (
+            (key.start, key.stop) if isinstance(key, slice) and key.step in (None, 1) else (key, key)
+        )
         if not all(bound is None or (isinstance(bound, int) and not isinstance(bound, bool)) for bound in bounds):
             raise IncorrectError(
                 f"{self._value}.str[...] takes whole numbers, as in str[0], str[1:3] and str[-3:], not {key!r}"
@@ -299,11 +301,11 @@ class TextMethods:
 
 
 @explains_options
-class DateMethods:
+class DateMethods(Methods):
     """Functions of a date, a timestamp or an interval."""
 
-    def __init__(self, value: Any) -> None:
-        self._value: Expr = value
+    _NAME = "dt"
+    _value: Expr
 
     def __repr__(self) -> str:
         return f"<the functions of {self._value} as a date or a timestamp>"
@@ -311,7 +313,9 @@ class DateMethods:
     if not TYPE_CHECKING:  # type checkers are to see names that are not there
 
         def __getattr__(self, name: str) -> NoReturn:
-            raise AttributeError(f".dt has no {name!r}{other_names.advice(name, other_names.DATE_METHODS, type(self))}")
+            raise AttributeError(
+                f".dt has no {name!r}{other_names.advice(name, other_names.DATE_METHODS, type(self), other_names.SQL_HAS)}"
+            )
 
     def part(self, name: str) -> Expr:
         """A field by its name, such as `week`; the names are those of SQL's `extract`. An interval has fields too."""

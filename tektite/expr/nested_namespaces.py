@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from tektite.errors import IncorrectError
 from tektite.expr import other_names
-from tektite.unknown_options import explains_options
+from tektite.unknown_options import Methods, explains_options
 
 if TYPE_CHECKING:
     from tektite.expr.ast import Expr
@@ -19,11 +19,11 @@ def _made(op: str, *args: Any, params: tuple[Any, ...] = ()) -> Expr:
 
 
 @explains_options
-class ListMethods:
+class ListMethods(Methods):
     """Functions of a list."""
 
-    def __init__(self, value: Any) -> None:
-        self._value: Expr = value
+    _NAME = "list"
+    _value: Expr
 
     def __repr__(self) -> str:
         return f"<the functions of {self._value} as a list>"
@@ -31,7 +31,9 @@ class ListMethods:
     if not TYPE_CHECKING:  # type checkers are to see names that are not there
 
         def __getattr__(self, name: str) -> NoReturn:
-            raise AttributeError(f".list has no {name!r}{other_names.advice(name, other_names.LIST_METHODS)}")
+            raise AttributeError(
+                f".list has no {name!r}{other_names.advice(name, other_names.LIST_METHODS, type(self), other_names.SQL_HAS)}"
+            )
 
     def len(self) -> Expr:
         """How many elements it has."""
@@ -73,11 +75,11 @@ class ListMethods:
 
 
 @explains_options
-class StructMethods:
+class StructMethods(Methods):
     """Functions of a struct."""
 
-    def __init__(self, value: Any) -> None:
-        self._value: Expr = value
+    _NAME = "struct"
+    _value: Expr
 
     def __repr__(self) -> str:
         return f"<the functions of {self._value} as a struct>"
@@ -85,7 +87,9 @@ class StructMethods:
     if not TYPE_CHECKING:  # type checkers are to see names that are not there
 
         def __getattr__(self, name: str) -> NoReturn:
-            raise AttributeError(f".struct has no {name!r}{other_names.advice(name, other_names.STRUCT_METHODS)}")
+            raise AttributeError(
+                f".struct has no {name!r}{other_names.advice(name, other_names.STRUCT_METHODS, type(self), other_names.SQL_HAS)}"
+            )
 
     def field(self, name: str) -> Expr:
         """A field by its name."""
@@ -95,11 +99,11 @@ class StructMethods:
 
 
 @explains_options
-class JsonMethods:
+class JsonMethods(Methods):
     """Functions of JSON."""
 
-    def __init__(self, value: Any) -> None:
-        self._value: Expr = value
+    _NAME = "json"
+    _value: Expr
 
     def __repr__(self) -> str:
         return f"<the functions of {self._value} as JSON>"
@@ -107,7 +111,9 @@ class JsonMethods:
     if not TYPE_CHECKING:  # type checkers are to see names that are not there
 
         def __getattr__(self, name: str) -> NoReturn:
-            raise AttributeError(f".json has no {name!r}{other_names.advice(name, other_names.JSON_METHODS)}")
+            raise AttributeError(
+                f".json has no {name!r}{other_names.advice(name, other_names.JSON_METHODS, type(self), other_names.SQL_HAS)}"
+            )
 
     def get(self, path: Expr | str | int) -> Expr:
         """A part, by a key, a place from 0 or a path such as `$.a[0]`, as JSON."""

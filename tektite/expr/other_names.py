@@ -23,14 +23,12 @@ METHODS = {
     "forward_fill": "last(ignore_nulls=True).over(order_by=..., rows=(None, 0))",
     "distinct": "unique(), before an aggregate",
     "dense_rank": "tk.dense_rank().over(order_by=...)",
-    "fillna": "fill_null(value)",
     "is_between": "between(low, high)",
     "isna": "is_null()",
     "isnull": "is_null()",
     "is_not_nan": "is_not_null()",
     "len": "count(), or .str.len() of a text",
     "log10": "log(10)",
-    "log1p": "ln() of x + 1: (x + 1).ln()",
     "log2": "log(2)",
     "map_elements": "Collection.map_batches(function)",
     "name": "alias(name)",
@@ -154,16 +152,12 @@ METHODS = {
     "ends_with": "endswith(suffix)",
     "isNull": "is_null()",
     "isNotNull": "is_not_null()",
-    "getItem": ".list.get(n)",
     "getField": ".struct.field(name)",
     "field": ".struct.field(name)",
     "eqNullSafe": "is_same(other)",
     "eq_missing": "is_same(other)",
     "is_distinct_from": "~x.is_same(other)",
     "identical_to": "is_same(other)",
-    "bitwise_and": "SQL: Collection.sql('SELECT a & b FROM self')",
-    "bitwiseAND": "SQL: Collection.sql('SELECT a & b FROM self')",
-    "bitwise_or": "SQL: Collection.sql('SELECT a | b FROM self')",
     "nullslast": "nulls_last= of sort(...)",
     "nulls_last": "nulls_last= of sort(...)",
     "nulls_first": "nulls_last=False of sort(...)",
@@ -195,21 +189,99 @@ METHODS = {
     "to_list_agg": "implode(order_by=...)",
     "cummean": "mean().over(order_by=..., rows=(None, 0))",
     "cum_mean": "mean().over(order_by=..., rows=(None, 0))",
-    "dtype": "Collection.schema",
     "schema": "Collection.schema",
     "columns_": "columns()",
     "degrees": "x * 180 / math.pi",
     "radians": "x * math.pi / 180",
+    "skew": "Collection.map_batches(function)",
+    "kurtosis": "Collection.map_batches(function)",
+    "top_k": "Collection.top_k(k, by='x')",
+    "bottom_k": "Collection.bottom_k(k, by='x')",
+    "topk": "Collection.group_by('x').count(), and top_k(k, by='count')",
+    "nlargest": "Collection.top_k(k, by='x')",
+    "nsmallest": "Collection.bottom_k(k, by='x')",
+    "drop_nulls": "nothing: aggregates leave NULL out; rows without it are Collection.drop_nulls('x')",
+    "dropna": "nothing: aggregates leave NULL out; rows without it are Collection.drop_nulls('x')",
+    "has_nulls": "is_null().any()",
+    "hasnans": "is_null().any()",
+    "cbrt": "x ** (1 / 3)",
+    "describe": "Collection.agg(...) with the aggregates that you want",
+    "idxmax": "max_by(other), of the column whose value you want",
+    "idxmin": "min_by(other), of the column whose value you want",
+    "expanding": "sum().over(order_by=..., rows=(None, 0))",
+    "ewm": "Collection.map_batches(function)",
+    "corr": "tk.corr('x', 'y')",
+    "cov": "tk.cov('x', 'y')",
+    "to_numpy": "Collection.collect()['x'].to_numpy()",
+    "values": "Collection.collect()['x'].to_numpy()",
+    "prod": "ln().sum().exp(), of numbers above 0",
+    "sort_values": "Collection.sort('x')",
+    "to_frame": "Collection.select('x')",
+    "to_arrow": "Collection.collect()['x']",
+    "to_pandas": "Collection.collect()['x'].to_pandas()",
+    "fillna": "fill_null(value)",
+    "combine_first": "tk.coalesce(x, y)",
+    "bitwise_and": "bit_and(other)",
+    "bitwiseAND": "bit_and(other)",
+    "bitwise_or": "bit_or(other)",
+    "bitwiseOR": "bit_or(other)",
+    "bitwise_xor": "bit_xor(other)",
+    "bitwise_not": "bit_not()",
+    "typeof": "tk.sql_expr('typeof(x)')",
+    "dtype": "Collection.schema",
+    "is_contained_in": "is_in([...])",
+    "negate": "the operator -",
+    "log1p": "(x + 1).ln()",
+    "expm1": "x.exp() - 1",
+    "rolling_std": "std().over(order_by=..., rows=(-2, 0))",
+    "rolling_median": "median().over(order_by=..., rows=(-2, 0))",
+    "cum_prod": "Collection.map_batches(function)",
+    "arg_sort": "tk.row_number().over(order_by='x')",
+    "search_sorted": "Collection.join_asof(other, on='x')",
+    "sample": "Collection.filter(tk.hash64(x) % 100 == 0)",
+    "shuffle": "Collection.sort(tk.hash64(x))",
+    "extend_constant": "Collection.union(other)",
+    "append": "Collection.union(other)",
+    "count_values": "Collection.group_by('x').count()",
+    "to_physical": "cast(int)",
+    "set": "tk.when(condition).then(value).otherwise(x)",
+    "mask": "tk.when(~condition).then(x).otherwise(None)",
+    "toDate": "cast(tk.Date)",
+    "to_time": "cast(tk.Time)",
+    "withField": 'tk.sql_expr("struct_pack(a := a)")',
+    "getItem": ".list.get(n)",
+    "histogram": "Collection.group_by(x // size * size).count()",
+    "bucket": "Collection.tumble('at', '1h'), or dt.truncate('15m')",
+    "delta": "x - y, and .dt.total_hours() of it",
+    "ntile": "tk.ntile(4).over(order_by='x')",
+    "percent_rank": "tk.percent_rank().over(order_by='x')",
+    "cume_dist": "tk.cume_dist().over(order_by='x')",
+    "rolling_count": "count().over(order_by=..., rows=(-2, 0))",
+    "isdigit": ".str.matches('^[0-9]+$')",
+    "re_extract": "regexp_extract(pattern, group)",
+    "re_replace": "regexp_replace(pattern, new, every=True)",
+    "find": "position(part)",
+    "find_in_set": "position(part)",
+    "capitalize": "x.str[0:1].upper() + x.str[1:].lower()",
+    "initcap": "x.str[0:1].upper() + x.str[1:].lower()",
+    "ascii_str": "Collection.map_batches(function)",
+    "left": ".str.head(n)",
+    "right": ".str.tail(n)",
+    "day_of_week": ".dt.weekday()",
+    "day_of_year": ".dt.ordinal_day()",
+    "week_of_year": ".dt.week()",
+    "epoch_seconds": ".dt.epoch()",
+    "millisecond": ".dt.part('milliseconds')",
+    "microsecond": ".dt.part('microseconds')",
+    "time": "cast(tk.Time)",
 }
 
 TEXT_METHODS = {
     "cat": "join(separator), or + of texts",
     "concat": "join(separator), or + of texts",
-    "count_matches": "matches(pattern)",
     "find": "position(part)",
     "isdigit": "matches('^[0-9]+$')",
     "ljust": "pad_end(length)",
-    "replace": "replace_all(old, new)",
     "rjust": "pad_start(length)",
     "strptime": "to_date(format) or to_datetime(format)",
     "to_integer": "col(...).cast(int)",
@@ -226,8 +298,6 @@ TEXT_METHODS = {
     "extract_all": "extract(pattern), which gives the first",
     "index": "position(part), which counts from 1",
     "count": "(len() - replace_all(part, '').str.len()), divided by the part's length",
-    "re_replace": "SQL: regexp_replace",
-    "regexp_replace": "SQL: regexp_replace",
     "replace_many": "replace_all(old, new), one after the other",
     "re_search": "matches(pattern)",
     "re_extract": "extract(pattern)",
@@ -289,6 +359,10 @@ TEXT_METHODS = {
     "startsWith": "starts_with(prefix)",
     "endsWith": "ends_with(suffix)",
     "removeprefix_": "extract(pattern)",
+    "re_replace": "col(...).regexp_replace(pattern, new, every=True)",
+    "regexp_replace": "col(...).regexp_replace(pattern, new, every=True)",
+    "replace": "replace_all(old, new), or col(...).regexp_replace(pattern, new)",
+    "count_matches": "(len() - replace_all(part, '').str.len()), divided by the part's length",
 }
 DATE_METHODS = {
     "convert_time_zone": "in_zone(zone), which gives what the clocks there show",
@@ -306,8 +380,6 @@ DATE_METHODS = {
     "tz_convert": "in_zone(zone), which gives what the clocks there show",
     "tz_localize": "from_zone(zone), which gives a moment",
     "weekofyear": "week()",
-    "day_name": "weekday(), a number, or strftime('%A')",
-    "month_name": "month(), a number, or strftime('%B')",
     "days_in_month": "month_end().dt.day()",
     "daysinmonth": "month_end().dt.day()",
     "is_leap_year": "x.dt.year() % 4 == 0, with the rule for centuries",
@@ -344,6 +416,11 @@ DATE_METHODS = {
     "months": "part('month')",
     "years": "part('year')",
     "round_to": "truncate('15m')",
+    "add_business_days": "Collection.map_batches(function)",
+    "day_name": "strftime('%A')",
+    "month_name": "strftime('%B')",
+    "dayname": "strftime('%A')",
+    "full_name": "strftime('%A')",
 }
 _EXPLODED = "Collection.explode(column), and agg(...) of what it gives"
 LIST_METHODS = {
@@ -376,13 +453,42 @@ JSON_METHODS = {
 }
 
 
-def advice(name: str, names: dict[str, str], kind: type | None = None) -> str:
-    """What to write in place of a name: ours for another library's, or the public name of `kind` that is spelled almost alike.
-    Empty if nobody knows.
+SQL_HAS = "use tk.sql_expr('...') for what SQL has, or Collection.map_batches(function)"
+
+
+def of_expressions(name: str, kind: type) -> str:
+    """What to write in place of a method that expressions do not have: perhaps one of their namespaces has it."""
+    from tektite.expr import namespaces, nested_namespaces
+
+    spaces: list[tuple[str, type, dict[str, str]]] = [
+        ("str", namespaces.TextMethods, TEXT_METHODS),
+        ("dt", namespaces.DateMethods, DATE_METHODS),
+        ("list", nested_namespaces.ListMethods, LIST_METHODS),
+        ("json", nested_namespaces.JsonMethods, JSON_METHODS),
+    ]
+    if name not in METHODS and not name.startswith("_"):
+        for space, methods, _ in spaces:
+            if callable(getattr(methods, name, None)):
+                return f"; use .{space}.{name}(...)"
+        for space, _, names in spaces:
+            if name in names:
+                return f"{instead(names[name])}, where .{space} has it"
+    return advice(name, METHODS, kind, SQL_HAS)
+
+
+def advice(name: str, names: dict[str, str], kind: type | None = None, otherwise: str = "") -> str:
+    """What to write in place of a name: ours for another library's, or the public name of `kind` that is spelled almost alike, or
+    `otherwise`, which says where to look. A private name has no advice: tools ask for them.
     """
     if name in names:
-        return f"; use {names[name]}"
-    if kind is None or name.startswith("_"):
+        return instead(names[name])
+    if name.startswith("_"):
         return ""
     close = get_close_matches(name, [known for known in dir(kind) if not known.startswith("_")], 1, 0.75)
-    return f"; did you mean {close[0]!r}?" if close else ""
+    return f"; did you mean {close[0]!r}?" if close else otherwise and f"; {otherwise}"
+
+
+def instead(found: str) -> str:
+    """What an error says of the name that is to be written. A note that begins with "nothing: " says why nothing is."""
+    note = found.removeprefix("nothing: ")
+    return f"; use {found}" if note == found else f", and needs none: {note}"

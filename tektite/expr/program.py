@@ -170,6 +170,8 @@ class RowProgram:
         least `lo`, and the same diffs. `keep` keeps the input alive; it is part of the result only if the result shares the
         input's memory.
         """
+        if not self._read:
+            return self._run(source, nd, nt, nf, lo, keep, {})
         learnt: dict[Memo, int] = dict.fromkeys(self._read, 0)
         for memo in learnt:
             memo.begin()

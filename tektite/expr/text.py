@@ -19,6 +19,7 @@ kernel that may have started with it runs.
 from __future__ import annotations
 
 import datetime
+import functools
 import re
 import threading
 import weakref
@@ -32,7 +33,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tektite.errors import IncorrectError
-from tektite.expr import interned_texts, record_text
+from tektite.expr import interned_texts, record_text, scalar_library
 from tektite.expr.literals import literal_word, parse, show_word
 from tektite.expr.steps import TextFunction
 from tektite.kernels.expr.memo import HEADER, memo_insert
@@ -466,6 +467,8 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "strip": _trim(pc.utf8_trim_whitespace, pc.utf8_trim),
     "substring": _substrings,
     "upper": pc.utf8_upper,
+    **{name: _of_floats(call) for name, call in scalar_library.OF_FLOATS.items()},
+    **{name: functools.partial(_by_row, call, kind) for name, (call, kind) in scalar_library.FUNCTIONS.items()},
     **record_text.FUNCTIONS,
     **interned_texts.FUNCTIONS,
 }

@@ -27,7 +27,7 @@ from functools import reduce
 from typing import Any
 
 from tektite.errors import IncorrectError, NotFoundError
-from tektite.expr import expansions, functions, interned_functions, record_text
+from tektite.expr import expansions, functions, interned_functions, record_text, scalar_library
 from tektite.expr.ast import Expr
 from tektite.expr.comparisons import SIGNS
 from tektite.expr.literals import DAY, MAX_DIGITS, MAX_INT, Untyped, literal_value, literal_word
@@ -102,6 +102,12 @@ class Resolver:
         return IncorrectError(f"{expr}: {problem}" + (f", found {found}" if found else "")).about(
             condition="undefined-function"
         )
+
+    def _named_as_text(self, expr: Expr) -> str:
+        """A note that a text among some values is the name of a column, which may have been meant."""
+        names = [arg.params[1] for arg in expr.args if arg.op == "lit" and isinstance(arg.params[1], str)]
+        meant = next((name for name in names if name in self.columns), None)
+        return "" if meant is None else f" ({meant!r} is a text here; the column is col({meant!r}))"
 
     def _column(self, expr: Expr) -> Step:
         """A column of the schema."""
@@ -218,7 +224,7 @@ class Resolver:
                 if len(one.fields) == len(other.fields) and (_unnamed(other) or one.names == other.names):
                     met = [meet(a, b) for (_, a), (_, b) in zip(one.fields, other.fields, strict=True)]
                     return StructType("struct", tuple((n, t) for (n, _), t in zip(one.fields, met, strict=True)))
-            raise self.wrong(expr, f"{one} and {other} have no common type", *steps)
+            raise self.wrong(expr, f"{one} and {other} have no common type{self._named_as_text(expr)}", *steps)
 
         # a text literal next to dates becomes a date, so it does not count; an Int constant has few digits
         kinds = {step.type for step in steps}
@@ -458,7 +464,14 @@ class Resolver:
         conditions = args[0:-1:2]
         for source, condition in zip(expr.args[0:-1:2], conditions, strict=True):
             if condition.type not in (Bool, Untyped):
-                raise IncorrectError(f"{expr}: the condition {source} is of type {condition.type}, not bool")
+                raise IncorrectError(
+                    f"{expr}: the condition {source} is of type {condition.type}, not bool"
+                    + (
+                        f"; a column is tk.col({source.params[1]!r})"
+                        if source.op == "lit" and condition.type == String
+                        else ""
+                    )
+                )
         *values, result = self.common(expr, [*args[1:-1:2], args[-1]])
         for condition, value in zip(reversed(conditions), reversed(values), strict=True):
             result = Step(ops.SELECT, result.type, (condition, value, result), 0, expr)
@@ -536,7 +549,8 @@ RULES: dict[str, Callable[..., Step]] = {
     "add_days": functions.add_days,
     "add_months": functions.add_months,
     "truncate": functions.truncate,
-    **dict.fromkeys(("sqrt", "ln", "exp", "power"), functions.of_floats),
+    **dict.fromkeys(("sqrt", "ln", "exp", "power", *scalar_library.OF_FLOATS), functions.of_floats),
+    **dict.fromkeys(scalar_library.TYPES, functions.library_function),
     **dict.fromkeys((*functions.BIT_OPS, "bit_not"), functions.bits),
     **dict.fromkeys(expansions.NUMBERS, expansions.of_number),
     **dict.fromkeys(expansions.DIVISIONS, expansions.division),
@@ -544,7 +558,7 @@ RULES: dict[str, Callable[..., Step]] = {
     "time_bucket": expansions.of_bucket,
     "interval_length": expansions.of_length,
     "alias": expansions.of_alias,
-    **dict.fromkeys(("aggregate", "window", "over", "filter", "unique", "now"), expansions.of_rows),
+    **dict.fromkeys(("aggregate", "window", "over", "filter", "unique", "now", "sql_expr"), expansions.of_rows),
     "hash64": functions.hash,
     "key": functions.key,
     "rank": functions.rank,

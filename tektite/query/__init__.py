@@ -27,6 +27,7 @@ ordered_groups         ordered aggregates of a group: texts joined, quantiles, m
 other_names            what other libraries call the methods of collections
 outputs                what users give to `select` and `agg`, as named expressions
 own_columns            `table["x"]`: a column of one collection
+paired_aggregates      covariance, correlation and linear regression, as arithmetic over sums
 reduction_methods      the methods of `Collection` that reduce groups
 reductions             reductions of groups: distinct rows, extremes, top rows, functions
 row_order              the order of a table's rows, for ORDER BY and `sort`

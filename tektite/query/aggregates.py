@@ -33,13 +33,15 @@ class ColumnAggregate:
 
 @explained
 def count(value: Expr | str | None = None) -> Expr:
-    """The number of rows, or of rows where a value is not NULL.
+    """The number of rows (also as `count("*")`), or of rows where a value is not NULL.
 
     >>> import tektite as tk
     >>> tk.count(), tk.count("x")
     (<Expr count()>, <Expr x.count()>)
     """
-    return Expr("aggregate", (), ("count",)) if value is None else taken("count", value)
+    if value is None or isinstance(value, str) and value == "*":
+        return Expr("aggregate", (), ("count",))
+    return taken("count", value)
 
 
 @explained
@@ -220,6 +222,42 @@ def count_distinct(value: Expr | str) -> Expr:
     [{'shop': 'a', 'x': 2}, {'shop': 'b', 'x': 1}]
     """
     return taken("n_unique", value)
+
+
+@explained
+def corr(x: Expr | str, y: Expr | str) -> Expr:
+    """The correlation of two columns or expressions, from -1 to 1, over the rows that have both; NULL where one of them is the
+    same in all rows.
+
+    >>> import tektite as tk
+    >>> rows = tk.Engine().values({"x": [1, 2, 3], "y": [2.0, 4.0, 6.0]})
+    >>> rows.agg(c=tk.corr("x", "y").round(6)).collect().to_pydict()
+    {'c': [1.0]}
+    """
+    from tektite.query.paired_aggregates import pair_sums
+
+    return pair_sums(operand("corr", y), operand("corr", x), total_of).correlation.alias("corr")
+
+
+@explained
+def cov(x: Expr | str, y: Expr | str, ddof: int = 1) -> Expr:
+    """The covariance of two columns or expressions, over the rows that have both: of a sample, or with `ddof=0` of the whole.
+
+    >>> import tektite as tk
+    >>> rows = tk.Engine().values({"x": [1, 2, 3], "y": [2.0, 4.0, 6.0]})
+    >>> rows.agg(sample=tk.cov("x", "y"), whole=tk.cov("x", "y", ddof=0)).collect().to_pydict()
+    {'sample': [2.0], 'whole': [1.3333333333333333]}
+    """
+    from tektite.query.paired_aggregates import pair_sums
+
+    if ddof not in (0, 1) or isinstance(ddof, bool):
+        raise IncorrectError(f"cov: ddof is 0, for the whole, or 1, for a sample, not {ddof!r}")
+    return pair_sums(operand("cov", y), operand("cov", x), total_of).covariance(ddof == 0).alias("cov")
+
+
+def total_of(kind: str, value: Expr) -> Expr:
+    """A sum or a count as an aggregate."""
+    return Expr("aggregate", (value,), (kind,))
 
 
 def operand(kind: str, value: Expr | str) -> Expr:

@@ -7,7 +7,7 @@ types at once, so that a mistake is reported where it is made.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, overload
 
 from tektite.errors import IncorrectError
 from tektite.expr import Expr, col
@@ -17,18 +17,19 @@ from tektite.expr.predicates import conjunction
 from tektite.plan import algebra as plan
 from tektite.plan.explanation import Explanation
 from tektite.query import joins
-from tektite.query.columns import ColumnNames, column_numbers, project
+from tektite.query.columns import ColumnNames, column_list, column_numbers, project
 from tektite.query.derived import check_collection, check_function, derived
 from tektite.query.former_names import former_name, former_options, without_former
-from tektite.query.other_names import METHODS
+from tektite.query.other_names import METHODS, OTHERWISE
 from tektite.query.outputs import Outputs, check_no_null_comparison, flat, has_aggregate, outputs_of, plain
 from tektite.query.own_columns import OwnColumn, named_columns
 from tektite.query.reduction_methods import ReductionMethods
-from tektite.query.sql_methods import SqlMethods, with_time
-from tektite.unknown_options import explains_options
+from tektite.query.sql_methods import SqlMethods, with_sql
+from tektite.unknown_options import FILTER_OPTIONS, explains_options
 from tektite.values import types
 from tektite.values.html import html_table
 from tektite.values.schema import Schema
+from tektite.values.type_names import TypeLike
 
 if TYPE_CHECKING:
     pass
@@ -84,26 +85,54 @@ class Collection(ReductionMethods, SqlMethods):
         def __getattr__(self, name: str) -> NoReturn:
             found = self.__dict__.get("operator")
             columns = () if found is None else found.schema.names
-            hint = f"; the column is c[{name!r}]" if name in columns else advice(name, METHODS, type(self))
+            hint = f"; the column is c[{name!r}]" if name in columns else advice(name, METHODS, type(self), OTHERWISE)
             raise AttributeError(f"{type(self).__name__} has no {name!r}{hint}")
 
     def __dir__(self) -> list[str]:
         return without_former(type(self), super().__dir__())
 
-    def __getitem__(self, name: str) -> Expr:
-        """The column with this name, for expressions. A name that is not there is an error at once.
+    @overload
+    def __getitem__(self, key: str) -> Expr: ...
+    @overload
+    def __getitem__(self, key: Expr | list[str]) -> Collection: ...
+    def __getitem__(self, key: Any) -> Any:
+        """The column with this name, for expressions; a name that is not there is an error at once. As in pandas and ibis, a list
+        of names is `select`, and a condition is `filter`.
 
         >>> import tektite as tk
-        >>> orders = tk.Engine().create_table("orders", {"amount": tk.Int})
-        >>> orders.filter(orders["amount"] > 3)
+        >>> orders = tk.Engine().create_table("orders", {"item": str, "amount": int})
+        >>> orders[orders["amount"] > 3]
+        <Collection (item: string, amount: int)>
+        >>> orders[["amount"]]
         <Collection (amount: int)>
         """
-        if not isinstance(name, str):
+        if isinstance(key, Expr):
+            return self.filter(key)
+        if isinstance(key, list) and key and all(isinstance(name, str) for name in key):
+            return self.select(key)
+        if not isinstance(key, str):
+            several = isinstance(key, tuple) and all(isinstance(name, str) for name in key)
+            ways = f"c[{list(key)!r}]" if several else "limit(n, offset=) after sort(...), or filter(...)"
             raise IncorrectError(
-                f"c[{name!r}]: a column is named by a text. Choose columns with select(...) and rows with filter(...)"
+                f"c[{key!r}]: a column is named by a text, and several by a list. "
+                + (f"Write {ways}" if several else f"Rows have no numbers: use {ways}")
             )
-        self.schema.index(name)
-        return OwnColumn(name, self.operator)
+        if key == "*" and "*" not in self.schema.names:
+            raise IncorrectError("c['*']: a column is named here; all columns are select('*')")
+        self.schema.index(key)
+        return OwnColumn(key, self.operator)
+
+    def __setitem__(self, key: object, value: object) -> NoReturn:
+        """Refused: a query does not change."""
+        name = key if isinstance(key, str) else "x"
+        raise IncorrectError(
+            f"c[{key!r}] = ...: a query does not change. Write c = c.with_columns({name}=...); rows of a table are changed by "
+            "set(condition, x=value)"
+        )
+
+    def __delitem__(self, key: object) -> NoReturn:
+        """Refused: a query does not change."""
+        raise IncorrectError(f"del c[{key!r}]: a query does not change. Write c = c.drop({key!r})")
 
     def __iter__(self) -> Iterator[tuple[Any, ...]]:
         """Refused: a query has no rows by itself, as tables and views have."""
@@ -164,7 +193,7 @@ class Collection(ReductionMethods, SqlMethods):
         kept = [(name, added.pop(name, col(name))) for name in self.schema.names]
         return derived(project(source.operator, [*kept, *added.items()]), source)
 
-    def drop(self, *columns: str | Sequence[str]) -> Collection:
+    def drop(self, *columns: ColumnNames) -> Collection:
         """The other columns.
 
         >>> import tektite as tk
@@ -191,7 +220,16 @@ class Collection(ReductionMethods, SqlMethods):
         """
         if names is not None and not isinstance(names, Mapping):
             raise IncorrectError(f"rename takes a mapping from old to new names, or new='old', not {names!r}")
+        if (
+            names
+            and not any(o in self.schema.names for o in names)
+            and all(n in self.schema.names for n in names.values())
+        ):
+            raise IncorrectError(f"rename takes old names first: rename({dict((n, o) for o, n in names.items())!r})")
         old = {self.schema.names[self.schema.index(o)]: n for o, n in (names or {}).items()}
+        renamed: object = new_names.get("columns")
+        if isinstance(renamed, Mapping) or callable(renamed):
+            raise IncorrectError(f"rename takes the names without columns=: rename({renamed!r})")
         old |= {self.schema.names[self.schema.index(o)]: n for n, o in new_names.items()}
         outputs = [(old.get(name, name), col(name)) for name in self.schema.names]
         return derived(project(self.operator, outputs), self)
@@ -208,6 +246,8 @@ class Collection(ReductionMethods, SqlMethods):
         >>> view.rows()
         [('cup', 4)]
         """
+        for name in FILTER_OPTIONS.keys() & equal.keys() - set(self.schema.names):
+            raise IncorrectError(f"filter has no option {name!r}: {FILTER_OPTIONS[name]}")
         given = [*flat(predicates), *(self[name] == value for name, value in equal.items())]
         if not given:
             raise IncorrectError("filter needs a predicate such as col('x') > 1")
@@ -228,7 +268,7 @@ class Collection(ReductionMethods, SqlMethods):
         columns = [(name, col(name)) for name in self.schema.names]
         return derived(project(source.operator, columns, conjunction([e for _, e in outputs])), source)
 
-    def drop_nulls(self, *columns: str | Sequence[str]) -> Collection:
+    def drop_nulls(self, *columns: ColumnNames) -> Collection:
         """The rows without NULL, in some columns or in any.
 
         >>> import tektite as tk
@@ -236,20 +276,20 @@ class Collection(ReductionMethods, SqlMethods):
         >>> rows.drop_nulls().collect().to_pydict()
         {'x': [1, 2, 2]}
         """
-        names = list(flat(columns)) or list(self.schema.names)
+        names = column_list(list(flat(columns))) or list(self.schema.names)
         column_numbers(self.schema, names)
         return self.filter([col(name).is_not_null() for name in names])
 
     def _with_windows(self, outputs: Outputs) -> tuple[Collection, Outputs]:
-        """This collection with the time and the results of window functions, and expressions over these."""
-        self, outputs = with_time(self, outputs)
+        """This collection with what SQL computes and the results of window functions, and expressions over these."""
+        self, outputs = with_sql(self, outputs)
         if not any(node.op == "over" for _, expression in outputs for node in expression.walk()):
             return self, outputs
         from tektite.query.windows import evaluated
 
         return evaluated(self, outputs)
 
-    def map_batches(self, function: Callable[[Any], Any], /, **columns: types.Type) -> Collection:
+    def map_batches(self, function: Callable[[Any], Any], /, **columns: TypeLike) -> Collection:
         """Applies a pure Python function that maps an Arrow table to one with as many rows and the columns given.
 
         >>> import tektite as tk
@@ -275,7 +315,7 @@ class Collection(ReductionMethods, SqlMethods):
 
         return exploded(self, columns)
 
-    def flat_map(self, function: Callable[[Any], Any], /, **columns: types.Type) -> Collection:
+    def flat_map(self, function: Callable[[Any], Any], /, **columns: TypeLike) -> Collection:
         """Applies a pure Python function that maps an Arrow table to (table, row numbers): any number of rows for each row given.
 
         >>> import numpy as np, pyarrow as pa, tektite as tk

@@ -14,16 +14,28 @@ from tektite.plan import algebra as plan
 from tektite.plan.algebra import ColumnNumbers
 from tektite.values.schema import Schema
 
-ColumnNames = str | Sequence[str]
-"""One column name, or several."""
+ColumnName = str | Expr
+"""A column by its name, or as `col("x")` or `c["x"]`."""
+ColumnNames = ColumnName | Sequence[ColumnName]
+"""One column, or several."""
 
 
 def column_list(names: ColumnNames) -> list[str]:
-    """One column name, or several, as a list. Raises if it is neither."""
-    found = [names] if isinstance(names, str) else list(names) if isinstance(names, list | tuple) else None
-    if found is None or not all(isinstance(name, str) for name in found):
-        raise IncorrectError(f"columns are given by a name or by a list of names, not {names!r}")
-    return found
+    """The names of one column, or of several. Raises if there is anything else, such as a computed expression."""
+    given = list(names) if isinstance(names, list | tuple) else [names]
+    found = [_column_name(name) for name in given]
+    wrong = next((given[at] for at, name in enumerate(found) if name is None), None)
+    if wrong is not None:
+        computed = "; compute it before, by with_columns(x=...)" if isinstance(wrong, Expr) else ""
+        raise IncorrectError(f"columns are given by a name or by a list of names, not {wrong!r}{computed}")
+    return [name for name in found if name is not None]
+
+
+def _column_name(name: object) -> str | None:
+    """The name of a column that is given by it, or as an expression that is the column itself."""
+    if isinstance(name, Expr):
+        return str(name.params[0]) if name.op == "col" else None
+    return name if isinstance(name, str) else None
 
 
 def column_numbers(schema: Schema, names: ColumnNames) -> ColumnNumbers:

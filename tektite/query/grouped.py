@@ -19,6 +19,7 @@ from tektite.query.expression_aggregates import Extraction
 from tektite.query.other_names import OF_GROUPS
 from tektite.query.outputs import Outputs, aggregates_of
 from tektite.query.own_columns import named_columns
+from tektite.query.sql_methods import with_sql
 from tektite.unknown_options import explains_options
 from tektite.values import types
 from tektite.values.schema import Schema
@@ -49,7 +50,7 @@ class Grouped:
     def _instead_of(self, name: str) -> str:
         if name in self.__dict__.get("collection", self).schema.names:
             return f"; use agg(tk.sum({name!r})) or another aggregate of the column"
-        return advice(name, OF_GROUPS, type(self))
+        return advice(name, OF_GROUPS, type(self), "use agg(...), which takes every aggregate")
 
     def __getitem__(self, name: object) -> NoReturn:
         """Refused: what is computed of a column is said by `agg`."""
@@ -107,7 +108,7 @@ def aggregated(
 ) -> Collection:
     """One row for each group. Without keys there is one row, while there are rows, or `always`."""
     names = [name for name, _ in keys]
-    outputs = agg_outputs(collection, names, aggregates, named)
+    collection, outputs = with_sql(collection, agg_outputs(collection, names, aggregates, named))
     for name, expression in outputs:
         if any(node.op in ("over", "window") for node in expression.walk()):
             raise IncorrectError(

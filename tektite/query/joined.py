@@ -10,6 +10,7 @@ from tektite.expr import type_of as expression_type
 from tektite.expr.predicates import conjunction
 from tektite.query import joins
 from tektite.query.collection import Collection
+from tektite.query.columns import column_list
 from tektite.query.condition_joins import join
 from tektite.query.derived import derived
 from tektite.query.own_columns import joined_columns
@@ -34,7 +35,8 @@ def joined(
     """Pairs of rows, or rows by whether they have a partner; see `Collection.join`."""
     if how not in get_args(joins.JoinKind):
         known = get_args(joins.JoinKind)
-        advice = f"; write how={OTHER_KINDS[how]!r}" if how in OTHER_KINDS else ""
+        meant = OTHER_KINDS.get(str(how))
+        advice = f"; write how={meant!r}" if meant else ""
         raise IncorrectError(f"join: how is one of {', '.join(known)}, not {how!r}{advice}")
     if not isinstance(suffix, str) or not suffix:
         raise IncorrectError(f"join: suffix is a text that is added to a name, not {suffix!r}")
@@ -42,6 +44,10 @@ def joined(
         if not (on is None and left_on is None and right_on is None):
             raise IncorrectError("join: how='cross' pairs every row with every row; leave on, left_on and right_on out")
         return derived(joins.cross_join(left.operator, right.operator, suffix), left, right)
+    if isinstance(on, Expr) and _is_key(left, right, on):
+        on = str(on.params[0])
+    if isinstance(on, list) and all(isinstance(part, str) or _is_key(left, right, part) for part in on):
+        on = column_list(on)
     if isinstance(on, list | tuple) and any(isinstance(part, Expr) for part in on):
         if not all(isinstance(part, Expr) for part in on):
             raise IncorrectError(
@@ -52,6 +58,12 @@ def joined(
         return joined_where(left, right, on, how, suffix)
     mine, theirs = joins.key_pairs(left.schema, right.schema, on, left_on, right_on, "join")
     return derived(joins.join(left.operator, right.operator, mine, theirs, how, suffix), left, right)
+
+
+def _is_key(left: Collection, right: Collection, part: object) -> bool:
+    """Whether an expression is a column that both sides have, and no condition."""
+    name = part.params[0] if isinstance(part, Expr) and part.op == "col" else None
+    return all(name in side.schema.names and side.schema[name] != types.Bool for side in (left, right))
 
 
 def joined_where(left: Collection, right: Collection, condition: Expr, how: joins.JoinKind, suffix: str) -> Collection:

@@ -6,7 +6,6 @@ beside the values, in which -0.0 is 0.0. NULL equals nothing, unless `nulls_matc
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, Literal
 
 from tektite.errors import IncorrectError
@@ -23,16 +22,17 @@ SUFFIX = "_right"
 """What is added to the name of a right column that the left side has too."""
 JoinKind = Literal["inner", "left", "right", "full", "cross", "semi", "anti"]
 """How `Collection.join` combines rows."""
-JoinKey = str | Sequence[str]
-"""One column by its name, or a list of them."""
+JoinKey = ColumnNames
+"""One column, or a list of them."""
 
 
 def key_names(key: Any, what: str) -> list[str]:
     """The columns of one side's key."""
-    names = [key] if isinstance(key, str) else list(key) if isinstance(key, list | tuple) else None
-    if names is None or not all(isinstance(name, str) for name in names):
-        raise IncorrectError(f"{what} takes the name of a column or a list of names, not {key!r}")
-    return names
+    try:
+        return column_list(key)
+    except IncorrectError:
+        computed = "; a key that is computed is a condition: on=a['x'] + 1 == b['y']" if "<Expr" in repr(key) else ""
+        raise IncorrectError(f"{what} takes the name of a column or a list of names, not {key!r}{computed}") from None
 
 
 def key_pairs(

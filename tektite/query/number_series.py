@@ -70,7 +70,9 @@ def exploded(collection: Collection, columns: Sequence[str]) -> Collection:
     for column in columns:
         kind = schema.types[schema.index(column)]
         if not isinstance(kind, types.ListType):
-            raise IncorrectError(f"explode: column {column!r} is {kind}, not a list")
+            raise IncorrectError(
+                f"explode: column {column!r} is {kind}, not a list; .str.split(',') makes one of a text"
+            )
     if not columns:
         raise IncorrectError("explode: name a column of lists")
     longest = reduce(greatest, [coalesce(Expr("list_length", (col(column),)), 0) for column in columns])

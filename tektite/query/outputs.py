@@ -76,6 +76,8 @@ def aggregates_of(aggregates: Iterable[Any], named: Mapping[str, Any]) -> Output
             raise _no_aggregate("an argument", given)
         found.append((name_of("agg", given), plain(given)))
     for name, given in named.items():
+        if name == "by" and not isinstance(given, Expr):
+            raise IncorrectError(f"agg: groups come first: group_by({given!r}).agg(...)")
         if not isinstance(given, Expr):
             raise _no_aggregate(name, given)
         found.append((name, plain(given)))
@@ -130,6 +132,10 @@ def _no_aggregate(name: str, given: Any) -> IncorrectError:
     if isinstance(given, dict):
         named = ", ".join(f"tk.{kind}({column!r})" for column, kind in given.items())
         return IncorrectError(f"agg: {name} is a dict, not an aggregate; write agg({named or 'n=tk.count()'})")
+    if isinstance(given, tuple) and len(given) == 2 and given[1] in AGGREGATES:
+        return IncorrectError(
+            f"agg: {name} is the pair {given!r}, not an aggregate; write {name}=tk.{given[1]}({given[0]!r})"
+        )
     if isinstance(given, str) and given in AGGREGATES:
         return IncorrectError(f"agg: {name} is the text {given!r}, not an aggregate; write tk.{given}({name!r})")
     if isinstance(given, str):

@@ -14,8 +14,8 @@ from tektite.query.columns import ColumnNames, column_list, column_numbers
 from tektite.query.former_names import former_name
 from tektite.query.outputs import flat, outputs_of
 from tektite.query.own_columns import named_columns
-from tektite.unknown_options import explains_options
-from tektite.values import types
+from tektite.unknown_options import GROUP_OPTIONS, explains_options
+from tektite.values.type_names import TypeLike, as_type
 
 if TYPE_CHECKING:
     from tektite.query.grouped import Grouped
@@ -52,7 +52,7 @@ class ReductionMethods:
         """
         return self.threshold(1)
 
-    def unique(self, *columns: str | Sequence[str], subset: ColumnNames = ()) -> Collection:
+    def unique(self, *columns: ColumnNames, subset: ColumnNames = ()) -> Collection:
         """Each row once; or, of the rows that agree on some columns, one: which one is unspecified, but always the same.
 
         >>> import tektite as tk
@@ -63,7 +63,7 @@ class ReductionMethods:
         >>> sorted(shops.rows())
         [('north',), ('south',)]
         """
-        names = [*flat(columns), *column_list(subset)]
+        names = column_list([*flat(columns), *column_list(subset)])
         if not names:
             return self.distinct()
         rest = [name for name in self._collection.schema.names if name not in names]
@@ -110,6 +110,8 @@ class ReductionMethods:
 
         found = self._collection
         for name, value in named.items():
+            if isinstance(value, bool) and name in GROUP_OPTIONS:
+                raise IncorrectError(f"group_by has no option {name!r}: {GROUP_OPTIONS[name]}")
             if not isinstance(value, str | Expr):
                 raise IncorrectError(
                     f"group_by: {name}={value!r} is a constant, which all rows agree on; a key is a column or an expression"
@@ -277,7 +279,7 @@ class ReductionMethods:
         """The first `k` rows of each group in the order of some columns, the least first. NULLs come last."""
         return derived(reductions.top(self.operator, k, order_by, by, descending), self._collection)
 
-    def reduce(self, function: Callable[..., Any], by: ColumnNames = (), **columns: types.Type) -> Collection:
+    def reduce(self, function: Callable[..., Any], by: ColumnNames = (), **columns: TypeLike) -> Collection:
         """The key columns, and the columns that a pure Python function computes for each group: `function(key, rows)`.
 
         `rows` is a list of (row without the key columns, multiplicity). The function returns a list of tuples, one value
@@ -292,4 +294,5 @@ class ReductionMethods:
         [{'shop': 'a', 'spread': 2}, {'shop': 'b', 'spread': 0}]
         """
         check_function(function, "reduce")
-        return derived(reductions.reduce(self.operator, by, columns, function, together=False), self._collection)
+        given = {name: as_type(type, f"reduce: {name}: ") for name, type in columns.items()}
+        return derived(reductions.reduce(self.operator, by, given, function, together=False), self._collection)

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from tektite.errors import IncorrectError
-from tektite.expr import col
+from tektite.expr import Expr, col
 from tektite.expr.durations import fixed_duration
 from tektite.plan.names import free_name
 from tektite.query import joins
@@ -162,16 +162,29 @@ def queried(
     return found
 
 
-def with_time(collection: Any, outputs: Outputs) -> tuple[Collection, Outputs]:
-    """The collection with a column for the time, if some expressions mention it, and the expressions over that column."""
-    if not any(node.op == "now" for _, expression in outputs for node in expression.walk()):
+def with_sql(collection: Any, outputs: Outputs) -> tuple[Collection, Outputs]:
+    """The collection with a column for each part of some expressions that SQL computes, the time and `sql_expr`, and the
+    expressions over these columns.
+    """
+    texts: dict[str, str] = {}
+    for node in (node for _, expression in outputs for node in expression.walk() if node.op in ("now", "sql_expr")):
+        text = _sql_of(node)
+        if text not in texts:
+            texts[text] = free_name(node.op, {*collection.schema.names, *texts.values()})
+    if not texts:
         return collection, outputs
-    name = free_name("now", collection.schema.names)
-    timed = queried(collection, "now", f"SELECT *, now() AS {quoted(name)} FROM self", {})
-    return timed, [
-        (output, expression.replaced(lambda node: col(name) if node.op == "now" else None))
-        for output, expression in outputs
-    ]
+    columns = ", ".join(f"({text}) AS {quoted(name)}" for text, name in texts.items())
+    wider = queried(collection, "sql_expr", f"SELECT *, {columns} FROM self", {})
+
+    def column(node: Expr) -> Expr | None:
+        return col(texts[_sql_of(node)]) if node.op in ("now", "sql_expr") else None
+
+    return wider, [(output, expression.replaced(column)) for output, expression in outputs]
+
+
+def _sql_of(node: Expr) -> str:
+    """The expression of SQL that a node stands for."""
+    return "now()" if node.op == "now" else str(node.params[0])
 
 
 def _windows(collection: Any, what: str, column: str, lengths: Sequence[Any], by: ColumnNames = ()) -> Collection:

@@ -97,6 +97,10 @@ class Coordinator:
         found = list(self._away) if flow is None else [other.away for other in self._upstream(flow)]
         return next((away for away in found if away is not None and not away.is_over), None)
 
+    def absences_here(self) -> list[Absence]:
+        """The absences of the calling thread: it is in a function that a sweep calls. A dataflow that was dropped has none."""
+        return [flow.away for flow in self.flows if flow.away is not None and flow.away.is_mine]
+
     def _wake(self, flow: Dataflow) -> None:
         if flow not in self.awake:
             self.awake[flow] = None
@@ -145,7 +149,7 @@ class Coordinator:
             place += 1
             if flow not in self.flows:  # a callback, or another thread, may install or drop views
                 continue
-            if flow.is_away:
+            if flow.away is not None and flow.is_away:
                 current = False
                 continue
             if not self._work(flow, time.perf_counter() + self.turn):
@@ -162,8 +166,13 @@ class Coordinator:
         """The dataflows behind a number that may have something to do, in order."""
         self._runs += 1
         self._woken.clear()
-        numbers = self.flows
-        return sorted([(numbers[flow], flow) for flow in self.awake if numbers[flow] > number], key=_number)
+        numbers, found = self.flows, []
+        for flow in self.awake:
+            if numbers[flow] > number:
+                found.append((numbers[flow], flow))
+        if len(found) > 1:
+            found.sort(key=_number)
+        return found
 
     def _run_all(self) -> bool:
         """Give every dataflow a turn. Returns whether all of them are current."""
@@ -227,7 +236,7 @@ class Coordinator:
 
     def current(self, flow: Dataflow) -> bool:
         """Whether `flow` and everything it reads include all epochs that the inputs have closed."""
-        return self._are_current(self._upstream(flow))
+        return not self.awake or self._are_current(self._upstream(flow))
 
     def _are_current(self, flows: list[Dataflow]) -> bool:
         return all([not f.awake or (not f.running and f.available() <= f.low and not fails(f)) for f in flows])

@@ -139,7 +139,7 @@ class StagedPart:
         """Record what the job did for the journal. What dataflows share counts for the first one."""
         sweep = flow.sweep
         if sweep is not None:
-            sweep.jobs.append(self.group)
+            sweep.jobs += (self.group,)
             sweep.stages += self.stages.count
             sweep.why = f"at least {self.executor.rows} rows waited for it, or for what it reads"
             if flow is self.graph.flows[0]:

@@ -7,19 +7,22 @@ rows the user sees, the request is answered by the statement that says the same.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 import pyarrow as pa
 
 from tektite.engine.core import core_of
 from tektite.engine.table import Table
 from tektite.engine.view import View
-from tektite.errors import TektiteError
+from tektite.errors import NotFoundError, TektiteError
+from tektite.server.web.answers import described
 from tektite.sql import runner
-from tektite.sql.access.access_control import table_object
+from tektite.sql.access.access_control import PermissionDenied, table_object
 from tektite.sql.access.system_policies import SYSTEM_POLICIES
+from tektite.sql.bind.definitions import Definition
 from tektite.sql.catalog.schemas import name_parts, sql_name
-from tektite.sql.statements.disclosure import disclosed, hidden_error
+from tektite.sql.parse.places import nearest
+from tektite.sql.statements.disclosure import disclosed, hidden_error, sees_below
 from tektite.sql.statements.table_writes import check_new_rows, check_write
 
 if TYPE_CHECKING:
@@ -43,12 +46,77 @@ class SessionRights:
         """Whether rights have to be asked for."""
         return self.who is not None
 
-    def reads_all(self, found: Table | View) -> bool:
-        """Whether the user sees all rows of a relation; refuses one that it may not read."""
-        if not self.is_bound:
-            return True
-        self._sql.access.check_read(self.who, found)
-        return self._sql.access.bypasses(self.who, found.name)
+    def relation(self, name: str, kind: str | None = None) -> Table | View:
+        """A table or a view by its name. Who has no right to it is not told what it is, and hears of no other names."""
+        engine = self._session.server.engine
+        tables, views = engine.tables, engine.views
+        if self.is_bound and name not in SYSTEM_POLICIES and not self._sql.access.knows(self.who, name):
+            if name in (tables if kind == "table" else views if kind == "view" else (*tables, *views)):
+                self._sql.access.check(self.who, "SELECT", table_object(name))
+            told = self._sql.visible() if kind is None else self.visible(kind)
+            what = "table or view" if kind is None else kind
+            raise NotFoundError(f"there is no {what} {name[:100]!r}: {nearest(name, told)}")
+        if kind == "table" or (kind is None and (name in tables or name in SYSTEM_POLICIES)):
+            return engine.table(name)
+        try:
+            return engine.view(name)
+        except NotFoundError:
+            if kind is not None:
+                raise
+            raise NotFoundError(f"there is no table or view {name[:100]!r}") from None
+
+    def readable(self, name: str) -> Table | View | Definition:
+        """What can be read by a name: also a view that is only a definition."""
+        found = self._sql.definitions.get(name)
+        if found is None:
+            return self.relation(name)
+        if not self._sql.access.knows(self.who, name):
+            self._sql.access.check(self.who, "SELECT", table_object(name))
+        return found
+
+    def described(self, name: str, kind: str | None) -> dict[str, Any]:
+        """What a client has to know of a relation."""
+        found = self.readable(name) if kind != "table" else self.relation(name, kind)
+        if not isinstance(found, Definition):
+            return described(found if kind is None else self.relation(name, kind))
+        schema = self._sql.described(found)
+        time = core_of(self._session.server.engine).epoch - 1
+        return {
+            "name": name, "kind": "view", "columns": list(schema.names), "types": [str(kind) for kind in schema.types],
+            "time": time,
+        }  # fmt: skip
+
+    def key_columns(self, found: Table | View | Definition) -> list[str]:
+        """The columns by which rows are looked up, the first ones first."""
+        if isinstance(found, Definition):
+            return list(self._sql.described(found).names)
+        return [found.schema.names[at] for at in core_of(found).columns]
+
+    def table(self, name: str) -> Table:
+        """A table by its name, as `relation` finds it."""
+        found = self.relation(name, "table")
+        assert isinstance(found, Table)
+        return found
+
+    def view(self, name: str) -> View:
+        """A view by its name, as `relation` finds it."""
+        found = self.relation(name, "view")
+        assert isinstance(found, View)
+        return found
+
+    def visible(self, kind: str) -> list[str]:
+        """The names of the tables, or of the views, that the user is told of."""
+        engine = self._session.server.engine
+        names = engine.tables if kind == "table" else engine.views
+        return [name for name in names if self._sql.access.knows(self.who, name)]
+
+    def reads_all(self, found: Table | View | Definition) -> TypeGuard[Table | View]:
+        """Whether all rows that a relation has are the user's to see; refuses one that it may not read. A definition has none."""
+        if self.is_bound:
+            self._sql.access.check_read(self.who, found)
+        if isinstance(found, Definition):
+            return False
+        return not self.is_bound or self._sql.access.bypasses(self.who, found.name)
 
     def may_read(self, name: str) -> bool:
         """Whether the user has the privilege to read a relation."""
@@ -64,8 +132,11 @@ class SessionRights:
         if who is None:
             return
         access.check_read(who, found)
-        for object in core_of(self._session.server.engine).system.objects_of(core_of(found).flow):
-            access.check_sees_all(who, object)
+        if not sees_below(self._sql, who, [found.name]):
+            raise PermissionDenied(
+                f"permission denied: a plan tells sizes and constants of what {found.name!r} reads, and not all of that is for "
+                f"{who!r}"
+            )
 
     def disclosed(self, error: BaseException) -> BaseException:
         """An error as the user may know it, of a request of which is not known what it reads. May be called without the engine's
@@ -80,7 +151,7 @@ class SessionRights:
         sql, who = self._sql, self.who
         return lambda error: disclosed(sql, who, names, error)
 
-    def rows(self, found: Table | View, condition: str = "", values: tuple[object, ...] = ()) -> pa.Table:
+    def rows(self, found: Table | View | Definition, condition: str = "", values: tuple[object, ...] = ()) -> pa.Table:
         """The rows of a relation that the user sees, and that a condition leaves."""
         parameters = {str(at): value for at, value in enumerate(values, 1)}
         table = self._sql.run(f"SELECT * FROM {sql_name(found.name)} {condition}", parameters).table
@@ -97,8 +168,10 @@ class SessionRights:
         return True
 
     def check_remove(self, table: Table) -> None:
-        """Refuse to let the user remove rows by their values; where policies count, DELETE does that."""
-        check_write(self._sql, table, "DELETE")
+        """Refuse to let the user remove rows by their values, which tells whether they are there; where policies count, DELETE
+        does that.
+        """
+        check_write(self._sql, table, "DELETE", is_read=True)
         if self.is_bound and not self._sql.access.bypasses(self.who, table.name):
             self._sql.access.check_super(
                 self.who, f"to remove given rows of {table.name!r}, which has policies: DELETE FROM asks them"
@@ -119,6 +192,12 @@ class SessionRights:
     def dropped(self, name: str) -> None:
         """A relation is gone."""
         self._sql.access.dropped([table_object(name)])
+
+    def advance(self, to: int | None) -> int:
+        """Close the open epoch, or all before a time, which only superusers choose: a time that is far away is everybody's."""
+        if to is not None:
+            self.check_super("to choose the time to which it advances; without one, the open epoch is closed")
+        return self._session.server.engine.advance(to)
 
     def check_super(self, what: str) -> None:
         """Refuse what only those may do who may do everything."""

@@ -6,7 +6,9 @@ texts. What only Spark can know, such as the columns of a Parquet file, is not l
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
+from difflib import get_close_matches
 from glob import has_magic, iglob
 from pathlib import Path
 from typing import Any
@@ -20,6 +22,14 @@ from tektite.spark.run import declare, install
 from tektite.values.columns import hint
 
 _FILES = ("parquet", "csv", "json", "orc", "text", "xml", "avro", "delta")
+_FORMATS = (
+    *_FILES, "kafka", "rate", "rate-micro-batch", "socket", "jdbc", "console", "memory", "noop", "iceberg", "hudi", "tektite",
+)  # fmt: skip
+"""Formats that are well known. Spark finds others by the name of a class or of a package."""
+_INTERVAL = re.compile(
+    r"(interval\s+)?(\d+(\.\d+)?\s*(microsecond|millisecond|second|minute|hour|day|week|month|year)s?\s*)+",
+    re.IGNORECASE,
+)
 _TRIGGERS: dict[str, type] = {
     "availableNow": bool, "once": bool, "processingTime": str, "continuous": str, "realTime": str
 }  # fmt: skip
@@ -34,6 +44,11 @@ def check_pipeline(pipeline: PipelinePlan, make_engine: Callable[..., Any]) -> N
                     check_source(plan, source)
                 except IncorrectError as error:
                     raise IncorrectError(f"{pipeline.file}, tables.{name}.{what}: {error}") from None
+    for number, sink in enumerate(pipeline.sinks):
+        try:
+            _check_format(sink.format)
+        except IncorrectError as error:
+            raise IncorrectError(f"{pipeline.file}, sinks[{number}]: {error}") from None
     with make_engine(workers=pipeline.workers) as engine:
         for name, plan in pipeline.tables.items():
             declare(engine, name, plan)
@@ -52,6 +67,8 @@ def check_source(plan: TablePlan, source: SparkSource) -> None:
     """Refuse a source that the input cannot be read from."""
     if source.trigger is not None:
         _check_trigger(source.trigger)
+    if source.format is not None:
+        _check_format(source.format)
     if (source.format or "").lower() in _FILES and not _there(source.path):
         raise IncorrectError(f"there is nothing at the path {source.path}")
     has = None if source.schema is None else _columns_of(source.schema)
@@ -70,6 +87,13 @@ def _there(path: str | None) -> bool:
     return any(iglob(path)) if has_magic(path) else Path(path).exists()
 
 
+def _check_format(name: str) -> None:
+    """Refuse the name of a format that is nearly that of a known one."""
+    near = [] if name.lower() in _FORMATS else get_close_matches(name.lower(), _FORMATS, 1, 0.7)
+    if near:
+        raise IncorrectError(f"unknown format {name!r}: did you mean {near[0]!r}?")
+
+
 def _check_trigger(trigger: Any) -> None:
     if len(trigger) != 1:
         raise IncorrectError(
@@ -81,6 +105,8 @@ def _check_trigger(trigger: Any) -> None:
     if not isinstance(value, _TRIGGERS[name]):
         wanted = "true" if _TRIGGERS[name] is bool else "a text such as '5 seconds'"
         raise IncorrectError(f"trigger {name} is {wanted}, not {value!r}")
+    if isinstance(value, str) and not _INTERVAL.fullmatch(value.strip()):
+        raise IncorrectError(f"trigger {name} is an interval, such as '5 seconds', not {value!r}")
 
 
 def _columns_of(schema: str) -> list[str]:

@@ -32,7 +32,9 @@ __all__ = ["Result", "StatementRunner", "plan", "run", "runner"]
 
 def runner(engine: Engine) -> StatementRunner:
     """The StatementRunner of an engine. Each engine has one, made at its first use."""
-    return core_of(engine).extension(StatementRunner, lambda: StatementRunner(engine))
+    core = core_of(engine)
+    found = core.extensions.get(StatementRunner)
+    return core.extension(StatementRunner, lambda: StatementRunner(engine)) if found is None else found
 
 
 def run(engine: Engine, text: str, parameters: Mapping[str, Any]) -> Result:

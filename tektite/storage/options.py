@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-
-import pyarrow.fs as arrow_fs
+from typing import TYPE_CHECKING
 
 from tektite.errors import IncorrectError
 from tektite.storage import batchfile, leases, manifest
@@ -14,6 +13,9 @@ from tektite.storage.files import CACHE_BYTES, Files
 from tektite.storage.manifest import Manifest
 from tektite.storage.store import Create, Store, open_store
 from tektite.unknown_options import explains_options
+
+if TYPE_CHECKING:
+    import pyarrow.fs as arrow_fs
 
 SWEEPS = "sweeps"
 """The folder for files that tasks pass to each other and to their engine. The next engine ignores it."""

@@ -18,13 +18,15 @@ import weakref
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import IO, Any, Protocol
+from typing import IO, TYPE_CHECKING, Any, Protocol
 from uuid import uuid4
 
 import pyarrow as pa
-import pyarrow.fs as arrow_fs
 
 from tektite.errors import ConflictError, IncorrectError, NotFoundError, UnsupportedError
+
+if TYPE_CHECKING:  # it takes 8 MiB, and most engines have no file system of Arrow's
+    import pyarrow.fs as arrow_fs
 
 if sys.platform != "win32":
     import fcntl
@@ -288,8 +290,7 @@ class ObjectStore:
         return {info.base_name: info.size or 0 for info in self._infos(folder)}
 
     def top(self) -> list[str]:
-        selector = arrow_fs.FileSelector(self.root, allow_not_found=True)
-        return [info.base_name for info in self.filesystem.get_file_info(selector)]
+        return [info.base_name for info in self._below(self.root)]
 
     def ages(self, folder: str) -> dict[str, float]:
         return {info.base_name: (info.mtime_ns or 0) / 1e9 for info in self._infos(folder)}
@@ -312,8 +313,12 @@ class ObjectStore:
         self.filesystem.create_dir(folder, recursive=True)
 
     def _infos(self, folder: str) -> list[arrow_fs.FileInfo]:
-        selector = arrow_fs.FileSelector(f"{self.root}/{folder}", allow_not_found=True)
-        return [info for info in self.filesystem.get_file_info(selector) if info.is_file]
+        return [info for info in self._below(f"{self.root}/{folder}") if info.is_file]
+
+    def _below(self, folder: str) -> list[arrow_fs.FileInfo]:
+        from pyarrow.fs import FileSelector
+
+        return self.filesystem.get_file_info(FileSelector(folder, allow_not_found=True))
 
 
 def _fsspec_create(filesystem: arrow_fs.FileSystem) -> Create | None:
@@ -353,15 +358,24 @@ def open_store(
         raise IncorrectError("storage needs the path of a folder, not an empty text")
     if re.match("file:/(?!/)", path):  # Hadoop, and so Spark's catalog, writes a folder's URL in this form
         path = path.removeprefix("file:")
-    if filesystem is None and _SCHEME.match(path):
+    if filesystem is None and not _SCHEME.match(path):
+        return _local(path)
+    import pyarrow.fs as arrow_fs
+
+    if filesystem is None:
         try:
             filesystem, path = arrow_fs.FileSystem.from_uri(path)
         except (ValueError, pa.ArrowInvalid) as error:
             raise IncorrectError(f"storage {str(where)!r}: {error}") from None
     while isinstance(filesystem, arrow_fs.SubTreeFileSystem):
         path, filesystem = f"{filesystem.base_path.rstrip('/')}/{path.lstrip('/')}", filesystem.base_fs
-    if filesystem is None or isinstance(filesystem, arrow_fs.LocalFileSystem):
-        if Path(path).is_file():
-            raise IncorrectError(f"storage {path!r} is a file: give the path of a folder")
-        return PosixStore(path)
+    if isinstance(filesystem, arrow_fs.LocalFileSystem):
+        return _local(path)
     return ObjectStore(filesystem, path, create)
+
+
+def _local(path: str) -> Store:
+    """The store in a folder of this machine."""
+    if Path(path).is_file():
+        raise IncorrectError(f"storage {path!r} is a file: give the path of a folder")
+    return PosixStore(path)

@@ -6,7 +6,7 @@ Promises:
   pages of a mapped file that are in use, and writes the others to the disk when it needs the memory.
 * A file has no name. Its room on the disk is free when the last reader of its batch is gone, whatever ends the process.
 * Room on the disk is reserved before anything is written there: a page without room would end the process. If the disk is full,
-  the batch stays in memory.
+  or no folder can be written, the batch stays in memory.
 
 Batches of fewer than `least` bytes stay in memory and are not counted: a spine has few of them.
 """
@@ -95,8 +95,9 @@ class BatchMemory:
     """
 
     def __init__(self, limit: int, folder: str | None = None) -> None:
+        """Without a folder, files lie in that for temporary files, which is looked for when there is something to write."""
         self.limit = limit
-        self.folder = folder or tempfile.gettempdir()
+        self.folder = folder
         self.kept = limit // KEPT
         self.piece = limit // PIECE
         """Bytes of rows, in whole words, that are sorted at a time."""

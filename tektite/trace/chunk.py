@@ -41,7 +41,9 @@ class Chunk(KernelRows):
     @staticmethod
     def of_array(columns: Words) -> Chunk:
         """A chunk over the rows of a C-contiguous (columns x rows) array, in the same memory."""
-        return _kept_by(_head_of_array(columns, columns.shape[1]), columns)
+        chunk: Chunk = _head_of_array(columns, columns.shape[1])
+        chunk.memory = columns
+        return chunk
 
     @staticmethod
     def of_batch(batch: KernelRows) -> Chunk:
@@ -52,11 +54,15 @@ class Chunk(KernelRows):
 
     def select(self, spec: Words) -> Chunk:
         """The same rows with other columns (see `rows.select_columns`)."""
-        return _kept_by(_select_columns(self.at, spec), self.memory)
+        chunk: Chunk = _select_columns(self.at, spec)
+        chunk.memory = self.memory
+        return chunk
 
     def slice(self, start: int, stop: int) -> Chunk:
         """Rows start..stop, in the same memory."""
-        return _kept_by(_slice_rows(self.at, start, stop), self.memory)
+        chunk: Chunk = _slice_rows(self.at, start, stop)
+        chunk.memory = self.memory
+        return chunk
 
     def to_array(self) -> Words:
         """A copy of all columns as a (columns x rows) array."""
@@ -91,11 +97,6 @@ def returning_chunks(kernel: Any, results: str = "r", rows: type[Chunk] = Chunk)
     and `m` for integers and arrays.
     """
     return calls().returning(kernel, results, rows)
-
-
-def _kept_by(chunk: Chunk, memory: object) -> Chunk:
-    chunk.memory = memory
-    return chunk
 
 
 _head_of_array = returning_chunks(layout.head_of_array, "h")

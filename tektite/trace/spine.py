@@ -99,8 +99,8 @@ class Spine:
     """
 
     __slots__ = (
-        "_allowed", "_at_once", "_effort", "_fresh", "_frontier", "_joined", "_may_wait", "_memory", "_open", "_open_table",
-        "_owed", "_stale", "_units", "_version", "merged", "shape", "upper",
+        "_allowed", "_at_once", "_effort", "_frontier", "_joined", "_may_wait", "_memory", "_open", "_open_table", "_owed",
+        "_stale", "_units", "fresh", "known", "merged", "shape", "upper",
     )  # fmt: skip
 
     def __init__(
@@ -127,26 +127,37 @@ class Spine:
         self._stale = False
         self._joined = 0  # the number of units when the newest ones were last in order
         self._owed = 0
-        self._fresh = 0
+        self.fresh = 0
+        """Rows that were inserted in this sweep."""
         self._allowed = 0
-        self._version: Version | None = None
+        self.known: Version | None = None
+        """`version`, if that has been asked for since the units changed."""
         self.merged = 0
         """Rows of merges that were done step by step."""
 
     def insert(self, batch: Batch) -> None:
         """Append the batch that follows all others, and do its share of merging."""
-        if batch.n:
-            self.make_room(batch.n)
+        rows = batch.n
+        if not rows:
+            self.upper = batch.upper
+        elif rows >= 64 or self._stale or self._open:
+            self.make_room(rows)
             self.append(batch)
             self.settle()
-        else:
+        else:  # the same in one call: most batches are small, and most spines have no merge open
+            units = self._units
+            self.fresh += rows
             self.upper = batch.upper
+            self.known = None
+            units.append(batch)
+            if len(units) - self._joined > self._may_wait:
+                self.join_waiting()
 
     def make_room(self, rows: int) -> None:
         """Do the merging that a batch of this many rows pays for before it is appended. The contents stay."""
         if self._stale:
             self._refresh()
-        self._fresh += rows
+        self.fresh += rows
         if self._open:
             self._owed += rows * self._effort
             if self._owed >= _PAYABLE:
@@ -171,7 +182,7 @@ class Spine:
         self.upper = batches[-1].upper
         units = self._units
         if not units or units[-1] is not batches[-1]:
-            self._version = None
+            self.known = None
             units += batches
 
     def settle(self) -> None:
@@ -197,7 +208,7 @@ class Spine:
     @property
     def version(self) -> Version:
         """The current batches."""
-        version = self._version
+        version = self.known
         if version is None:
             if self._stale:
                 self._refresh()
@@ -211,7 +222,7 @@ class Spine:
                 version = Version(tuple(batches))
             else:
                 version = Version(tuple(self._units))  # type: ignore[arg-type]
-            self._version = version
+            self.known = version
         return version
 
     @property
@@ -262,7 +273,7 @@ class Spine:
         three times their rows: rows that were inserted for an argument and removed again disappear before the next argument
         reads both. A lazy spine does only what insertions pay for.
         """
-        fresh, self._fresh = self._fresh, 0
+        fresh, self.fresh = self.fresh, 0
         if fresh >= SMALL and 0 < self.rows - fresh <= 2 * fresh and self._effort != _EFFORTS["lazy"]:
             self.compact_now()
 
@@ -296,7 +307,7 @@ class Spine:
             except DiffOverflow as error:
                 failed = error
                 result = [merge.a, merge.b]
-            self._version = None
+            self.known = None
             place = self._units.index(merge)
             self._units[place : place + 1] = [batch for batch in result if batch.n]
         self._refresh()
@@ -306,7 +317,7 @@ class Spine:
 
     def _refresh(self) -> None:
         """Work out what follows from the units, after they have changed."""
-        self._version = None
+        self.known = None
         self._allowed = 0
         self._joined = 0
         self._open = tuple([unit for unit in self._units if isinstance(unit, Merge)])
@@ -333,7 +344,7 @@ class Spine:
         return merge_now(a, b, self.shape, frontier, frontier, self._memory)
 
     def _replace(self, place: int, count: int, batch: Batch) -> None:
-        self._version = None
+        self.known = None
         self._units[place : place + count] = [batch] if batch.n else []
 
     def _join_small(self) -> None:
@@ -366,7 +377,7 @@ class Spine:
                 self._open_at(len(units) - 2, frontier)
                 return
             batch = merge_now(a, b, self.shape, frontier, frontier)  # type: ignore[arg-type]
-            self._version = None
+            self.known = None
             units[-2:] = (batch,) if batch.n else ()
 
     def _join_all(self) -> None:

@@ -108,14 +108,15 @@ class Trace:
         self.minted += batch.n
         if self.on_mint is not None:
             self.on_mint(shard, batch)
-        version = EMPTY if spines is None else spines[shard].version
+        spine = None if spines is None else spines[shard]
+        version = EMPTY if spine is None else spine.known or spine.version
         for handle in self.unguarded:
             handle.put(shard, (batch,), version)
         if self.routes:
             for handle, part in self.routes.wanted(batch):
                 handle.put(shard, (part,), version)
-        if spines is not None:
-            spines[shard].insert(batch)
+        if spine is not None:
+            spine.insert(batch)
 
     def prepare(self, shard: int, chunks: Sequence[Chunk], upper: Frontier) -> Mint:
         """Minting in two steps, for who may not fail half way: what can fail is done here, and `Mint.apply` does the rest.
@@ -137,7 +138,7 @@ class Trace:
             return Mint(self, shard, batches, EMPTY, routed)
         spine = self.spines[shard]
         spine.make_room(batches[0].n if len(batches) == 1 else sum([batch.n for batch in batches]))
-        return Mint(self, shard, batches, spine.version, routed)
+        return Mint(self, shard, batches, spine.known or spine.version, routed)
 
     def settle(self, shard: int) -> None:
         """Do the merging that `Mint.apply` has left. Rows whose multiplicities do not add up to 64 bits stay apart, for
@@ -170,7 +171,10 @@ class Trace:
 
     def version(self, shard: int) -> Version:
         """Everything minted so far, as far as it is kept."""
-        return EMPTY if self.spines is None else self.spines[shard].version
+        if self.spines is None:
+            return EMPTY
+        spine = self.spines[shard]
+        return spine.known or spine.version
 
     def frontier(self) -> Words:
         """The times that some reader may still distinguish, as the rows of an array. Merges compact to them."""
@@ -217,11 +221,6 @@ class Trace:
             self._asked.new.pop(hold, None)
         if not self.holds:
             self.spines = None
-
-    def rest(self) -> None:
-        """Called at the end of a sweep."""
-        for spine in self.spines or ():
-            spine.rest()
 
     def idle(self, fuel: int) -> bool:
         """Spend `fuel` rows of merging on each shard; whether more can be done."""
@@ -447,7 +446,11 @@ class Handle:
     @property
     def queued(self) -> int:
         """The rows of all batches that wait."""
-        return sum([batch.n for queue in self.queues for batch in queue])
+        rows = 0
+        for queue in self.queues:
+            for batch in queue:
+                rows += batch.n
+        return rows
 
     def waiting(self) -> bool:
         """Whether a batch waits in some queue."""
@@ -461,7 +464,8 @@ class Handle:
         """Consume the whole queue of a shard: (old, delta, new)."""
         queue = self.queues[shard]
         spines = self.trace.spines
-        new = EMPTY if spines is None else spines[shard].version
+        spine = None if spines is None else spines[shard]
+        new = EMPTY if spine is None else spine.known or spine.version
         if not queue:
             return new, (), new
         old, delta = self.pins[shard], tuple(queue)
@@ -472,7 +476,10 @@ class Handle:
     def take_before(self, shard: int, epoch: int) -> tuple[Version, tuple[Batch, ...], Version]:
         """Consume exactly the updates before `epoch`, splitting queued batches that straddle it."""
         queue = self.queues[shard]
-        if not queue or all([batch.upper[0][0] <= epoch for batch in queue]):
+        for batch in queue:
+            if batch.upper[0][0] > epoch:
+                break
+        else:
             return self.take(shard)
         old = self.pins[shard]
         now: list[Batch] = []

@@ -54,7 +54,15 @@ def split(data: Any, names: Sequence[str]) -> tuple[list[Any], int]:
     elif isinstance(data, Iterator):
         return split(list(data), names)
     else:
-        raise IncorrectError(f"expected {_FORMS}, found {type(data).__name__}")
+        kind = type(data).__name__
+        raise IncorrectError(
+            f"expected {_FORMS}, found {kind}"
+            + (
+                "; rows for which a condition holds are removed by delete(condition)"
+                if kind in ("Expr", "OwnColumn")
+                else ""
+            )
+        )
     return columns, _common_length(columns, names)
 
 

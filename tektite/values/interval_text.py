@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from fractions import Fraction
 
 from tektite.values.intervals import IntervalValue
 
@@ -16,6 +17,7 @@ SHORT = {
 }  # fmt: skip
 UNITS = (*MONTHS, *DAYS, *MICROSECONDS)
 _CLOCK = re.compile(r"(?<![\w.])([+-]?)(\d+):(\d\d)(?::(\d\d)(?:\.(\d{1,6}))?)?$")
+_NUMBER = re.compile(r"[+-]?\d+(?:\.\d+)?")
 _PIECE = re.compile(r"([+-]?\d+)(?:\.(\d+))?\s*([A-Za-z]+)\s*")
 
 
@@ -27,13 +29,23 @@ def unit_name(text: str) -> str | None:
     return next((form for form in (word, word.removesuffix("s")) if form in UNITS), None)
 
 
+def _split(amount: Fraction) -> tuple[int, Fraction]:
+    """A number as a whole number towards zero and the rest."""
+    return int(amount), amount - int(amount)
+
+
 def interval_of(text: str) -> tuple[int, int, int] | None:
     """The months, days and microseconds that a text such as '1 year 2 months' or '3 days 04:05:06' says; None if it says none.
+    A number alone is one of seconds.
 
     >>> interval_of("1 year 2 mons 3 days -04:05:06.7"), interval_of("90 minutes ago"), interval_of("soon")
     ((14, 3, -14706700000), (0, 0, -5400000000), None)
+    >>> interval_of("1.5 years"), interval_of("1.5 days"), interval_of("2")
+    ((18, 0, 0), (0, 1, 43200000000), (0, 0, 2000000))
     """
     rest = text.strip()
+    if _NUMBER.fullmatch(rest):
+        return 0, 0, round(Fraction(rest) * MICROSECONDS["second"])
     if rest.lower().endswith(" ago"):
         before = interval_of(rest[:-4])
         return None if before is None else (-before[0], -before[1], -before[2])
@@ -52,16 +64,14 @@ def interval_of(text: str) -> tuple[int, int, int] | None:
         unit = unit_name(piece[3]) if piece else None
         if piece is None or unit is None:
             return None
-        if piece[2]:
-            if unit not in MICROSECONDS:
-                return None
-            micros += round(float(f"{piece[1]}.{piece[2]}") * MICROSECONDS[unit])
-        elif unit in MONTHS:
-            months += int(piece[1]) * MONTHS[unit]
-        elif unit in DAYS:
-            days += int(piece[1]) * DAYS[unit]
-        else:
-            micros += int(piece[1]) * MICROSECONDS[unit]
+        amount = Fraction(f"{piece[1]}.{piece[2] or 0}")
+        if unit in MONTHS:  # a part of a month is days of which it has 30, and a part of a day is hours
+            whole, amount = _split(amount * MONTHS[unit])
+            months, amount, unit = months + whole, amount * 30, "day"
+        if unit in DAYS:
+            whole, amount = _split(amount * DAYS[unit])
+            days, amount, unit = days + whole, amount * 24, "hour"
+        micros += round(amount * MICROSECONDS[unit])
         rest = rest[piece.end() :]
     return months, days, micros
 

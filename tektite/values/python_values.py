@@ -7,6 +7,7 @@ import decimal
 import json
 import uuid
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import Any, Final
 
 import numpy as np
@@ -125,6 +126,7 @@ def python_list(column: Any) -> list[Any]:
     return values if convert is None else [None if value is None else convert(value) for value in values]
 
 
+@lru_cache(maxsize=1 << 8)
 def _converter(type: pa.DataType) -> Callable[[Any], Any] | None:
     """What turns the values that Arrow gives into ours; None if they are the same."""
     kinds: Any = pa.types

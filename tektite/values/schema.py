@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 import numpy as np
 import pyarrow as pa
@@ -47,6 +47,10 @@ class Schema:
 
     names: tuple[str, ...]
     types: tuple[Type, ...]
+
+    def __call__(self) -> NoReturn:
+        """Refused: a schema is no method, as it is in ibis."""
+        raise IncorrectError("schema is no method here: write .schema for it, and .schema.names for the columns")
 
     def __init__(self, source: Mapping[str, Any] | pa.Schema | Schema | None = None, /, **named: Any) -> None:
         pairs: list[tuple[Any, Any]]
@@ -199,6 +203,8 @@ class Schema:
         self._check_ints(encoded[:, start:stop], start)
 
     def _check_ints(self, encoded: Words, first: int) -> None:
+        if encoded.size <= words.FEW and words.NULL not in encoded.ravel().tolist():
+            return
         for at, name in enumerate(self.names):
             words.check_reserved(encoded[at], 0, name, first)
 

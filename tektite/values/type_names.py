@@ -138,6 +138,10 @@ def _read_type(text: str) -> tuple[Type, str]:
     return _PRINTED[name], rest
 
 
+TypeLike = Type | type | str | pa.DataType
+"""What stands for a type: one of ours, one of Python's, a word such as "bigint", or one of Arrow's."""
+
+
 def as_type(given: Any, where: str = "") -> Type:
     """The type that something stands for; `where` begins the message if it stands for none.
 

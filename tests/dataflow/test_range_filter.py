@@ -20,6 +20,7 @@ from tektite.dataflow import range_filter
 from tektite.kernels.operators.range_filter import CURSORS, DONE, NEXT, OVERFLOWN, emit_segments, segments
 from tests.support.executors import make_engine
 from tests.support.kernel_rows import Row, Rows, check_constants, consolidate, read, table
+from tests.support.nightly import by_day_or_night
 from tests.support.row_changes import row_changes
 
 pytestmark = pytest.mark.executors
@@ -56,7 +57,7 @@ def cases(draw: st.DrawFn) -> tuple[Any, ...]:
             draw(st.sampled_from([1, 7, 1000])), draw(st.booleans()), draw(st.booleans()))  # fmt: skip
 
 
-@settings(max_examples=400)
+@settings(max_examples=by_day_or_night(80, 400))
 @given(cases())
 def test_segments_give_the_pairs_of_a_nested_loop(case: tuple[Any, ...]) -> None:
     a, b, kc, nd, nts, nt, bound_at, op, floats, spec, lo, limit, by_bounds, fold = case

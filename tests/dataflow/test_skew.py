@@ -17,6 +17,7 @@ from tektite.engine.core import core_of
 from tektite.kernels.operators.join import join as join_kernel
 from tektite.trace.chunk import Chunk
 from tests.support.executors import make_engine
+from tests.support.nightly import few_of
 
 pytestmark = pytest.mark.executors
 
@@ -38,7 +39,7 @@ def sorted_rows(rows: list[tuple[int, int]]) -> Chunk:
     return consolidate([Chunk.of_array(columns.reshape(4, -1))], (2, 1, 1), 0)
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", few_of(range(20), *range(8)))
 def test_a_join_that_is_divided_again_and_again_has_the_same_pairs(
     seed: int, small_pieces: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -269,7 +269,7 @@ def test_what_leaves_a_nested_loop_is_right_at_every_point(name: str) -> None:
     check()
 
 
-@pytest.mark.executors("stages", "spark")
+@pytest.mark.executors("stages")
 def test_two_changes_meet_where_neither_of_them_is() -> None:
     """A key gains a row at (0, 0, 1) and another at (0, 1, 0): at (0, 1, 1), where nothing happens, it has both."""
     grid = Grid(OPERATIONS["count"])

@@ -427,7 +427,7 @@ def test_names_of_rules_are_taken() -> None:
         engine.install("f", other)
 
 
-@pytest.mark.executors("stages", "spark")
+@pytest.mark.executors("stages")
 def test_facts_of_both_zeros_are_one() -> None:
     with make_engine() as engine:
         engine.datalog("p(-0.0).  p(0.0).  q(x) :- p(x), p(x).  n(count()) :- q(_).")

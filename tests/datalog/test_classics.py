@@ -149,7 +149,7 @@ def distances(edges: set[tuple[int, int, int]], start: int) -> dict[int, int]:
     return found
 
 
-@pytest.mark.executors("stages", "spark")
+@pytest.mark.executors("stages")
 def test_bill_of_materials_counts_parts_of_parts() -> None:
     rules = """
     .decl part(whole: symbol, part: symbol, n: number)

@@ -9,7 +9,7 @@ import pytest
 import tektite as tk
 from tests.support.executors import make_engine
 
-pytestmark = pytest.mark.executors("stages")
+pytestmark = pytest.mark.executors
 
 PEOPLE = """
 [1 :name "ann"] [2 :name "bob"] [3 :name "cid"] [4 :name "dee"]
@@ -85,7 +85,9 @@ ANSWERS: dict[str, Any] = {
 }  # fmt: skip
 
 
-@pytest.mark.executors(spark=["[:find (pull ?e [:name]) . :where [?e :bot?]]", "[:find ?e :where [?e :city]]"])
+@pytest.mark.executors(
+    stages=["[:find (pull ?e [:name]) . :where [?e :bot?]]", "[:find ?e :where [?e :city]]"],
+)
 @pytest.mark.parametrize(("text", "expected"), ANSWERS.items(), ids=ANSWERS.keys())
 def test_answer_has_its_shape_and_follows_changes(text: str, expected: Any) -> None:
     with with_people() as engine:

@@ -1,6 +1,6 @@
 """Random goals of random programs equal naive evaluation after every epoch, by every strategy and every way to join.
 
-TEKTITE_GOALS sets how many goals there are (600), TEKTITE_GOALS_SEED where the seeds start.
+TEKTITE_GOALS sets how many goals there are (300), TEKTITE_GOALS_SEED where the seeds start.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tests.support.datalog_twin import Facts, evaluate
 from tests.support.executors import make_engine
 from tests.support.goal_programs import BASE, VALUES, GoalProgram
 
-GOALS = int(os.environ.get("TEKTITE_GOALS", "600"))
+GOALS = int(os.environ.get("TEKTITE_GOALS", "300"))
 SEED = int(os.environ.get("TEKTITE_GOALS_SEED", "0"))
 Rounds = tuple[tuple[int, int], ...]
 ROUNDS: Rounds = ((2, 4), (4, 4), (0, 6))

@@ -11,7 +11,7 @@ import pytest
 import tektite as tk
 from tests.support.executors import make_engine
 
-pytestmark = pytest.mark.executors("stages")
+pytestmark = pytest.mark.executors
 
 PEOPLE = """
 [1 :name "ann"] [2 :name "bob"] [3 :name "cid"] [4 :name "dee"]
@@ -59,15 +59,19 @@ QUERIES = {
 }  # fmt: skip
 
 
-@pytest.mark.executors(
-    spark=["[:find ?e :where [?e :bot?]]", "[:find (count ?e) (min ?a) (max ?a) (avg ?a) :where [?e :age ?a]]"]
-)
+ON_EVERY_EXECUTOR = [
+    "[:find ?e :where [?e :bot?]]",
+    "[:find (count ?e) (min ?a) (max ?a) (avg ?a) :where [?e :age ?a]]",
+]
+
+
+@pytest.mark.executors(stages=ON_EVERY_EXECUTOR)
 @pytest.mark.parametrize(("query", "expected"), QUERIES.items(), ids=QUERIES.keys())
 def test_query_finds(engine: tk.Engine, query: str, expected: list[tuple[object, ...]]) -> None:
     assert sorted(engine.query(query).rows()) == expected
 
 
-@pytest.mark.executors("spark")
+@pytest.mark.executors("stages", "spark")
 def test_queries_follow_changes(engine: tk.Engine) -> None:
     query = engine.query("[:find ?n :where [?e :name ?n] [?e :knows ?f] (not [?f :bot?])]")
     assert query.multiplicities() == {("ann",): 1, ("bob",): 2}
@@ -141,7 +145,7 @@ MODES: dict[str, tuple[dict[str, Any], dict[object, int]]] = {
 }
 
 
-@pytest.mark.executors(spark=["bag", "many"])
+@pytest.mark.executors(stages=["bag", "many"])
 @pytest.mark.parametrize("case", MODES)
 def test_fact_written_twice_means_what_the_attribute_says(case: str) -> None:
     options, expected = MODES[case]
@@ -203,7 +207,7 @@ def test_constants_are_looked_up_in_the_indexes_that_are_there(engine: tk.Engine
         assert "project(knows)" not in explained
 
 
-@pytest.mark.executors(spark=["[?e :m ?m] [(> ?m 2)]-expected0"])
+@pytest.mark.executors(stages=["[?e :m ?m] [(> ?m 2)]-expected0"])
 @pytest.mark.parametrize(
     ("clause", "expected"),
     [

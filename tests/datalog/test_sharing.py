@@ -53,7 +53,6 @@ def test_first_interest_builds_what_it_needs_and_the_last_takes_it_away(engine: 
     assert kept(engine) == []
 
 
-@pytest.mark.executors("spark")
 def test_two_readers_share_one_recursion(engine: tk.Engine) -> None:
     engine.datalog("a(x, z) :- edge(x, y), tc(y, z). b(x, z) :- tc(x, y), edge(y, z).")
     views = [engine.view("a"), engine.view("b"), engine.view("loop")]
@@ -152,7 +151,6 @@ def test_input_that_is_dropped_and_made_anew_is_read_anew(engine: tk.Engine) -> 
     assert engine.view("tc").rows() == [(3, 4)]
 
 
-@pytest.mark.executors("spark")
 def test_views_and_queries_of_other_kinds_are_relations_too(engine: tk.Engine) -> None:
     engine.install("twice", engine.table("edge").concat(engine.table("edge")))
     program = engine.datalog("many(count()) :- twice(_, _). one(x) :- twice(x, _).")

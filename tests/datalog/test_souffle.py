@@ -7,7 +7,7 @@ import pytest
 import tektite as tk
 from tests.support.executors import make_engine
 
-pytestmark = pytest.mark.executors("stages")
+pytestmark = pytest.mark.executors
 
 PROGRAMS = {
     "the tutorial's security analysis": (
@@ -166,7 +166,7 @@ def test_relation_that_is_read_and_has_rules_of_its_own_is_seen_as_a_whole() -> 
             program.drop()
 
 
-@pytest.mark.executors("spark")
+@pytest.mark.executors("stages")
 def test_facts_of_a_program_are_there_before_an_epoch_closes_however_short_a_turn_is() -> None:
     with make_engine(turn=0) as engine:
         program = engine.datalog(

@@ -9,7 +9,7 @@ import pytest
 import tektite as tk
 from tests.support.executors import make_engine
 
-pytestmark = pytest.mark.executors("stages")
+pytestmark = pytest.mark.executors
 
 Rows = list[tuple[Any, ...]]
 
@@ -269,7 +269,7 @@ ANSWERS: dict[str, tuple[str, Rows]] = {
 }  # fmt: skip
 
 
-@pytest.mark.executors(spark=["tagged values", "ranges of facts"])
+@pytest.mark.executors(stages=["tagged values", "ranges of facts"])
 @pytest.mark.parametrize(("text", "expected"), ANSWERS.values(), ids=ANSWERS.keys())
 def test_program_means_what_it_means_in_souffle(text: str, expected: Rows) -> None:
     with make_engine() as engine:
@@ -290,7 +290,7 @@ def test_program_means_what_it_means_in_souffle(text: str, expected: Rows) -> No
         assert sorted(view.rows()) == expected
 
 
-@pytest.mark.executors("spark")
+@pytest.mark.executors("stages")
 def test_functors_are_python_functions_that_are_called_once_for_each_argument(executor: str) -> None:
     calls: list[tuple[Any, ...]] = []
 

@@ -12,7 +12,7 @@ import tektite as tk
 from tests.support.datalog_folders import ProgramFolder, run
 from tests.support.executors import examples, make_engine
 
-pytestmark = pytest.mark.executors("stages")
+pytestmark = pytest.mark.executors
 
 # For each type: how SQL calls it, some values in ascending order, and how a text says each.
 TYPES: dict[str, tuple[str, list[str]]] = {
@@ -72,7 +72,7 @@ def expected(edges: set[tuple[int, int]]) -> dict[str, set[tuple[Any, ...]]]:
     }
 
 
-@pytest.mark.executors(spark=["timestamptz", "date[]"])
+@pytest.mark.executors(stages=["timestamptz", "date[]"])
 @pytest.mark.parametrize("name", TYPES)
 def test_rules_over_a_type_equal_their_definition_at_every_epoch(name: str) -> None:
     rng = random.Random(name)

@@ -209,6 +209,94 @@ def test_a_function_may_not_close_epochs_and_reads_the_last_answer() -> None:
     engine.close()
 
 
+@pytest.mark.parametrize("many", [2, 3])
+def test_functions_that_wait_for_each_other_are_told(many: int) -> None:
+    meeting = threading.Barrier(many)
+    first = set[str]()
+    """Views whose function is about to meet the others. A function that raises is called again."""
+
+    def reading(other: str) -> Callable[[pa.Table], pa.Table]:
+        def read(batch: pa.Table) -> pa.Table:
+            if other in first:
+                first.remove(other)
+                meeting.wait(SECONDS)
+                engine.view(other).rows()
+            return batch
+
+        return read
+
+    with tk.Engine(autocommit=True) as engine, ThreadPoolExecutor(many) as threads:
+        tables = [engine.create_table(f"t{i}", {"x": tk.Int}) for i in range(many)]
+        views = [
+            engine.install(f"v{i}", table.map_batches(reading(f"v{(i + 1) % many}"), x=tk.Int))
+            for i, table in enumerate(tables)
+        ]
+        first.update(engine.views)
+        for write in [threads.submit(table.insert, [(1,)]) for table in tables]:
+            write.result(SECONDS)
+        failed = [view for view in views if view.failure is not None]
+        assert len(failed) == 1
+        with pytest.raises(
+            tk.FunctionError, match=r"waits for 'v\d', which itself waits for .* neither would ever end"
+        ):
+            failed[0].rows()
+        for table, view in zip(tables, views, strict=True):
+            table.insert([(2,)])
+            assert (2,) in table.rows()
+            if view is not failed[0]:  # those that read what failed have failed on a row
+                table.remove([(1,)])
+                view.wait(engine.next_epoch - 1)
+
+
+WAITS: dict[str, Callable[[tk.Engine], object]] = {
+    "wait": lambda engine: engine.view("own").wait(engine.next_epoch - 1),
+    "wait for a reader": lambda engine: engine.view("reader").wait(engine.next_epoch - 1),
+    "settle": lambda engine: engine.settle(),
+    "poll": lambda engine: engine.view("own").subscribe(snapshot=False).poll(),
+    "next": lambda engine: next(iter(engine.view("reader").subscribe(snapshot=False))),
+}
+
+
+@pytest.mark.parametrize("call", WAITS)
+def test_a_function_that_waits_for_what_is_yet_to_happen_is_refused(call: str) -> None:
+    found: list[str] = []
+
+    def attempt(batch: pa.Table) -> pa.Table:
+        if "reader" in engine.views:
+            with pytest.raises(tk.ConflictError) as refused:
+                WAITS[call](engine)
+            found.append(str(refused.value))
+        return batch
+
+    with tk.Engine(autocommit=True) as engine, ThreadPoolExecutor(1) as threads:
+        numbers = engine.create_table("numbers", {"n": tk.Int})
+        own = engine.install("own", numbers.map_batches(attempt, n=tk.Int))
+        reader = engine.install("reader", own.count())
+        threads.submit(numbers.insert, [(1,)]).result(SECONDS)
+        assert "cannot wait for what is yet to happen" in found[0]
+        assert own.rows() == [(1,)] and reader.rows() == [(1,)]
+
+
+def test_a_lack_of_memory_in_a_function_is_no_error_of_a_row() -> None:
+    full = threading.Event()
+
+    def doubled(batch: pa.Table) -> pa.Table:
+        if full.is_set():
+            raise MemoryError
+        return batch
+
+    with tk.Engine(autocommit=True) as engine:
+        numbers = engine.create_table("numbers", {"n": tk.Int})
+        view = engine.install("v", numbers.map_batches(doubled, n=tk.Int))
+        full.set()
+        numbers.insert([(1,)])
+        full.clear()
+        numbers.remove([(1,)])  # the function does not fail on the row that goes
+        with pytest.raises(tk.FunctionError, match="doubled raised MemoryError"):
+            view.rows()
+        assert view.failure is not None
+
+
 def test_texts_on_their_way_stay() -> None:
     gate = Gate()
     with tk.Engine(autocommit=True) as engine:

@@ -10,7 +10,7 @@ import pytest
 import tektite as tk
 from tests.support.executors import make_engine
 
-pytestmark = pytest.mark.executors("stages")
+pytestmark = pytest.mark.executors
 
 
 @pytest.fixture
@@ -111,7 +111,7 @@ CASES: dict[str, tuple[Call, type[tk.TektiteError], str]] = {
 }
 
 
-@pytest.mark.executors(spark=["NULL in a key"])
+@pytest.mark.executors(stages=["NULL in a key"], spark=["NULL in a key"])
 @pytest.mark.parametrize("case", CASES)
 def test_is_refused_and_changes_nothing(engine: tk.Engine, case: str) -> None:
     call, error, message = CASES[case]
@@ -134,7 +134,7 @@ def test_removing_a_row_that_is_not_there_is_refused_when_the_epoch_closes(engin
     assert sorted(engine.view("degrees").rows()) == [(1, 1), (3, 1)]
 
 
-@pytest.mark.executors("spark")
+@pytest.mark.executors("stages")
 def test_one_bad_input_keeps_all_epochs_open(engine: tk.Engine) -> None:
     other = engine.create_table("other", {"x": tk.Int})
     view = engine.install("others", other)
@@ -201,7 +201,7 @@ def test_a_loop_variable_is_set_once(engine: tk.Engine) -> None:
             x.set(x)
 
 
-@pytest.mark.executors("spark")
+@pytest.mark.executors("stages")
 def test_a_loop_that_does_not_converge_fails_alone(engine: tk.Engine) -> None:
     edges = engine.table("edges")
     growing = edges.iterate(lambda x: x.with_columns(dst=tk.col("dst") + 1).concat(x).distinct(), max_rounds=50)
@@ -213,7 +213,7 @@ def test_a_loop_that_does_not_converge_fails_alone(engine: tk.Engine) -> None:
     assert engine.view("degrees").rows() == [(1, 2)]
 
 
-@pytest.mark.executors("spark")
+@pytest.mark.executors("stages")
 def test_a_function_that_raises_fails_its_view_alone(engine: tk.Engine) -> None:
     edges = engine.table("edges")
 

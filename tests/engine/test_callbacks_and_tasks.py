@@ -96,6 +96,37 @@ def test_a_callback_may_read_and_may_not_write_or_wait(engine: tk.Engine) -> Non
     assert log.insert([(1,)]) == 1
 
 
+def test_a_callback_cannot_create_a_table_with_rows_and_leaves_none_without(engine: tk.Engine) -> None:
+    table, old = engine.create_table("t", {"x": tk.Int}), engine.create_table("old", {"x": tk.Int})
+    old.insert([(7,)])
+    found: list[str] = []
+
+    def attempt(_: tk.Delta) -> None:
+        for text in ("CREATE TABLE made AS SELECT 1 AS x", "CREATE OR REPLACE TABLE old AS SELECT 1 AS x"):
+            with pytest.raises(tk.ConflictError) as refused:
+                engine.sql(text)
+            found.append(str(refused.value))
+
+    table.subscribe(attempt, snapshot=False)
+    table.insert([(5,)])
+    assert len(found) == 2 and all("inside a function that the engine calls" in message for message in found)
+    assert "made" not in engine.tables
+    assert old.rows() == [(7,)]
+
+
+def test_values_that_a_callback_could_not_bind_are_answered_later(engine: tk.Engine) -> None:
+    table = engine.create_table("t", {"k": tk.Int})
+    engine.sql("PREPARE of AS SELECT k FROM t WHERE k = $1")
+
+    def attempt(_: tk.Delta) -> None:
+        with pytest.raises(tk.ConflictError, match="inside a function that the engine calls"):
+            engine.sql("EXECUTE of(5)")
+
+    with table.subscribe(attempt, snapshot=False):
+        table.insert([(5,)])
+    assert engine.sql("EXECUTE of(5)").rows() == [(5,)]
+
+
 def test_a_callback_gets_what_a_slow_view_has_finished_once() -> None:
     with make_engine(autocommit=True, turn=0) as engine:
         table = engine.create_table("t", {"k": tk.Int, "x": tk.Int})

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 import tektite as tk
 from tektite.engine.core import core_of
 from tests.support.executors import examples, make_engine
+from tests.support.nightly import by_day_or_night
 
 pytestmark = pytest.mark.executors("stages")
 
@@ -25,7 +26,7 @@ def repeats(rows: Counter[tuple[int, int, int]]) -> bool:
 
 
 def test_an_epoch_closes_iff_no_two_rows_have_the_same_key_at_any_time() -> None:
-    @settings(max_examples=examples(150))
+    @settings(max_examples=examples(by_day_or_night(40, 150)))
     @given(batches=st.lists(CHANGES, max_size=8), workers=st.sampled_from((1, 2)))
     def check(batches: list[list[tuple[tuple[int, int, int], int, int]]], workers: int) -> None:
         engine = make_engine(workers=workers)

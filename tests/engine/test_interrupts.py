@@ -16,6 +16,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -319,10 +320,11 @@ numbers.insert([(1,)])
 engine.advance()
 child = os.fork()
 if not child:
-    try:
-        engine.advance()
-    except tk.ConflictError as error:
-        print(error, flush=True)
+    for call in (engine.advance, engine.sync, engine.close):
+        try:
+            call()
+        except tk.ConflictError as error:
+            print(error, flush=True)
     sys.exit()
 assert os.waitpid(child, 0)[1] == 0
 numbers.insert([(2,)])
@@ -333,7 +335,7 @@ with tk.Engine(storage=sys.argv[1], autocommit=False) as engine:
 """
     done = subprocess.run([sys.executable, "-c", program, str(tmp_path)], capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
-    assert "this engine belongs to process" in done.stdout and "fork" in done.stdout
+    assert done.stdout.count("this engine belongs to process") == 3 and "fork" in done.stdout
     assert done.stdout.endswith("[(1,), (2,)]\n")
 
 
@@ -394,6 +396,105 @@ def test_a_transaction_is_over_when_its_block_is_left_by_whatever_way(door: str,
             assert found in (before, before + Counter([(9, 9)])), injector.where
             injector.call(lambda: run(world, session))
             assert Counter(world.a.rows()) == found + Counter([(9, 9)]), injector.where
+
+
+@pytest.mark.parametrize("error", ERRORS)
+def test_a_table_is_created_with_its_rows_or_not(error: type[BaseException]) -> None:
+    injector = Injector(("sql/statements/create.py", "sql/statements/transactions.py", "engine"))
+    with tk.Engine() as engine:
+        engine.create_table("t", {"x": int}).insert([(1,), (2,)])
+        run = partial(engine.sql, "CREATE TABLE made AS SELECT x + 1 AS y FROM t")
+        injector.call(run)
+        engine.drop("made")
+        for at in range(1, injector.lines + 1, max(1, injector.lines // (4 * POINTS))):
+            injector.call(run, at, error)
+            if "made" in engine.tables:
+                assert sorted(engine.table("made").rows()) == [(2,), (3,)], injector.where
+                engine.drop("made")
+
+
+@pytest.mark.parametrize("error", ERRORS)
+def test_values_whose_first_execution_is_interrupted_are_answered_by_the_next(error: type[BaseException]) -> None:
+    injector = Injector(("sql/statements", "engine"))
+    with tk.Engine() as engine:
+        table = engine.create_table("t", {"k": int, "x": int})
+        table.insert([(k, 10 * k) for k in range(1000)])
+        engine.sql("PREPARE of AS SELECT x FROM t WHERE k = $1")
+        engine.sql("EXECUTE of(0)")
+        injector.call(lambda: engine.sql("EXECUTE of(1)"))
+        lines = injector.lines
+        assert lines > 20
+        for k, at in enumerate(range(1, lines + 1, max(1, lines // (4 * POINTS))), 2):
+            injector.call(partial(engine.sql, f"EXECUTE of({k})"), at, error)
+            assert engine.sql(f"EXECUTE of({k})").rows() == [(10 * k,)], injector.where
+            table.insert([(k, -k)])
+            assert sorted(engine.sql(f"EXECUTE of({k})").rows()) == [(-k,), (10 * k,)], injector.where
+
+
+@pytest.mark.parametrize("error", ERRORS)
+def test_an_index_of_sql_is_created_and_dropped_whole(error: type[BaseException]) -> None:
+    injector = Injector(
+        ("sql/statements/create.py", "sql/statements/drop.py", "engine/installation.py", "engine/lock.py")
+    )
+    with tk.Engine() as engine:
+        engine.create_table("t", {"x": int, "y": int}).insert([(1, 2), (2, 2)])
+        create, drop = partial(engine.sql, "CREATE INDEX i ON t (y)"), partial(engine.sql, "DROP INDEX i")
+        for call in (create, drop):
+
+            def prepare(call: Callable[[], object] = call) -> None:
+                engine.sql("DROP INDEX IF EXISTS i")
+                if call is drop:
+                    create()
+
+            prepare()
+            injector.call(call)
+            for at in range(1, injector.lines + 1):
+                prepare()
+                injector.call(call, at, error)
+                engine.sql("CREATE INDEX IF NOT EXISTS i ON t (y)")
+                assert engine.sql("SELECT count(*) FROM t WHERE y = 2").rows() == [(2,)], injector.where
+        engine.sql("DROP INDEX IF EXISTS i; DROP TABLE t")
+
+
+@pytest.mark.parametrize("error", ERRORS)
+def test_a_query_whose_answer_is_interrupted_leaves_nothing_behind(error: type[BaseException]) -> None:
+    injector = Injector(("engine/collect.py", "engine/installation.py", "engine/lock.py", "engine/engine_core.py"))
+    with tk.Engine() as engine:
+        table = engine.create_table("t", {"x": int})
+        table.insert([(1,), (2,)])
+
+        def run() -> None:
+            table.count(by="x").filter(tk.col("x") > 1).collect()
+
+        injector.call(run)
+        for at in range(1, injector.lines + 1):
+            injector.call(run, at, error)
+            assert not core_of(engine).views, injector.where
+
+
+@pytest.mark.parametrize("error", ERRORS)
+@pytest.mark.parametrize("of", ["a table", "a query"])
+def test_an_index_whose_making_is_interrupted_is_not_there(of: str, error: type[BaseException]) -> None:
+    injector = Injector(("engine", "runtime", "dataflow/flow.py"))
+    with tk.Engine() as engine:
+        table = engine.create_table("t", {"x": int, "y": int})
+        table.insert([(n, n % 3) for n in range(20)])
+
+        def run() -> tk.Index:
+            collection = table if of == "a table" else table.filter(tk.col("x") > 3)
+            return engine.create_index(collection, by="y")
+
+        made: list[tk.Index] = []
+        injector.call(lambda: made.append(run()))
+        made.pop().drop()
+        there = [info.name for info in engine.indexes()]
+        for at in range(1, injector.lines + 1):
+            injector.call(lambda: made.append(run()), at, error)
+            if made:
+                made.pop().drop()
+            engine.install("v", table.count(by="y"))  # cleans up
+            engine.drop("v")
+            assert [info.name for info in engine.indexes()] == there, injector.where
 
 
 @pytest.mark.parametrize("error", ERRORS)

@@ -14,7 +14,7 @@ from tektite.query.collection import Collection
 from tektite.values.schema import Schema
 from tests.support.executors import make_engine
 
-pytestmark = pytest.mark.executors("stages")
+pytestmark = pytest.mark.executors
 
 
 def fixed(engine: tk.Engine, rows: list[tuple[int, int]]) -> Collection:
@@ -41,7 +41,7 @@ def test_fixed_rows_are_there_at_once_and_stay(workers: int) -> None:
         assert sorted(late.rows()) == sorted(joined.rows())
 
 
-@pytest.mark.executors("spark")
+@pytest.mark.executors("stages", "spark")
 def test_fixed_rows_go_with_their_last_reader() -> None:
     engine = make_engine()
     views = [
@@ -126,7 +126,7 @@ def test_before_the_first_epoch_the_rows_an_input_begins_with_wait_for_it() -> N
     assert view.rows() == [(1,)]
 
 
-@pytest.mark.executors("spark")
+@pytest.mark.executors("stages")
 def test_loops_that_are_shared_run_once_for_all_that_leave_them() -> None:
     engine = make_engine()
     edges = engine.create_table("edges", {"src": tk.Int, "dst": tk.Int}, mode="set")

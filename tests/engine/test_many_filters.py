@@ -101,7 +101,6 @@ def test_views_that_come_and_go_over_changing_rows(workers: int) -> None:
         engine.close()
 
 
-@pytest.mark.executors("spark")
 def test_joins_and_groups_behind_filters() -> None:
     rng = random.Random(4)
     engine = make_engine(autocommit=False)

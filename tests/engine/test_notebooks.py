@@ -90,7 +90,7 @@ def test_what_cannot_be_read_is_shown_all_the_same() -> None:
     assert "closed" in engine._repr_html_()
 
 
-@pytest.mark.executors("stages", "spark")
+@pytest.mark.executors("stages")
 def test_many_rows_are_cut() -> None:
     engine = make_engine(autocommit=True)
     table = engine.create_table("t", {"x": int})

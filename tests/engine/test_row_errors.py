@@ -306,7 +306,6 @@ def test_a_python_function_that_raises_fails_on_its_rows_alone() -> None:
     assert sorted(view.rows()) == [(2 * i,) for i in range(50)]
 
 
-@pytest.mark.executors("spark")
 def test_a_reduction_that_raises_fails_on_its_groups_alone() -> None:
     def only(key: tuple[Any, ...], rows: list[tuple[tuple[Any, ...], int]]) -> list[tuple[Any, ...]]:
         ((row, _),) = rows

@@ -17,9 +17,7 @@ import tektite as tk
 from tests.support.executors import make_engine
 from tests.support.row_changes import row_changes
 
-pytestmark = pytest.mark.executors(
-    "stages", spark=["test_a_transaction_of_python_sql_and_datalog_is_one_epoch", "test_sessions_do_not_meet"]
-)
+pytestmark = pytest.mark.executors("stages", spark=["test_a_transaction_of_python_sql_and_datalog_is_one_epoch"])
 
 
 def bank() -> tuple[tk.Engine, tk.Table, tk.View]:

@@ -171,6 +171,17 @@ def test_a_row_that_fails_raises_once_an_epoch_and_nothing_is_lost(engine: tk.En
     assert summed(polled(subscription)) == {0: {(1,): 1}, 1: {(1,): 1, (2,): 1}}
 
 
+def test_who_asks_when_a_failing_row_is_gone_hears_of_no_error(engine: tk.Engine) -> None:
+    table = engine.create_table("t", {"x": tk.String})
+    view = engine.install("numbers", table.select(y=tk.col("x").cast(tk.Int)))
+    subscription = view.subscribe()
+    table.insert([("1",), ("bad",)])
+    table.insert([("2",)])
+    table.remove([("bad",)])
+    assert summed(polled(subscription)) == {0: {(1,): 1}, 1: {(1,): 1, (2,): 1}}
+    assert sorted(view.rows()) == [(1,), (2,)]
+
+
 def test_who_waits_is_told_of_a_row_that_fails_and_that_it_is_gone(engine: tk.Engine) -> None:
     table = engine.create_table("t", {"x": tk.String})
     view = engine.install("numbers", table.select(y=tk.col("x").cast(tk.Int)))

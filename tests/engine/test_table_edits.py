@@ -62,7 +62,7 @@ def test_edits_are_those_of_sql(mode: Any, key: Any) -> None:
         assert rows(ours) == rows(twin) == sorted(map(repr, view.rows()))
 
 
-@pytest.mark.executors("stages", "spark")
+@pytest.mark.executors("stages")
 def test_a_transaction_edits_what_it_has_written() -> None:
     engine = make_engine(autocommit=True)
     table = engine.create_table("t", {"x": int})

@@ -115,7 +115,6 @@ def test_an_unchecked_input_trusts_its_caller() -> None:
     assert view.multiplicities() == {(1,): -1}
 
 
-@pytest.mark.executors("spark")
 def test_a_callback_that_raises_loses_its_subscription_and_nothing_else(caplog: pytest.LogCaptureFixture) -> None:
     engine, edges = graph()
     view, other = engine.install("view", edges), engine.install("other", edges)
@@ -189,7 +188,6 @@ def test_dropping_one_reader_of_a_derived_arrangement_leaves_the_other() -> None
     assert two.rows() == [(1, 4)]
 
 
-@pytest.mark.executors("spark")
 def test_an_interrupt_stops_the_view_it_hits_and_no_other() -> None:
     engine, edges = graph()
     other = engine.install("other", edges)

@@ -61,7 +61,7 @@ MAX = 2**63 - 1
         (d.add_days(x), "add_days needs an Int"),
         (d.add_months("1"), "add_months needs an Int"),
         (d.truncate("hour"), "a date has no 'hour'"),
-        (t.truncate("fortnight"), "a timestamp has no 'fortnight'; it has year, quarter"),
+        (t.truncate("fortnight"), "a timestamp has no 'fortnight'; write a number too, .* or one of year, quarter"),
         (x.bit_and(1), "bit_and needs integers"),
         (i.cast(Date), "there is no cast to date, found column i of type int"),
         (t.cast(Int), "there is no cast to int"),

@@ -58,7 +58,7 @@ def test_value(expression: tk.Expr, type: tk.Type, value: Any, wanted: Any) -> N
     assert found == wanted and isinstance(found, wanted.__class__)
 
 
-@pytest.mark.executors("stages", "spark")
+@pytest.mark.executors("stages")
 def test_an_operation_is_one_in_expressions_that_are_printed() -> None:
     assert str(x.round(2)) == "x.round(2)" and str(tk.truncdiv(x, 2)) == "truncdiv(x, 2)"
     assert str(x.dt.week()) == "x.dt.part('week')" and str(x.dt.strftime("%Y")) == "x.dt.strftime('%Y')"

@@ -17,6 +17,7 @@ from tektite.trace.chunk import Chunk
 from tektite.values.dictionary import Dictionary
 from tektite.values.schema import Schema
 from tektite.values.types import Bool, Int, String
+from tests.support.nightly import by_day_or_night
 
 SCHEMA = Schema(i=Int, b=String)
 TEXTS = ("1", "2", "x", "*", None)
@@ -111,7 +112,7 @@ def chunk_of(rows: list[tuple[Any, ...]], dictionary: Dictionary) -> Chunk:
     return Chunk.of_array(np.ascontiguousarray(np.concatenate([words, more])))
 
 
-@settings(max_examples=300)
+@settings(max_examples=by_day_or_night(60, 300))
 @given(seed=st.integers(0, 2**32))
 def test_rows_fail_where_their_evaluation_does(seed: int) -> None:
     rng = random.Random(seed)

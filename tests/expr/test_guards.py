@@ -20,6 +20,7 @@ from tektite.values.types import Bool, Float, Int, String
 from tektite.values.words import NULL
 from tests.expr.test_random import KINDS, SCHEMA, random_expression, value
 from tests.support.expression_twin import Rows, TextDictionary
+from tests.support.nightly import by_day_or_night
 
 MOST = 2**63 - 1
 
@@ -62,7 +63,7 @@ def random_filter(rng: random.Random, known: Values, deep: int) -> Expr:
     return ~chosen if rng.random() < 0.1 else chosen
 
 
-@settings(max_examples=800, deadline=None)
+@settings(max_examples=by_day_or_night(160, 800), deadline=None)
 @given(seed=st.integers(0, 2**48))
 def test_a_row_that_passes_or_fails_has_words_of_the_guard(seed: int) -> None:
     rng = random.Random(seed)

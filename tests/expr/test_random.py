@@ -19,6 +19,7 @@ from tektite.errors import IncorrectError
 from tektite.expr import Expr, at_scale, coalesce, col, concat, greatest, least, lit, when
 from tektite.values.types import Bool, Date, Decimal, Float, Int, String, Timestamp
 from tests.support.expression_twin import Rows, TextDictionary, evaluate
+from tests.support.nightly import by_day_or_night
 
 SCHEMA = {
     "i": Int, "j": Int, "x": Float, "y": Float, "p": Decimal(9, 2), "q": Decimal(5, 3), "b": Bool, "c": Bool,
@@ -154,19 +155,19 @@ def holds(rng: random.Random, filtered: bool) -> None:
         assert agree(one[0], other[0]) and one[1:] == other[1:], f"{expr} where {predicate}: {one}, expected {other}"
 
 
-@settings(max_examples=1000, deadline=None)
+@settings(max_examples=by_day_or_night(200, 1000), deadline=None)
 @given(seed=st.integers(0, 2**48))
 def test_random_expressions_agree_with_the_twin(seed: int) -> None:
     holds(random.Random(seed), filtered=False)
 
 
-@settings(max_examples=1000, deadline=None)
+@settings(max_examples=by_day_or_night(200, 1000), deadline=None)
 @given(seed=st.integers(0, 2**48))
 def test_random_filters_agree_with_the_twin(seed: int) -> None:
     holds(random.Random(seed), filtered=True)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=by_day_or_night(20, 100), deadline=None)
 @given(seed=st.integers(0, 2**48))
 def test_many_blocks_give_what_few_rows_give(seed: int) -> None:
     rng = random.Random(seed)
@@ -185,7 +186,7 @@ def test_many_blocks_give_what_few_rows_give(seed: int) -> None:
     assert [repr(row[0]) for row in got] == [repr(row[0]) for row in once] * copies
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=by_day_or_night(60, 300), deadline=None)
 @given(
     pairs=st.lists(st.tuples(*[st.one_of(st.integers(-(2**63) + 1, 2**63 - 1), st.integers(-(2**33), 2**33))] * 2)),
     op=st.sampled_from(["__add__", "__sub__", "__mul__"]),
@@ -202,7 +203,7 @@ def test_an_integer_overflow_is_reported_for_the_first_row_that_has_it(pairs: li
         assert source.values(expr) == exact
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=by_day_or_night(40, 200), deadline=None)
 @given(
     pairs=st.lists(st.tuples(*[st.integers(-(10**12) + 1, 10**12 - 1)] * 2)),
     op=st.sampled_from(["__add__", "__sub__", "__mul__"]),
@@ -221,7 +222,7 @@ def test_a_decimal_beyond_18_digits_is_an_overflow(pairs: list[tuple[int, int]],
         assert source.values(expr) == exact
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=by_day_or_night(20, 100), deadline=None)
 @given(values=st.lists(st.integers(-(2**62), 2**62)))
 def test_an_overflow_names_the_operands_though_later_steps_use_their_registers(values: list[int]) -> None:
     source = Rows({"i": Int}, [(value,) for value in values], TextDictionary())
@@ -237,7 +238,7 @@ def test_an_overflow_names_the_operands_though_later_steps_use_their_registers(v
 WIDE = st.one_of(st.integers(-(10**18) + 1, 10**18 - 1), st.integers(-(10**10), 10**10), st.integers(-9, 9))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=by_day_or_night(60, 300), deadline=None)
 @given(
     rows=st.lists(st.tuples(WIDE, WIDE, WIDE)),
     scales=st.tuples(st.integers(0, 9), st.integers(0, 9), st.integers(0, 18)),

@@ -1,4 +1,6 @@
-"""Patterns of property graphs follow their nodes and edges: at every epoch they are what trying every assignment gives."""
+"""Patterns of property graphs follow their nodes and edges: at every epoch they are what trying every assignment gives, in Python
+and in SQL.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +13,27 @@ import tektite as tk
 from tektite import graph
 from tests.support.executors import examples, make_engine
 from tests.support.graph_patterns import EDGE_LABELS, NODE_LABELS, DrawnPattern, Store, answer, drawn
+from tests.support.nightly import few_of
 
 pytestmark = pytest.mark.executors
 
 TYPES = {"id": tk.Int, "age": tk.Int, "name": tk.String, "size": tk.Int, "since": tk.Int, "km": tk.Int}
+
+
+def as_sql(found: graph.PropertyGraph) -> str:
+    """The statement that makes the same graph in SQL, over the tables of one that was made in Python."""
+    nodes = [f'"{one.rows.name}" KEY ({one.key}) LABEL {label}' for label, one in found.nodes.items()]
+    edges = [
+        f'"{one.rows.name}" SOURCE KEY ({one.src}) REFERENCES "{found.nodes[one.source].rows.name}" DESTINATION KEY ({one.dst}) '
+        f'REFERENCES "{found.nodes[one.target].rows.name}" LABEL {label}'
+        for label, one in found.edges.items()
+    ]
+    return f"CREATE PROPERTY GRAPH {found.name} VERTEX TABLES ({', '.join(nodes)}) EDGE TABLES ({', '.join(edges)})"
+
+
+def in_sql(text: str) -> str:
+    """A pattern as a query of SQL."""
+    return f"SELECT * FROM {text if text.startswith('GRAPH_TABLE') else f'GRAPH_TABLE (social {text})'}"
 
 
 class Changing:
@@ -65,11 +84,12 @@ class Changing:
 
 
 @pytest.mark.executors("stages")
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", few_of(range(20), *range(8)))
 def test_random_patterns(seed: int) -> None:
     rng = random.Random(seed)
     with make_engine(workers=seed % 3 + 1, autocommit=True) as engine:
         changing = Changing(rng, engine)
+        engine.sql(as_sql(changing.graph))
         views: list[tuple[DrawnPattern, tk.View]] = []
         for at in range(examples(6)):
             pattern = drawn(rng)
@@ -78,6 +98,10 @@ def test_random_patterns(seed: int) -> None:
             except tk.IncorrectError as error:
                 assert "no labels of" in str(error) or "all the labels" in str(error), pattern.text()
                 assert answer(changing.store, pattern) == {}
+                with pytest.raises(tk.IncorrectError, match="no labels of|all the labels"):
+                    engine.sql(in_sql(pattern.text()))
+                continue
+            views.append((pattern, engine.sql(f"CREATE MATERIALIZED VIEW s{at} AS {in_sql(pattern.text())}").view))
         for epoch in range(4):
             changing.change(12 if epoch == 0 else 4)
             for pattern, view in views:
@@ -150,12 +174,14 @@ CASES = {
 }
 
 
-@pytest.mark.executors(spark=["a cycle"])
 @pytest.mark.parametrize("name", CASES)
 def test_pattern(social: graph.PropertyGraph, name: str) -> None:
     text, rows = CASES[name]
-    view = engine_of(social).install("v", graph.graph_table(social, text))
+    engine = engine_of(social)
+    view = engine.install("v", graph.graph_table(social, text))
     assert sorted(view.rows()) == rows
+    engine.sql(as_sql(social))
+    assert sorted(engine.sql(f"CREATE MATERIALIZED VIEW s AS {in_sql(text)}").view.rows()) == rows
 
 
 def test_cycles_run_worst_case_optimally_over_the_indexes_that_are_there(social: graph.PropertyGraph) -> None:

@@ -53,7 +53,6 @@ def test_five_algorithms_keep_two_indexes_of_the_edges(kind: str, workers: int) 
         assert after[by_target[0]] == read[by_target[0]] + len(later)
 
 
-@pytest.mark.executors("spark")
 def test_triangles_of_an_undirected_graph_read_the_same_two_indexes() -> None:
     with make_engine(2, autocommit=True) as engine:
         friends = graph.Graph.create(engine, "roads", directed=False)

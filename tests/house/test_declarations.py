@@ -20,10 +20,11 @@ LOCAL = {
     "engine/test_away.py": "threads of this process that wait for each other",
     "sql/test_system_rights.py": "what system relations of this process tell users",
     "storage/test_loaded_texts.py": "when the texts of this process are loaded",
-    "engine/test_client_protocol.py": "what any client offers, in this process or another",
+    "client/test_protocol.py": "what any client offers, in this process or another",
     "engine/test_texts.py": "what the dictionary of this process keeps",
     "engine/test_declarations.py": "what is refused and what is kept, before anything runs",
     "query/test_first_guesses.py": "messages, before anything runs",
+    "query/test_typed_lines.py": "what is understood and what is refused, before anything runs",
     "engine/test_former_names.py": "what former names declare, before anything runs",
     "engine/test_autocommit.py": "who closes epochs, wherever that is computed",
     "engine/test_interrupts.py": "what an interrupt leaves in this process",
@@ -39,6 +40,7 @@ LOCAL = {
     "graph/test_sources.py": "what is loaded, whoever computes with it",
     "plan/test_one_plan.py": "plans, of which nothing runs",
     "plan/test_rules.py": "plans, of which nothing runs",
+    "query/test_guessed_calls.py": "calls, which an engine answers before anything runs",
     "query/test_refused.py": "queries that are refused before anything runs",
     "query/test_wrong_types.py": "queries that are refused before anything runs",
     "runtime/test_shard.py": "an executor of its own",
@@ -66,8 +68,38 @@ FOLDERS = {
     "spark": "what Spark does beside running sweeps; its tests name their session",
     "house": "rules of the engine that are broken in this process, and programs that are started",
 }
-SELDOM = {
+MARKER = "pytest.mark.executors"
+LANGUAGE = (
+    "datalog/test_bad_input.py",
+    "datalog/test_edn_queries.py",
+    "datalog/test_formulas.py",
+    "datalog/test_souffle.py",
+    "datalog/test_souffle_language.py",
+    "datalog/test_table_types.py",
+    "engine/test_notebooks.py",
+    "engine/test_table_edits.py",
+    "expr/test_expansions.py",
+    "plan/test_match_planning.py",
+    "query/test_own_columns.py",
+    "query/test_same_plan_as_sql.py",
+    "sql/test_alter_table.py",
+    "sql/test_direct_texts.py",
+    "sql/test_disclosure.py",
+    "sql/test_guarded_failures.py",
+    "sql/test_list_parameters.py",
+    "sql/test_property_graphs.py",
+    "sql/test_remembered.py",
+    "sql/test_roles.py",
+    "sql/test_sharing.py",
+    "sql/test_thresholds.py",
+    "sql/test_tool_queries.py",
+)
+"""What becomes of a text or a call before operators run: their plans are those of other modules. On Spark at night alone."""
+SELDOM = dict.fromkeys([(name, "spark") for name in LANGUAGE], "a language") | {
+    ("engine/test_many_filters.py", "spark"): "thousands of views are minutes of small jobs: make nightly runs them",
     ("engine/test_texts_random.py", "spark"): "eleven views are minutes of small jobs; spark/test_texts.py has some",
+    ("graph/test_patterns.py", "spark"): "patterns are joins and loops: make nightly runs them",
+    ("graph/test_sharing.py", "spark"): "what is shared is decided before anything runs: make nightly runs them",
     (
         "query/test_near_windows.py",
         "spark",
@@ -98,10 +130,14 @@ def test_each_module_of_behaviour_has_a_test_on_every_executor(name: str) -> Non
     assert without == {found for found in SELDOM if found[1] == name}
 
 
+def is_marker(call: ast.Call) -> bool:
+    return isinstance(call.func, ast.Attribute) and call.func.attr == "executors" and ast.unparse(call.func) == MARKER
+
+
 def named_by_markers(text: str) -> set[str]:
     """The executors that the markers of a module name."""
     calls = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Call)]
-    markers = [call for call in calls if ast.unparse(call.func) == "pytest.mark.executors"]
+    markers = [call for call in calls if is_marker(call)]
     arguments = {ast.literal_eval(one) for marker in markers for one in marker.args}
     return arguments | {one.arg for marker in markers for one in marker.keywords if one.arg}
 

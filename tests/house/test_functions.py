@@ -15,7 +15,7 @@ from sqlglot import exp
 import tektite as tk
 from tektite.expr import date_functions
 from tektite.expr.namespaces import DateMethods, TextMethods
-from tektite.sql.bind import clause, functions, ordered_aggregates, scalar, window_arguments
+from tektite.sql.bind import clause, functions, ordered_aggregates, pair_aggregates, scalar, window_arguments
 from tektite.sql.parse.parser import Dialect
 
 PAGE = (Path(__file__).parents[2] / "docs" / "functions.md").read_text()
@@ -85,7 +85,7 @@ def test_every_sql_function_of_the_code_is_listed() -> None:
     names = {node.name.lower() for found in trees for node in found.find_all(exp.Anonymous)}
     tables: list[Any] = [
         functions.SIMPLE, functions.VARIADIC, functions.PARTS, functions.BITS, functions.SPECIAL,
-        clause.AGGREGATES, clause.SPREADS, ordered_aggregates.ORDERED, window_arguments.RANKS,
+        clause.AGGREGATES, clause.SPREADS, pair_aggregates.PAIRS, ordered_aggregates.ORDERED, window_arguments.RANKS,
         window_arguments.TOTALS, window_arguments.PICKED, scalar.COMPARISONS,
         [kind for kind in scalar.RULES if issubclass(kind, exp.Func | exp.Binary)],
     ]  # fmt: skip

@@ -16,9 +16,9 @@ ROOT = Path(__file__).parents[2]
 
 # Packages, and parts of them, that take long to load.
 HEAVY = (
-    "numba", "llvmlite", "numpy", "pyarrow", "pyarrow.dataset", "pyarrow.parquet", "pandas", "sqlglot", "lark", "typer", "rich",
-    "prompt_toolkit", "yaml", "uvloop", "asyncio", "pyspark", "py4j", "duckdb", "matplotlib", "networkx", "hypothesis", "psutil",
-    "websockets", "h11", "prometheus_client",
+    "numba", "llvmlite", "numpy", "pyarrow", "pyarrow.dataset", "pyarrow.fs", "pyarrow.parquet", "pandas", "sqlglot", "lark",
+    "typer", "rich", "prompt_toolkit", "yaml", "uvloop", "asyncio", "pyspark", "py4j", "duckdb", "matplotlib", "networkx",
+    "hypothesis", "psutil", "websockets", "h11", "prometheus_client",
 )  # fmt: skip
 ENGINE = "import tektite as tk; engine = tk.Engine(); t = engine.create_table('t', {'a': tk.Int});"
 VIEW = "v = engine.install('v', t.group_by('a').agg(n=tk.count())); t.insert([(1,)]); v.to_arrow()"

@@ -12,14 +12,16 @@ REWRITES = {"with_inputs", "with_expressions"}
 
 def imports(path: Path) -> set[str]:
     """The modules that a file imports from, wherever it does."""
-    tree = ast.parse(path.read_text())
+    text = path.read_text()
+    tree = ast.parse(text if TREE.rpartition(".")[2] in text else "")
     found = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module}
     return found | {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
 
 
 def rewrites(path: Path) -> set[str]:
     """The methods that make another tree of one which a file calls."""
-    tree = ast.parse(path.read_text())
+    text = path.read_text()
+    tree = ast.parse(text if any(name in text for name in REWRITES) else "")
     called = [node.func for node in ast.walk(tree) if isinstance(node, ast.Call)]
     return {call.attr for call in called if isinstance(call, ast.Attribute)} & REWRITES
 

@@ -7,6 +7,7 @@ import importlib.util
 import inspect
 import pkgutil
 import re
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -20,10 +21,17 @@ generate = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(generate)
 
 
+@cache
+def pages() -> dict[Path, str]:
+    """The reference as it is generated from the code."""
+    found: dict[Path, str] = generate.pages()
+    return found
+
+
 def test_pages_are_what_the_code_says() -> None:
-    stale = [path.name for path, text in generate.pages().items() if not path.exists() or path.read_text() != text]
+    stale = [path.name for path, text in pages().items() if not path.exists() or path.read_text() != text]
     assert stale == [], "run python docs/generate.py"
-    assert {path.name for path in generate.FOLDER.iterdir()} == {path.name for path in generate.pages()}
+    assert {path.name for path in generate.FOLDER.iterdir()} == {path.name for path in pages()}
 
 
 def test_every_public_name_is_on_a_page() -> None:
@@ -51,7 +59,7 @@ def test_every_class_of_a_client_is_on_a_page() -> None:
 @pytest.mark.parametrize("name", [*classes_of_clients()])
 def test_a_class_of_a_client_shows_what_its_page_documents_and_its_example_uses(name: str) -> None:
     kind = classes_of_clients()[name]
-    text = generate.pages()[generate.FOLDER / "clients.md"]
+    text = pages()[generate.FOLDER / "clients.md"]
     bases = [base.__name__ for base in kind.__mro__ if base.__name__ in generate.UNNAMED]
     documented = {member for base in bases for member in re.findall(rf"^### `{base}\.(\w+)", text, re.MULTILINE)}
     made = object.__new__(kind)
@@ -64,7 +72,7 @@ def test_a_class_of_a_client_shows_what_its_page_documents_and_its_example_uses(
 
 
 def test_a_page_shows_parameters_defaults_errors_and_examples() -> None:
-    text = generate.pages()[generate.FOLDER / "engine.md"]
+    text = pages()[generate.FOLDER / "engine.md"]
     create_table = text.split("### `Engine.create_table")[1].split("\n### ")[0]
     assert "mode: Mode = 'bag'" in create_table and ">>> prices = engine.create_table" in create_table
     hold = text.split("### `Engine.hold")[1].split("\n### ")[0]
@@ -84,7 +92,7 @@ ELSEWHERE = {
 
 def test_every_entry_of_a_page_has_an_example() -> None:
     lacking = []
-    for path, text in generate.pages().items():
+    for path, text in pages().items():
         if path.name == "system-relations.md":  # tables, and examples of them are in docs/how-to/look-inside.md
             continue
         for section in re.split(r"^##+ ", text, flags=re.MULTILINE)[1:]:

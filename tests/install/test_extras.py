@@ -6,12 +6,16 @@ Environments are made from what the package index has, so this is for the night,
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
+
+from tests.support.server import running_server
 
 pytestmark = [pytest.mark.nightly, pytest.mark.slow]
 
@@ -54,9 +58,66 @@ from tektite.server.command import serve_file
 assert subprocess.run([sys.executable, "-m", "tektite", "serve", "--check"]).returncode == 0
 """
 DEMO = "import matplotlib, psutil, pyspark, pandas; import tektite"
+CLIENT = """
+import os, tektite as tk
+with tk.connect(os.environ["URL"]) as engine:
+    engine.sql("CREATE TABLE t (a int)")
+    engine.sql("INSERT INTO t VALUES (1), (2)")
+    view = engine.create_view("v", "SELECT count(*) AS n FROM t")
+    assert view.rows() == [(2,)]
+"""
+NOTEBOOK = """
+import tektite as tk
+with tk.Engine() as engine:
+    table = engine.create_table("t", {"a": tk.Int})
+    widget = engine.create_view("v", table.count()).show()
+    table.insert([(1,)])
+    widget.close()
+"""
+OPENTELEMETRY = """
+import tektite as tk
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+spans, provider = InMemorySpanExporter(), TracerProvider()
+provider.add_span_processor(SimpleSpanProcessor(spans))
+with tk.Engine() as engine:
+    exported = engine.export_spans(provider)
+    engine.create_table("t", {"a": tk.Int}).insert([(1,)])
+    exported.stop()
+assert spans.get_finished_spans()
+"""
 
-PROMISES = {"": BASE, "pandas": PANDAS, "spark": SPARK, "server": SERVER, "demo": DEMO}
-LOWEST = ("numpy==2.0.*", "pyarrow==20.0.*", "sqlglot==30.20.0", "lark==1.3.*", "rich==15.0.*", "typer==0.29.*")
+PROMISES = {
+    "": BASE,
+    "client": CLIENT,
+    "demo": DEMO,
+    "notebook": NOTEBOOK,
+    "opentelemetry": OPENTELEMETRY,
+    "pandas": PANDAS,
+    "server": SERVER,
+    "spark": SPARK,
+}
+PROJECT = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
+
+
+def lowest(extra: str) -> list[str]:
+    """The lowest versions that the package asks for, with an extra.
+
+    >>> "numpy==2.0.*" in lowest(""), "pandas==2.2.*" in lowest("pandas")
+    (True, True)
+    """
+    found = []
+    for wanted in [*PROJECT["dependencies"], *(PROJECT["optional-dependencies"][extra] if extra else ())]:
+        asked = re.match(r"([\w-]+)>=([\d.]+)", wanted)
+        if asked is None:  # other extras of the package itself
+            found += [one for other in re.findall(r"\w+", wanted.partition("[")[2]) for one in lowest(other)]
+        else:
+            numbers = asked[2].split(".")
+            found.append(
+                f"{asked[1]}=={'.'.join((*numbers, '0')[:2])}.*" if len(numbers) < 3 else f"{asked[1]}=={asked[2]}"
+            )
+    return list(dict.fromkeys(found))
 
 
 def environment(folder: Path, python: str, *packages: str) -> str:
@@ -70,8 +131,14 @@ def environment(folder: Path, python: str, *packages: str) -> str:
 
 def run(python: str, program: str) -> None:
     keep = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "TEKTITE_CACHE_DIR")}
-    done = subprocess.run([python, "-c", program], cwd="/", env=keep, capture_output=True, text=True)
+    with running_server() as server:  # a program may ask one
+        keep["URL"] = server.web_url
+        done = subprocess.run([python, "-c", program], cwd="/", env=keep, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+def test_every_extra_is_tried() -> None:
+    assert PROMISES.keys() - {""} == PROJECT["optional-dependencies"].keys() - {"dev"}
 
 
 @pytest.mark.parametrize("extra", PROMISES)
@@ -81,8 +148,13 @@ def test_each_extra_alone_does_what_it_promises(wheel: Path, tmp_path: Path, ext
     run(python, PROMISES[extra])
 
 
-def test_lowest_versions_that_the_package_asks_for_suffice(wheel: Path, tmp_path: Path) -> None:
-    run(environment(tmp_path / "venv", sys.executable, str(wheel), *LOWEST), BASE)
+@pytest.mark.parametrize("extra", PROMISES)
+def test_lowest_versions_that_the_package_asks_for_suffice(wheel: Path, tmp_path: Path, extra: str) -> None:
+    python = environment(
+        tmp_path / "venv", sys.executable, f"{wheel}[{extra}]" if extra else str(wheel), *lowest(extra)
+    )
+    run(python, BASE)
+    run(python, PROMISES[extra])
 
 
 @pytest.mark.parametrize("version", ["3.11", "3.12", "3.13", "3.14"])

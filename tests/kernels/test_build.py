@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from tektite.kernels.sort.build import build
 from tests.support.narrow import check_memory, check_steps
+from tests.support.nightly import by_day_or_night
 from tests.support.rows_twin import LEAST, MOST, Row, Rows, consolidate, read, stored, varying, words
 
 
@@ -62,13 +63,13 @@ def inputs(draw: st.DrawFn) -> tuple[list[list[Row]], int, int, int, int, bool]:
     return chunks, nd, nt, nf, draw(st.sampled_from([LEAST, 0, 1, 50, MOST])), draw(st.booleans())
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=by_day_or_night(120, 600), deadline=None)
 @given(inputs())
 def test_build_equals_its_twin(case: tuple[list[list[Row]], int, int, int, int, bool]) -> None:
     check(*case)
 
 
-@pytest.mark.parametrize("size", [40, 3000, 40_000])
+@pytest.mark.parametrize("size", [40, 3000, by_day_or_night(15_000, 40_000)])
 @pytest.mark.parametrize(
     "kind",
     ["two columns", "hashes", "hash pairs", "hot hash", "nulls", "wide", "sums", "presorted", "skewed", "no key"],

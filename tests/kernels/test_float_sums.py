@@ -17,6 +17,7 @@ from tektite.kernels.operators.reduce import LINEAR, reduce
 from tektite.trace.chunk import Chunk
 from tektite.values.words import NULL, float_words, word_floats
 from tests.support.float_twin import LARGEST, LEAST, anything, expected, rounded, same, scaled
+from tests.support.nightly import by_day_or_night
 
 
 def test_the_expectation_agrees_with_fsum() -> None:
@@ -56,7 +57,7 @@ counts = st.one_of(st.integers(1, 3), st.integers(-(2**20), 2**20).filter(bool))
 @example([(-LEAST, 1), (0.0, 1)])
 @example([(2.0**-1022, 1), (-LEAST, 1)])
 @example([(LARGEST, 2**20), (-LARGEST, 2**20 - 1), (-LARGEST, 1)])
-@settings(max_examples=400)
+@settings(max_examples=by_day_or_night(80, 400))
 def test_a_sum_is_the_nearest_double_to_the_exact_one(rows: list[tuple[float | None, int]]) -> None:
     assume(sum(n for _, n in rows) != 0)
     present = sum(n for v, n in rows if v is not None)

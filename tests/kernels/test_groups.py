@@ -10,6 +10,7 @@ import pytest
 from tektite.kernels.operators.accumulate import COUNT_PRESENT, SUM_INT, accumulate
 from tektite.kernels.operators.groups import NOT_WORTH_IT, accumulate_groups
 from tests.support.kernel_rows import Row, Rows, consolidate, read
+from tests.support.nightly import by_day_or_night
 
 NULL = -(2**63)
 
@@ -31,7 +32,7 @@ def rows_of(chance: random.Random, count: int, groups: int, runs: bool, diffs: t
 @pytest.mark.parametrize("diffs", [(1,), (1, -1, 2), (0, 1000)])
 def test_groups_come_to_the_same_as_rows(runs: bool, groups: int, diffs: tuple[int, ...]) -> None:
     chance = random.Random(repr((runs, groups, diffs)))
-    rows = Rows(rows_of(chance, 20_000, groups, runs, diffs), 6)
+    rows = Rows(rows_of(chance, by_day_or_night(8_000, 20_000), groups, runs, diffs), 6)
     spec = np.array([2, 1, 0, COUNT_PRESENT, 2, SUM_INT, 2, COUNT_PRESENT, 3, SUM_INT, 3], np.int64)
     _, expected = accumulate(rows.at, 4, 1, spec)
     buffer, found = accumulate_groups(rows.at, 4, 1, spec)

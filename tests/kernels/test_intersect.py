@@ -15,6 +15,7 @@ from tektite.kernels.operators.intersect import intersect
 from tektite.kernels.seek.candidates import find_candidates, numbered_keys
 from tektite.kernels.seek.route import route
 from tests.support.kernel_rows import Row, Rows, consolidate, read, table
+from tests.support.nightly import by_day_or_night
 
 NULL = -(2**63)
 seeds = given(seed=st.integers(0, 2**32 - 1))
@@ -88,7 +89,7 @@ def agree(
     assert consolidate(found) == consolidate(wanted)
 
 
-@settings(max_examples=400)
+@settings(max_examples=by_day_or_night(80, 400))
 @seeds
 def test_words_that_all_extenders_allow_come_with_the_product_of_their_rows(seed: int) -> None:
     rng = random.Random(seed)
@@ -112,7 +113,7 @@ def test_words_that_all_extenders_allow_come_with_the_product_of_their_rows(seed
     agree(rng, some_rows(rng, nd, nt, 12, words), nd, nt, extenders, [1, 4, 100])
 
 
-@settings(max_examples=150)
+@settings(max_examples=by_day_or_night(30, 150))
 @seeds
 def test_extenders_agree_whether_their_words_are_filtered_or_sought(seed: int) -> None:
     rng = random.Random(seed)

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from tektite.kernels.operators.join import JOIN_STATE, join
 from tests.support.kernel_rows import Row, Rows, check_constants, consolidate, read, table
+from tests.support.nightly import by_day_or_night
 
 NULL = -(2**63)
 
@@ -98,7 +99,7 @@ def joins(draw: st.DrawFn) -> tuple:
     )
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=by_day_or_night(80, 400), deadline=None)
 @given(joins())
 def test_join_gives_the_pairs_of_a_nested_loop(case: tuple) -> None:
     a, b, kc, nd, nts, nt, spec, lo, limit, flags, fold = case

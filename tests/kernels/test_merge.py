@@ -14,6 +14,7 @@ from tektite.kernels.merge.merge import merge_rows
 from tektite.trace.batch import Batch, Frontier
 from tektite.trace.merge import DiffOverflow, Merge, advance
 from tests.support.narrow import check_memory
+from tests.support.nightly import by_day_or_night
 from tests.support.rows_twin import LEAST, MOST, Row, Rows, consolidate, read, stored, varying, words
 
 Shape = tuple[int, int, int]
@@ -99,7 +100,7 @@ def inputs(draw: st.DrawFn) -> tuple[list[Row], list[Row], Shape, list[Row], boo
     return rows(), rows(), (nd, nt, nf), list(dict.fromkeys(frontier)), draw(st.booleans())
 
 
-@settings(max_examples=800, deadline=None)
+@settings(max_examples=by_day_or_night(160, 800), deadline=None)
 @given(inputs())
 def test_merge_equals_its_twin(case: tuple[list[Row], list[Row], Shape, list[Row], bool]) -> None:
     a, b, shape, frontier, constants = case
@@ -119,7 +120,8 @@ def rows_of(size: int, seed: int, keys: int, epochs: int, rounds: int) -> list[R
 @pytest.mark.parametrize(("epochs", "rounds"), [(1, 1), (1, 8), (1000, 1), (8, 8), (300, 300)])
 @pytest.mark.parametrize("frontier", [[], [(4, 0)], [(2000, 0)], [(3, 5), (5, 2)]])
 def test_large_merges_equal_their_twin(keys: int, epochs: int, rounds: int, frontier: list[Row]) -> None:
-    a, b = rows_of(9000, 1, keys, epochs, rounds), rows_of(4000, 2, keys, epochs, rounds)
+    large, small = by_day_or_night(2500, 9000), by_day_or_night(1200, 4000)
+    a, b = rows_of(large, 1, keys, epochs, rounds), rows_of(small, 2, keys, epochs, rounds)
     check(a, b, (2, 2, 1), frontier, (1000,))
 
 
@@ -130,7 +132,7 @@ def test_runs_of_rows_from_one_input_are_all_there(overlap: int, large: int) -> 
     sides: tuple[list[Row], list[Row]] = ([], [])
     key = 0
     for run in range(12):
-        length = chance.randrange(1, 4000)
+        length = chance.randrange(1, by_day_or_night(1500, 4000))
         word = large if run == 9 else chance.randrange(100)  # a column that has to be widened late
         sides[run % 2].extend((key + i, word + i % 5, 0, 1) for i in range(length))
         key += max(length - overlap, 1) if run % 3 else length

@@ -20,6 +20,7 @@ from tektite.kernels.operators.aggregate import AVG, AVG_VALUE, COUNT, COUNT_VAL
 from tektite.kernels.operators.collect import collect, settle
 from tektite.kernels.operators.reduce import AT_LEAST, FINE, FIRST, LAST, LINEAR, TOO_LARGE, reduce
 from tests.support.kernel_rows import Row, Rows, check_constants, consolidate, read, table
+from tests.support.nightly import by_day_or_night
 
 NULL = -(2**63)
 EPOCHS, ROUNDS = 5, 3
@@ -240,7 +241,7 @@ def cases(draw: st.DrawFn, operator: Operator) -> tuple:
 def test_output_accumulates_to_the_operator_at_every_time(name: str) -> None:
     operator = OPERATORS[name]
 
-    @settings(max_examples=120, deadline=None)
+    @settings(max_examples=by_day_or_night(24, 120), deadline=None)
     @given(cases(operator))
     def check(case: tuple) -> None:
         updates, kc, nt, nt_in, from_output, sweeps, seed = case
@@ -353,7 +354,7 @@ def evaluate_outside(
 def test_a_function_evaluated_outside_gives_the_same_as_a_reduce() -> None:
     operator = middle()
 
-    @settings(max_examples=150, deadline=None)
+    @settings(max_examples=by_day_or_night(30, 150), deadline=None)
     @given(cases(operator))
     def check(case: tuple) -> None:
         updates, kc, nt, nt_in, _, sweeps, seed = case

@@ -11,11 +11,12 @@ from tektite.kernels.seek.moments import partition_moments
 from tektite.kernels.seek.route import route, split_epoch
 from tektite.kernels.seek.shift import scale, shift
 from tests.support.kernel_rows import Row, Rows, read
+from tests.support.nightly import by_day_or_night
 
 ROWS = st.lists(st.tuples(st.integers(-3, 3), st.integers(-(2**63), 2**63 - 1), *[st.integers(0, 2)] * 4), max_size=60)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=by_day_or_night(30, 150), deadline=None)
 @given(ROWS, st.lists(st.integers(0, 1), max_size=3), st.integers(1, 5), st.booleans())
 def test_routing_keeps_every_row_and_sends_equal_keys_to_one_shard(
     rows: list[Row], key: list[int], shards: int, fold: bool
@@ -45,7 +46,7 @@ def test_consecutive_keys_spread_evenly_over_shards() -> None:
         assert sizes.min() > 0.8 * 20_000 / shards and sizes.max() < 1.2 * 20_000 / shards
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=by_day_or_night(30, 150), deadline=None)
 @given(ROWS, st.integers(1, 3), st.booleans())
 def test_moments_come_in_order_each_with_its_rows(rows: list[Row], nt: int, fold: bool) -> None:
     source = Rows(rows, 6, fold)
@@ -70,7 +71,7 @@ def test_many_moments_are_numbered_and_sorted() -> None:
     assert offsets[-1] == 3000 and len(buf) == 2 * 3000
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=by_day_or_night(20, 100), deadline=None)
 @given(ROWS, st.integers(0, 3), st.booleans())
 def test_an_epoch_splits_rows_without_reordering_them(rows: list[Row], hi: int, fold: bool) -> None:
     source = Rows(rows, 6, fold)
@@ -81,7 +82,7 @@ def test_an_epoch_splits_rows_without_reordering_them(rows: list[Row], hi: int, 
         assert len(buf) == 0
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=by_day_or_night(15, 60), deadline=None)
 @given(ROWS, st.integers(2, 5), st.integers(-4, 4), st.booleans())
 def test_one_column_is_shifted_or_scaled(rows: list[Row], column: int, by: int, fold: bool) -> None:
     source = Rows(rows, 6, fold)

@@ -8,6 +8,7 @@ import pytest
 from tektite.kernels.layout.rows import head_of_array
 from tektite.kernels.operators.join import JOIN_STATE, join
 from tests.support.kernel_rows import Rows
+from tests.support.nightly import by_day_or_night
 
 SPREADS = {
     "even": lambda r, n: r.integers(0, 10**7, n),
@@ -60,7 +61,7 @@ def test_words_at_both_ends_are_found() -> None:
 def test_all_pairs_are_found_by_two_and_three_columns(first: int, few: int) -> None:
     """`first` is how many words the first column has: groups from thousands of rows down to one."""
     random = np.random.default_rng(first + few)
-    n = 20_000
+    n = by_day_or_night(8_000, 20_000)
     for columns in (2, 3):
         data = np.stack([random.integers(0, first, n), *(random.integers(0, 300, n) for _ in range(columns - 1))])
         data = np.ascontiguousarray(data[:, np.lexsort(data[::-1])])

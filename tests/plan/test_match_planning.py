@@ -213,7 +213,7 @@ def test_hector_does_not_go_through_all_pairs_of_a_hub_s_neighbours(
     assert made["hector"] < 10 * n
 
 
-@pytest.mark.executors("stages", "spark")
+@pytest.mark.executors("stages")
 def test_negated_clause_over_a_set_is_read_where_it_lies() -> None:
     """However many queries negate it; one that leaves columns out needs the set of the others."""
     with make_engine() as engine:

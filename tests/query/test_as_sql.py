@@ -263,7 +263,7 @@ CASES: dict[str, tuple[Query, str]] = {
 }  # fmt: skip
 
 
-@pytest.mark.executors("stages", spark=["full join", "spread", "ranks"])
+@pytest.mark.executors(stages=["full join", "spread", "ranks"], spark=["full join"])
 @pytest.mark.parametrize("name", CASES)
 def test_python_gives_what_sql_gives_at_every_epoch(name: str) -> None:
     assert_equals_sql(*CASES[name])

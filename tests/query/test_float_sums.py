@@ -17,6 +17,7 @@ from tektite.engine.core import core_of
 from tektite.trace.spine import WAITING
 from tests.support.executors import examples, make_engine
 from tests.support.float_twin import LEAST, anything, expected, rounded, same, scaled
+from tests.support.nightly import by_day_or_night
 from tests.support.row_changes import row_changes
 
 pytestmark = pytest.mark.executors
@@ -56,7 +57,7 @@ epochs = st.lists(st.tuples(st.lists(one_row, max_size=6), st.integers(0, 2**16)
 @pytest.mark.executors("stages", spark=["3-eager"])
 @pytest.mark.parametrize("workers,merging", [(1, "eager"), (1, "lazy"), (2, "default"), (3, "eager")])
 def test_sums_are_exact_at_every_epoch(workers: int, merging: str) -> None:
-    @settings(max_examples=examples(150))
+    @settings(max_examples=examples(by_day_or_night(40, 150)))
     @given(epochs, st.integers(1, 3))
     def check(script: Any, batch: int) -> None:
         twin = Twin(workers, merging)
@@ -82,7 +83,7 @@ def test_sums_are_exact_at_every_epoch(workers: int, merging: str) -> None:
 
 @pytest.mark.executors("stages")
 def test_several_epochs_in_one_sweep_give_each_its_sum() -> None:
-    @settings(max_examples=examples(150))
+    @settings(max_examples=examples(by_day_or_night(40, 150)))
     @given(st.lists(st.tuples(one_row, st.integers(0, 5)), max_size=20))
     def check(rows: list[tuple[Any, int]]) -> None:
         twin = Twin(1, "default")
@@ -122,17 +123,18 @@ def accumulating_rows(engine: tk.Engine) -> int:
 
 
 @pytest.mark.parametrize("workers", [1, 2])
-def test_a_group_of_a_million_rows_costs_a_handful(workers: int) -> None:
+def test_a_group_of_many_rows_costs_a_handful(workers: int) -> None:
+    count = by_day_or_night(100_000, 1_000_000)
     engine = make_engine(workers)
     source = engine.create_table("s", {"id": tk.Int, "k": tk.Int, "x": tk.Float})
     view = engine.install("sums", source.group_by("k").agg(total=tk.sum("x"), mean=tk.avg("x")))
     rng = np.random.default_rng(workers)
-    values = rng.uniform(-1e6, 1e6, 10**6)
-    rows = {"id": np.arange(10**6), "k": np.zeros(10**6, np.int64), "x": values}
+    values = rng.uniform(-1e6, 1e6, count)
+    rows = {"id": np.arange(count), "k": np.zeros(count, np.int64), "x": values}
     source.insert(rows)
     engine.advance()
     total = math.fsum(values)
-    assert view.rows() == [(0, total, rounded(sum(map(Fraction, values), Fraction(0)) / 10**6))]
+    assert view.rows() == [(0, total, rounded(sum(map(Fraction, values), Fraction(0)) / count))]
     assert accumulating_rows(engine) <= 6 + WAITING
     source.remove({name: column[1:] for name, column in rows.items()})
     engine.advance()

@@ -13,7 +13,7 @@ from tektite.engine.core import core_of
 from tests.support.executors import make_engine
 from tests.support.nightly import few_of
 
-pytestmark = pytest.mark.executors("stages")
+pytestmark = pytest.mark.executors
 
 STRATEGIES = ("binary", "delta", "hector")
 each_strategy = pytest.mark.parametrize("strategy", STRATEGIES)
@@ -41,7 +41,7 @@ def test_triangles(strategy: str) -> None:
     assert view.rows() == []
 
 
-@pytest.mark.executors(spark=["binary"])
+@pytest.mark.executors(stages=["binary"])
 @each_strategy
 def test_ignored_columns_add_up_and_multiplicities_multiply(strategy: str) -> None:
     engine = make_engine()
@@ -88,7 +88,7 @@ def test_clauses_that_share_nothing_are_multiplied(strategy: str) -> None:
     assert answer(engine, found) == [(1, 2, 5, 6), (3, 4, 5, 6)]
 
 
-@pytest.mark.executors(spark=["delta", "hector"])
+@pytest.mark.executors(stages=["delta", "hector"], spark=["delta"])
 @each_strategy
 def test_null_matches_nothing_but_is_kept_where_nothing_is_compared(strategy: str) -> None:
     engine = make_engine()
@@ -167,7 +167,7 @@ def test_transitive_closure_by_a_conjunction_of_a_loop(strategy: str) -> None:
     assert sorted(view.rows()) == [(i, j) for i in range(10) for j in range(i + 1, 10) if (i < 5) == (j < 5)]
 
 
-@pytest.mark.executors(spark=["delta"])
+@pytest.mark.executors(stages=["delta"])
 @each_strategy
 def test_changes_of_several_clauses_in_one_epoch_are_counted_once(strategy: str) -> None:
     engine = make_engine()
@@ -265,7 +265,7 @@ def test_reverse_bindings_agree_in_both_directions(strategy: str) -> None:
     assert sorted(view.rows()) == [(1, 2), (2, 1), (4, 4)]
 
 
-@pytest.mark.executors(spark=["hector"])
+@pytest.mark.executors(stages=["hector"])
 @pytest.mark.parametrize("strategy", ["delta", "hector"])
 def test_multiplicities_that_do_not_fit_fail_the_view_and_nothing_else(strategy: str) -> None:
     engine = make_engine()

@@ -12,6 +12,7 @@ from tektite.dataflow import pipeline_actions, pipelines
 from tests.support.brute import Bag, Brute, bag
 from tests.support.conjunctions import random_match
 from tests.support.executors import make_engine
+from tests.support.nightly import few_of
 from tests.support.row_changes import row_changes
 
 pytestmark = pytest.mark.executors
@@ -104,24 +105,22 @@ def follow(case: Random, seed: int, epochs: int, read: float = 1.0) -> None:
     case.engine.close()
 
 
-@pytest.mark.executors(stages=[f"{strategy}-{seed}" for strategy in STRATEGIES for seed in (0, 24)], spark=["delta-22"])
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.executors(stages=[f"{strategy}-{seed}" for strategy in STRATEGIES for seed in (0, 24)], spark=["delta-21"])
+@pytest.mark.parametrize("seed", few_of(range(60), *range(0, 60, 3)))
 @each_strategy
 def test_random_conjunction_equals_brute_force_at_every_epoch(strategy: str, seed: int) -> None:
     follow(Random(seed, strategy, 1 + seed % 3), seed, 10)
 
 
-@pytest.mark.executors(
-    stages=[f"{strategy}-{seed}" for strategy in STRATEGIES for seed in (0, 18)], spark=["hector-18"]
-)
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.executors(stages=[f"{strategy}-{seed}" for strategy in STRATEGIES for seed in (0, 18)])
+@pytest.mark.parametrize("seed", few_of(range(30), *range(0, 30, 3)))
 @each_strategy
 def test_random_conjunction_of_wide_clauses(strategy: str, seed: int) -> None:
     follow(Random(seed, strategy, 1 + seed % 3, wide=True), seed, 6)
 
 
-@pytest.mark.executors(stages=["delta-0", "delta-11", "hector-5"], spark=["hector-5"])
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.executors(stages=["delta-0", "delta-12", "hector-6"], spark=["hector-6"])
+@pytest.mark.parametrize("seed", few_of(range(30), *range(0, 30, 3)))
 @pytest.mark.parametrize("strategy", ["delta", "hector"])
 def test_pieces_of_any_size_come_to_the_same(strategy: str, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pipeline_actions, "PIECE", 3)
@@ -131,8 +130,8 @@ def test_pieces_of_any_size_come_to_the_same(strategy: str, seed: int, monkeypat
     follow(Random(seed, strategy, 1 + seed % 3, wide=seed % 2 == 0), seed, 6)
 
 
-@pytest.mark.executors(stages=["delta-0", "delta-7", "hector-5", "hector-14"], spark=["hector-14"])
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.executors(stages=["delta-0", "delta-8", "hector-6", "hector-14"])
+@pytest.mark.parametrize("seed", few_of(range(20), *range(0, 20, 2)))
 @pytest.mark.parametrize("strategy", ["delta", "hector"])
 def test_traces_may_run_ahead_of_a_conjunction_that_is_suspended(
     strategy: str, seed: int, monkeypatch: pytest.MonkeyPatch

@@ -12,7 +12,7 @@ import tektite as tk
 from tektite.dataflow import near_reduce
 from tests.support.executors import make_engine
 
-pytestmark = pytest.mark.executors("stages")
+pytestmark = pytest.mark.executors
 
 FRAMES = [
     "ROWS BETWEEN 2 PRECEDING AND CURRENT ROW", "ROWS BETWEEN CURRENT ROW AND 3 FOLLOWING",
@@ -87,10 +87,8 @@ def check(calls: list[str], order: str, seed: int, epochs: int = 20, nulls: bool
         for key in [key for key, count in held.items() if not count]:
             del held[key]
 
-    for _ in range(200):
-        come = row(draw, nulls)
-        held[come] += 1
-        table.insert([come])
+    held.update(row(draw, nulls) for _ in range(200))
+    table.insert(list(held.elements()))
     engine.advance()
     view = engine.sql(f"CREATE MATERIALIZED VIEW v AS {query}").view
     assert view is not None
@@ -103,6 +101,7 @@ def check(calls: list[str], order: str, seed: int, epochs: int = 20, nulls: bool
     engine.close()
 
 
+@pytest.mark.executors(stages=[1])
 @pytest.mark.parametrize("seed", range(5))
 def test_frames_that_move(small: list[int], seed: int) -> None:
     draw = random.Random(seed)
@@ -110,6 +109,7 @@ def test_frames_that_move(small: list[int], seed: int) -> None:
     assert small[0] > 20
 
 
+@pytest.mark.executors(stages=[0])
 @pytest.mark.parametrize("seed", range(5))
 def test_what_runs_from_the_first_row(small: list[int], seed: int) -> None:
     draw = random.Random(seed)
@@ -117,6 +117,7 @@ def test_what_runs_from_the_first_row(small: list[int], seed: int) -> None:
     assert small[0] > 5
 
 
+@pytest.mark.executors(stages=[3])
 @pytest.mark.parametrize("seed", range(4))
 def test_null_in_the_order(small: list[int], seed: int) -> None:
     draw = random.Random(seed)
@@ -129,6 +130,7 @@ def test_orders_of_several_columns(small: list[int], order: str) -> None:
     check(random.Random(order).sample(calls, 2), order, 1, nulls=True)
 
 
+@pytest.mark.executors("stages")
 def test_sum_that_does_not_fit_fails_and_is_mended(small: list[int]) -> None:
     engine = make_engine(autocommit=True)
     table = engine.create_table("t", {"o": tk.Int, "x": tk.Int})

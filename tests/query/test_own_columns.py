@@ -24,7 +24,7 @@ def rows(query: tk.Collection) -> list[tuple[Any, ...]]:
     return sorted((tuple(row.values()) for row in query.collect().to_pylist()), key=repr)
 
 
-@pytest.mark.executors("stages", "spark")
+@pytest.mark.executors("stages")
 def test_a_condition_of_a_join_names_its_sides() -> None:
     a, b = two_tables()
     plain = a.join(b, left_on="id", right_on="id")

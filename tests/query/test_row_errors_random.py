@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 import tektite as tk
 from tests.support.executors import examples, make_engine
+from tests.support.nightly import by_day_or_night, few_of
 
 Row = tuple[Any, ...]
 Rows = Counter[Row]
@@ -301,7 +302,7 @@ def checked(view: tk.View, expected: Rows | None) -> None:
 def test_a_read_fails_exactly_if_recomputing_the_query_fails() -> None:
     failing, working = Counter[bool](), 0
 
-    @settings(max_examples=examples(60))
+    @settings(max_examples=examples(by_day_or_night(20, 60)))
     @given(seed=st.integers(0, 2**32), operations=st.integers(1, 5), epochs=st.integers(2, 12))
     def check(seed: int, operations: int, epochs: int) -> None:
         rng = random.Random(seed)
@@ -382,7 +383,7 @@ def totals(held: Rows) -> Counter[Any]:
     return found
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", few_of(range(12), *range(6)))
 def test_multiplicities_beyond_64_bits_are_an_error_never_a_wrong_answer(seed: int) -> None:
     rng = random.Random(seed)
     engine = make_engine()

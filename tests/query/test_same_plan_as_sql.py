@@ -146,7 +146,7 @@ CASES: dict[str, tuple[Query, str]] = {
 }  # fmt: skip
 
 
-@pytest.mark.executors("stages", spark=["grouping sets"])
+@pytest.mark.executors(stages=["grouping sets"])
 @pytest.mark.parametrize("name", CASES)
 def test_rows_are_those_of_sql(name: str) -> None:
     query, sql = CASES[name]

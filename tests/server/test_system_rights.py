@@ -125,6 +125,33 @@ def test_a_relation_is_asked_for_by_its_name(guarded: RunningServer) -> None:
         assert "secret" not in pushed and "4711" not in pushed and "4712" not in pushed and "4713" not in pushed
 
 
+def test_relations_of_every_kind_are_read_by_requests_and_copied(guarded: RunningServer) -> None:
+    guarded.engine.sql("CREATE VIEW plain AS SELECT id + 1 AS next FROM docs; INSERT INTO docs VALUES (1), (2)")
+    guarded.engine.sql("CREATE VIEW secret_plain AS SELECT code FROM secret; GRANT SELECT ON plain TO ann")
+    with json_client(guarded) as root, json_client(guarded) as ann:
+        hello(root, "root"), hello(ann)
+        for client in (root, ann):
+            assert sorted(client.rows("rows", relation="plain")) == [[2], [3]]
+            assert client.rows("lookup", relation="plain", key=[3]) == [[3]]
+            assert client.ask("count", relation="plain")["count"] == 2
+            told = client.ask("describe", relation="plain")
+            assert (told["kind"], told["columns"], told["types"]) == ("view", ["next"], ["int"])
+            assert len(client.rows("head", relation="plain", n=1)) == 1
+        assert len(root.rows("rows", relation="system.tables")) == 3
+        assert [row[0] for row in ann.rows("rows", relation="system.tables")] == ["docs"]
+        assert root.ask("count", relation="system.tables")["count"] == 3
+        for request in ("rows", "count", "describe"):
+            assert ann.code(request, relation="secret_plain") == "permission-denied"
+    with psycopg.connect(guarded.conninfo("ann"), password="pw", autocommit=True) as reader:
+        with reader.cursor().copy("COPY system.tables (name, rows) TO STDOUT") as copied:
+            assert [bytes(row) for row in copied] == [b"docs\t2\n"]
+        refused = pytest.raises(psycopg.Error, match="which the engine writes itself")
+        with refused, reader.cursor().copy("COPY system.tables FROM STDIN"):
+            pass
+    with pytest.raises(tk.ConflictError, match="no index of it is kept"):
+        guarded.engine.sql("CREATE INDEX i ON system.tables (name)")
+
+
 def test_http_and_metrics(guarded: RunningServer) -> None:
     status, told = fetched(guarded, "/v1/sql", "ann", {"text": "SELECT * FROM system.views"})
     assert status == 200 and "counted" in told and "secret" not in told and "4713" not in told
@@ -149,6 +176,75 @@ def test_requests_about_a_view_tell_only_those_who_may_know(guarded: RunningServ
         assert "docs" in str(ann.ask("explain", view="counted"))
         status = ann.ask("status")
         assert "4711" not in str(status) and status["user"] == "ann"
+
+
+def test_requests_name_only_what_a_user_has_rights_to(guarded: RunningServer) -> None:
+    guarded.engine.sql("GRANT CREATE ON SCHEMA public TO ann")
+    with json_client(guarded) as ann:
+        hello(ann)
+        told = ann.ask("relations")
+        assert (told["tables"], told["views"]) == (["docs"], ["counted", "derived"])
+        row = {"rows": [[1]]}
+        by_name: tuple[tuple[str, dict[str, Any]], ...] = (
+            ("describe", {}), ("rows", {}), ("head", {"n": 1}), ("lookup", {"key": [1]}), ("count", {}),
+            ("describe", {"kind": "table"}), ("drop", {"kind": "table"}),
+        )  # fmt: skip
+        of_table: tuple[tuple[str, dict[str, Any]], ...] = (
+            ("insert", row), ("insert", {"rows": [{"nothing": 1}]}), ("remove", row), ("close-input", {}),
+        )  # fmt: skip
+        of_view: tuple[tuple[str, dict[str, Any]], ...] = (
+            ("view-state", {}), ("wait", {"time": 0}), ("explain", {}), ("wait", {"time": 10**6, "seconds": 0}),
+        )  # fmt: skip
+        asked = [("relation", *each) for each in by_name] + [("table", *each) for each in of_table]
+        asked += [("view", *each) for each in of_view]
+        for field, request, more in asked:
+            hidden = "secret_codes" if field == "view" else "secret"
+            assert ann.code(request, **{field: hidden}, **more) == "permission-denied", request
+            refusal = ann.ask(request, **{field: "secre"}, **more)["error"]
+            assert refusal["code"] == "not-found", request
+            assert "secret" not in str(refusal)
+            assert ("counted" if field == "view" else "docs") in refusal["message"], "what there is for her"
+        columns = {"columns": ["x"], "types": ["int"]}
+        for choice in ("error", "keep", "replace"):
+            refusal = ann.ask("create-table", name="secret", if_exists=choice, **columns)
+            assert "code" in refusal["error"] and "int" not in refusal["error"]["message"].split()
+        refusal = ann.ask("explain", view="derived")["error"]
+        assert refusal["code"] == "permission-denied" and "secret" not in refusal["message"]
+
+
+def test_rows_of_requests_are_checked_before_the_policies_of_their_table(guarded: RunningServer) -> None:
+    guarded.engine.sql("""
+        CREATE TABLE notes (id int, owner varchar, day date); GRANT SELECT, INSERT, DELETE ON notes TO ann;
+        CREATE POLICY own ON notes USING (owner = current_user); ALTER TABLE notes ENABLE ROW LEVEL SECURITY
+    """)
+    with json_client(guarded) as ann:
+        hello(ann)
+        for rows in ([["x", "ann", None]], [[1, "ann"]], [[1, "ann", None, 2]], [{"nothing": 1}], [["x"] * 7]):
+            assert ann.code("insert", table="notes", rows=rows) == "incorrect"
+        assert ann.code("insert", table="notes", rows=[[1, "bob", None]]) == "permission-denied"
+        assert "error" not in ann.ask("insert", table="notes", rows=[[1, "ann", "2024-02-29"]])
+        assert "error" not in ann.ask("insert", table="notes", rows=[{"id": 2, "owner": "ann", "day": None}])
+        assert ann.rows("rows", relation="notes") == [[1, "ann", "2024-02-29"], [2, "ann", None]]
+
+
+def test_who_may_delete_and_not_read_does_not_ask_by_removing(guarded: RunningServer) -> None:
+    guarded.engine.sql("GRANT INSERT, DELETE ON secret TO ann")
+    with json_client(guarded) as ann:
+        hello(ann)
+        assert ann.code("remove", table="secret", rows=[[4711]]) == "permission-denied"
+        assert ann.ask("sql", text="DELETE FROM secret")["message"] == "DELETE 1"
+
+
+def test_superusers_alone_choose_the_time_to_which_an_engine_advances(guarded: RunningServer) -> None:
+    with json_client(guarded) as root, json_client(guarded) as ann:
+        hello(root, "root"), hello(ann)
+        before = ann.ask("advance")["time"]
+        assert ann.code("advance", to=before + 1000) == "permission-denied"
+        assert root.ask("advance", to=before + 10)["time"] == before + 9
+    with psycopg.connect(guarded.conninfo("ann"), password="pw", autocommit=True) as ann_too:
+        with pytest.raises(errors.InsufficientPrivilege):
+            ann_too.execute(f"ADVANCE TO {before + 1000}")
+        ann_too.execute("ADVANCE")
 
 
 def test_rules_are_for_superusers_also_where_others_follow_them(guarded: RunningServer) -> None:

@@ -56,6 +56,7 @@ def coordinates() -> str:
 
 
 @pytest.mark.slow
+@pytest.mark.nightly
 def test_delta_tables_are_loaded_and_written(tmp_path: Path) -> None:
     (tmp_path / "program.py").write_text(textwrap.dedent(PROGRAM))
     environment = os.environ | {"PYTHONPATH": str(ROOT)}

@@ -103,13 +103,6 @@ def goes_on_to_the_end(folder: Path, expected: Counter[tuple[int, str]], history
 
 
 @pytest.mark.slow
-def test_driver_that_is_killed_behind_its_commit_goes_on(tmp_path: Path) -> None:
-    """Spark does not know of the commit, and gives the next driver the same micro-batch again."""
-    expected = make_files(tmp_path, 5)
-    goes_on_to_the_end(tmp_path, expected, [killed_around_a_commit(tmp_path, "after")])
-
-
-@pytest.mark.slow
 @pytest.mark.nightly
 @pytest.mark.soak
 def test_driver_is_killed_around_commits_and_at_random_and_goes_on(tmp_path: Path) -> None:

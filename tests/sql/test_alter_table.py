@@ -9,7 +9,7 @@ import pytest
 import tektite as tk
 from tests.support.executors import make_engine
 
-pytestmark = pytest.mark.executors("stages")
+pytestmark = pytest.mark.executors
 
 TABLE = """
     CREATE TABLE t (
@@ -67,7 +67,7 @@ def test_a_table_is_as_altered_and_stays_so_after_a_restart(case: str, tmp_path:
             assert (50, None, 9) in after[1]
 
 
-@pytest.mark.executors("spark")
+@pytest.mark.executors("stages")
 def test_a_renamed_table_keeps_its_rows_and_gives_up_its_name(tmp_path: Path) -> None:
     with make_engine(storage=tmp_path) as engine:
         engine.sql(TABLE)

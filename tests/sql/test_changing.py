@@ -9,6 +9,7 @@ import pytest
 
 import tektite as tk
 from tests.support.executors import make_engine
+from tests.support.nightly import by_day_or_night
 from tests.support.sql.oracle import Oracle, difference
 
 pytestmark = pytest.mark.executors
@@ -64,7 +65,7 @@ def test_random_changes_agree_with_duckdb(seed: int) -> None:
         for name, query in VIEWS.items():
             engine.sql(f"CREATE MATERIALIZED VIEW {name} AS {query}")
         within = False
-        for step in range(30):
+        for step in range(by_day_or_night(18, 30)):
             if step % 7 == 3:
                 engine.sql("COMMIT" if within else "BEGIN")
                 within = not within

@@ -14,7 +14,7 @@ from tektite.sql import runner
 from tektite.sql.statements import direct_texts
 from tests.support.executors import make_engine
 
-pytestmark = pytest.mark.executors("stages")
+pytestmark = pytest.mark.executors
 
 TABLES = """
     CREATE TABLE t (a int PRIMARY KEY, b text);
@@ -161,7 +161,7 @@ def test_name_that_comes_to_mean_another_table_is_noticed() -> None:
     assert engine.sql("SELECT b, count(*) FROM s.t GROUP BY b").rows() == [("s", 2)]
 
 
-@pytest.mark.executors("spark")
+@pytest.mark.executors("stages")
 def test_table_that_was_made_anew_is_the_one_written_to() -> None:
     engine = make_engine()
     for default in ("one", "two"):

@@ -12,7 +12,7 @@ from tektite.sql.access.access_control import PermissionDenied
 from tektite.sql.statements.disclosure import FAILED
 from tests.support.executors import make_engine
 
-pytestmark = pytest.mark.executors("stages")
+pytestmark = pytest.mark.executors
 
 SECRET = "s777111"
 SETUP = f"""
@@ -213,7 +213,7 @@ def test_users_are_told_whether_they_are_superusers() -> None:
     assert ann("SHOW is_superuser").rows() == [("off",)]
 
 
-@pytest.mark.executors("spark")
+@pytest.mark.executors("stages")
 def test_views_are_read_by_the_rights_of_their_owners_at_every_depth() -> None:
     engine, ann, bob = small_engine()
     bob("CREATE VIEW of_bob AS SELECT length(note) AS n FROM secret_wages; GRANT SELECT ON of_bob TO ann")

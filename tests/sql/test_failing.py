@@ -44,7 +44,6 @@ def test_overflow_fails_the_view_that_computes_it_alone(engine: tk.Engine) -> No
         engine.view("doubled").rows()
 
 
-@pytest.mark.executors("spark")
 def test_sum_beyond_64_bits_is_an_error_not_a_wrong_answer(engine: tk.Engine) -> None:
     engine.sql("CREATE MATERIALIZED VIEW total AS SELECT sum(pay) AS pay FROM people")
     engine.sql(f"INSERT INTO people VALUES (3, 'x', {2**62}), (4, 'y', {2**62})")

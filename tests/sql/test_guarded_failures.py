@@ -9,7 +9,7 @@ import pytest
 import tektite as tk
 from tests.support.executors import make_engine
 
-pytestmark = pytest.mark.executors(stages=["not in-condition"], spark=["not in-condition"])
+pytestmark = pytest.mark.executors(stages=["not in-condition"])
 
 GUARDS = {
     "not in": "SELECT * FROM t WHERE id NOT IN (SELECT doc FROM deny)",

@@ -14,11 +14,8 @@ FILES = sorted(FOLDER.glob("*.slt"))
 
 
 @pytest.mark.executors(
-    stages=[
-        "aggregates", "changing", "decimals", "exists", "half_joins", "joins", "order_and_limit", "outer_joins", "quantified",
-        "recursion", "scalar_subqueries", "set_operations", "transactions", "value_types", "windows",
-    ],
-    spark=["half_joins", "recursion"],
+    stages=["joins", "recursion", "transactions", "windows"],
+    spark=["half_joins"],
 )  # fmt: skip
 @pytest.mark.parametrize("path", FILES, ids=[path.stem for path in FILES])
 def test_file_gives_the_answers_it_states(path: Path) -> None:

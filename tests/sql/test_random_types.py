@@ -17,7 +17,7 @@ from tests.support.sql.oracle import difference, rows_of
 
 pytestmark = pytest.mark.executors("stages")
 
-QUERIES = int(os.environ.get("TEKTITE_TYPE_QUERIES", "25"))
+QUERIES = int(os.environ.get("TEKTITE_TYPE_QUERIES", "12"))
 SEED = int(os.environ.get("TEKTITE_TYPE_SEED", "0"))
 EPOCHS = 3
 TYPES: dict[str, tuple[str, list[str]]] = {

@@ -9,7 +9,7 @@ from tektite import sql
 from tektite.sql.statements.runner import StatementRunner
 from tests.support.executors import make_engine
 
-pytestmark = pytest.mark.executors("stages")
+pytestmark = pytest.mark.executors
 
 TOTALS = "CREATE MATERIALIZED VIEW totals AS SELECT town, sum(total) AS total FROM sales GROUP BY town"
 
@@ -86,7 +86,7 @@ def test_names_given_to_columns_are_those_of_each_statement(engine: tk.Engine) -
     assert engine.sql("SELECT town, total FROM sales").table.column_names == ["town", "total"]
 
 
-@pytest.mark.executors("spark")
+@pytest.mark.executors("stages")
 def test_values_given_with_a_statement_are_not_remembered(engine: tk.Engine) -> None:
     query = "SELECT town FROM sales WHERE total = $wanted"
     assert engine.sql(query, wanted=1).rows() == [("York",)]

@@ -71,7 +71,6 @@ def test_two_queries_read_orders_and_customers_by_the_same_primary_keys(engine: 
     assert arrangements(engine) == base
 
 
-@pytest.mark.executors("spark")
 def test_second_query_of_a_shape_makes_no_arrangement(engine: tk.Engine) -> None:
     engine.sql(f"CREATE MATERIALIZED VIEW local AS {LOCAL}")
     before = arrangements(engine)

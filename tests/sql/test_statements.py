@@ -17,7 +17,7 @@ from tektite.engine.core import core_of
 from tests.support.executors import make_engine
 from tests.support.row_changes import row_changes
 
-pytestmark = pytest.mark.executors("stages")
+pytestmark = pytest.mark.executors
 
 
 def rows(engine: tk.Engine, query: str) -> list[tuple[object, ...]]:
@@ -45,7 +45,7 @@ def test_insert_names_columns_and_casts_values(shop: tk.Engine) -> None:
     assert [row[0] for row in rows(shop, "SELECT name FROM items WHERE id > 10")] == ["TEA"]
 
 
-@pytest.mark.executors("spark")
+@pytest.mark.executors("stages", "spark")
 def test_update_and_delete_change_the_rows_that_match(shop: tk.Engine) -> None:
     view = shop.sql("CREATE MATERIALIZED VIEW total AS SELECT sum(price) AS total, count(*) AS n FROM items").view
     assert view is not None
@@ -157,13 +157,50 @@ def test_view_is_a_definition_and_is_expanded_where_it_is_read(shop: tk.Engine) 
     assert rows(shop, "SELECT * FROM cheaper") == [("salt",)]
 
 
-@pytest.mark.executors("spark")
+@pytest.mark.executors("stages")
 def test_snapshot_of_a_view_is_in_its_order(shop: tk.Engine) -> None:
     view = shop.sql("CREATE MATERIALIZED VIEW v AS SELECT name, price FROM items ORDER BY price DESC NULLS FIRST").view
     assert view is not None
     assert [name for name, _ in view.rows()] == ["oil", "tea", "salt"]
     shop.sql("INSERT INTO items VALUES (4, 'gold', 99)")
     assert view.snapshot()["name"].to_pylist() == ["oil", "gold", "tea", "salt"]
+
+
+@pytest.mark.parametrize(
+    ("text", "gone"),
+    [
+        ("DROP TABLE b, a", ""),
+        ("DROP VIEW va, vv", ""),
+        ("DROP VIEW vb, nothing", ""),
+        ("DROP VIEW va, vv, d", "va vv d"),
+        ("DROP VIEW vb, vb", "vb"),
+        ("DROP VIEW va, d CASCADE", "va vv d"),
+        ("DROP TABLE a, b CASCADE", "a b va vv vb d"),
+    ],
+)
+def test_several_are_dropped_together_in_any_order_or_none(text: str, gone: str) -> None:
+    with make_engine(autocommit=True) as engine:
+        engine.sql(
+            "CREATE TABLE a(x int); CREATE TABLE b(x int); CREATE MATERIALIZED VIEW va AS SELECT * FROM a; "
+            "CREATE MATERIALIZED VIEW vv AS SELECT * FROM va; CREATE MATERIALIZED VIEW vb AS SELECT * FROM b; "
+            "CREATE VIEW d AS SELECT * FROM vv"
+        )
+        if gone:
+            engine.sql(text)
+        else:
+            with pytest.raises(tk.TektiteError):
+                engine.sql(text)
+        left = {*engine.tables, *(row[0] for row in engine.sql("SHOW VIEWS").rows())}
+        assert left == {"a", "b", "va", "vv", "vb", "d"} - set(gone.split())
+
+
+def test_several_tables_stay_if_a_view_of_a_program_reads_one() -> None:
+    with make_engine(autocommit=True) as engine:
+        engine.sql("CREATE TABLE a(x int); CREATE TABLE b(x int)")
+        engine.install("v", engine.table("a").count())
+        with pytest.raises(tk.ConflictError, match="cannot drop table 'a': 'v' reads it"):
+            engine.sql("DROP TABLE b, a")
+        assert engine.tables == ("a", "b")
 
 
 def test_drop_is_refused_while_something_reads_it(shop: tk.Engine) -> None:
@@ -271,7 +308,7 @@ def test_prepared_query_is_computed_for_each_binding(
         assert len(found) == wanted if isinstance(wanted, int) else found == wanted
 
 
-@pytest.mark.executors("spark")
+@pytest.mark.executors("stages")
 def test_limit_of_a_binding_is_maintained(shop: tk.Engine) -> None:
     shop.sql("PREPARE page AS SELECT name FROM items WHERE id > $1 ORDER BY price DESC NULLS LAST LIMIT $2 OFFSET $3")
     assert rows(shop, "EXECUTE page(0, 1, 1)") == [("salt",)]
@@ -389,7 +426,7 @@ def test_temporal_filter_is_maintained_as_time_passes() -> None:
         assert sorted(row[0] for row in view.rows()) == expected, minutes
 
 
-@pytest.mark.executors("spark")
+@pytest.mark.executors("stages")
 def test_stored_tables_are_declared_again_and_found(tmp_path: Path) -> None:
     for turn in range(3):
         with make_engine(storage=str(tmp_path / "data")) as engine:

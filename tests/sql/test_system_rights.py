@@ -12,6 +12,7 @@ import pytest
 
 import tektite as tk
 from tektite.engine.system.relations import SYSTEM
+from tektite.engine.system.tables import SystemTables
 from tektite.sql import runner
 from tektite.sql.access.system_policies import SYSTEM_OBJECTS, SYSTEM_POLICIES
 
@@ -115,6 +116,23 @@ def test_nothing_of_what_a_user_may_not_read_is_told(name: str) -> None:
     if name in ("system.views", "system.operators", "system.indexes", "system.memory", "system.requirements"):
         assert "secret" in everything, "there is something to hide"
     assert following is not None
+
+
+def test_a_statement_looks_at_the_engine_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    _, ann, _ = small_engine()
+    query = "SELECT v.name, t.name FROM system.views v, system.tables t, system.views w WHERE v.name = w.name"
+    ann(query)
+    looks: list[SystemTables] = []
+    refresh = SystemTables.refresh
+    monkeypatch.setattr(
+        SystemTables,
+        "refresh",
+        lambda self, only=None: (looks.append(self) if only is None else None, refresh(self, only)),
+    )
+    assert len(ann(query).rows()) == 2 * 2
+    assert len(looks) == 1, "for all names, and for what its policies ask"
+    ann(query)
+    assert len(looks) == 2
 
 
 def test_own_queries_are_seen_and_those_of_others_are_not() -> None:

@@ -63,7 +63,7 @@ def test_query_11_touches_only_parts_between_the_old_and_the_new_threshold(
     assert executor == "spark" or 0 < sum(written) <= 3 * 5
 
 
-@pytest.mark.executors("stages", "spark")
+@pytest.mark.executors("stages")
 def test_query_22_touches_only_customers_between_the_old_and_the_new_average(
     engine: tk.Engine, written: list[int], executor: str
 ) -> None:

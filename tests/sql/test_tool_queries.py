@@ -15,7 +15,7 @@ from tests.support.sql.tool_queries import answer, prepared_engine, tool_queries
 pytestmark = pytest.mark.executors
 
 
-@pytest.mark.executors(stages=["asyncpg"], spark=["asyncpg"])
+@pytest.mark.executors(stages=["asyncpg"])
 @pytest.mark.parametrize("tool", sorted({query.tool for query in tool_queries()}))
 def test_what_a_tool_asks_is_answered(tool: str) -> None:
     with make_engine() as engine:

@@ -16,9 +16,9 @@ from tests.support.sql.tpch import QUERIES, WIDER, Run, query, wider
 pytestmark = [pytest.mark.slow]
 
 SCALE = float(os.environ.get("TEKTITE_TPCH_SCALE", "0.01"))
-PARTS = {"threads": 25, "stages": 8, "spark": 25} if NIGHTLY else {"threads": 12, "stages": 4, "spark": 4}
+PARTS = {"threads": 25, "stages": 8, "spark": 25} if NIGHTLY else {"threads": 8, "stages": 4, "spark": 2}
 """In how many parts the relations load: the machines of single shards, which Spark's tasks run too, look at some moments less."""
-ON_SPARK = tuple(QUERIES) if NIGHTLY else (1, 4, 11, 15, 18, 22)
+ON_SPARK = tuple(QUERIES) if NIGHTLY else (4, 15, 18)
 """The queries that Spark's jobs keep up to date: by day a few that differ much."""
 
 

@@ -21,7 +21,7 @@ import tektite as tk
 from tests.support.executors import make_engine
 from tests.support.sql.oracle import difference, rows_of
 
-pytestmark = pytest.mark.executors("stages")
+pytestmark = pytest.mark.executors
 
 UTC = datetime.UTC
 CREATE = """CREATE TABLE v (k BIGINT, g BIGINT, t TIME, z TIMESTAMPTZ, i INTERVAL, l BIGINT[], s VARCHAR[],
@@ -271,7 +271,6 @@ def test_python_gives_moments_to_columns_of_moments_only() -> None:
     assert engine.sql("SELECT x FROM z WHERE x = $1", {"1": aware}).rows() == [(aware,)]
 
 
-@pytest.mark.executors("stages", "spark")
 def test_one_text_means_each_session_s_own_time_zone() -> None:
     engine = make_engine(autocommit=True)
     engine.sql("CREATE TABLE t (at timestamptz, id int)")

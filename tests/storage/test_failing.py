@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -181,6 +182,53 @@ def test_small_file_system_that_fills_up_delays_durability(tmp_path: Path) -> No
             assert len(engine.install("all", engine.table("numbers")).rows()) == 15_000
     finally:
         subprocess.run(["umount", "-l", str(place)], check=False)
+
+
+@pytest.mark.parametrize("error", [MemoryError(), OSError(errno.ENOSPC, "full")])
+def test_a_merge_that_fails_is_tried_again_and_holds_up_no_epoch(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    monkeypatch.setattr(epoch_writer, "_AFTER_FAILURE", 0.0)
+    merge, failed = epoch_writer.EpochWriter._merge, list[Exception]()
+
+    def fail_once(writer: epoch_writer.EpochWriter, inputs: Any) -> Any:
+        if not failed:
+            failed.append(error)
+            raise error
+        return merge(writer, inputs)
+
+    monkeypatch.setattr(epoch_writer.EpochWriter, "_merge", fail_once)
+    with tk.Engine(storage=tmp_path, autocommit=False) as engine:
+        numbers = engine.create_table("numbers", {"n": tk.Int})
+        for n in range(40):
+            numbers.insert([(n,)])
+            engine.advance()
+            assert engine.sync(timeout=60) == n + 1
+    assert failed
+    assert len(list(state_of(tmp_path).sections("batch"))) < 40
+    with tk.Engine(storage=tmp_path, autocommit=False) as engine:
+        assert sorted(engine.table("numbers").rows()) == [(n,) for n in range(40)]
+
+
+def test_a_merge_for_which_no_thread_can_be_started_waits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    refused: list[object] = []
+
+    def refuse(pool: ThreadPoolExecutor, *work: Any) -> Any:
+        if pool._thread_name_prefix.startswith(epoch_writer._THREAD) and len(refused) < 5:
+            refused.append(work[0])
+            raise RuntimeError("can't start new thread")
+        return submit(pool, *work)
+
+    submit = ThreadPoolExecutor.submit
+    monkeypatch.setattr(ThreadPoolExecutor, "submit", refuse)
+    with tk.Engine(storage=tmp_path, autocommit=False) as engine:
+        numbers = engine.create_table("numbers", {"n": tk.Int})
+        for n in range(40):
+            numbers.insert([(n,)])
+            engine.advance()
+            assert engine.sync(timeout=60) == n + 1
+    assert len(refused) == 5
+    assert len(list(state_of(tmp_path).sections("batch"))) < 40
 
 
 class WriterWithoutMemory:

@@ -74,10 +74,10 @@ def kill_executor():
 """What programs begin with: a session on a cluster of two executors, and how to kill the one that a task runs on."""
 
 
-def run_on_cluster(program: str, folder: Path, *more: str) -> None:
+def run_on_cluster(program: str, folder: Path) -> None:
     """Run a program behind PRELUDE, which gets the folder as its first argument and says "done" in the end."""
     (folder / "program.py").write_text(PRELUDE + program)
-    arguments = [sys.executable, str(folder / "program.py"), str(folder), *more]
+    arguments = [sys.executable, str(folder / "program.py"), str(folder)]
     surroundings = environment(spark_home(folder))
     answer = subprocess.run(arguments, capture_output=True, text=True, env=surroundings, cwd=folder, timeout=900)
     assert answer.stdout.split()[-1:] == ["done"], answer.stdout + answer.stderr[-4000:]

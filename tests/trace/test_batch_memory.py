@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import tempfile
 from pathlib import Path
 
 import numpy as np
@@ -67,6 +68,18 @@ def test_a_full_disk_leaves_rows_in_memory(tmp_path: Path) -> None:
     assert content(memory.placed(chunk)) == content(chunk)
     batches = [Batch(chunk.head, chunk.memory, (), (), ())] * 2
     assert merge_all(batches, SHAPE, (), memory).n == chunk.n
+
+
+def test_rows_stay_in_memory_where_no_folder_can_be_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    monkeypatch.setattr(tempfile, "_candidate_tempdir_list", lambda: ["/proc/nowhere"])
+    with pytest.raises(FileNotFoundError):
+        tempfile.gettempdir()
+    memory = BatchMemory(TINY)
+    chunk = consolidate([rows(np.random.default_rng(1), 3000)], SHAPE, 0)
+    placed = memory.placed(chunk)
+    assert content(placed) == content(chunk)
+    assert not memory.mapped and memory.resident > 0
 
 
 def test_a_merge_in_a_file_gives_back_what_it_does_not_need(tmp_path: Path) -> None:

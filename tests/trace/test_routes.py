@@ -16,6 +16,7 @@ from tektite.trace.chunk import Chunk
 from tektite.trace.routes import Intervals
 from tektite.trace.trace import Handle, Trace
 from tektite.values.words import NULL
+from tests.support.nightly import by_day_or_night
 from tests.trace.test_handles import content
 
 Row = tuple[int, ...]
@@ -46,7 +47,7 @@ def rows_of(batches: tuple[Batch, ...]) -> list[Row]:
     return [tuple(row) for array in arrays for row in array.T.tolist()]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=by_day_or_night(15, 60), deadline=None)
 @given(seed=st.integers(0, 2**48))
 def test_every_reader_gets_the_rows_that_its_guard_admits(seed: int) -> None:
     rng = random.Random(seed)

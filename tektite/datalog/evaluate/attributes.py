@@ -21,7 +21,7 @@ from tektite.client_protocol import Mode
 from tektite.datalog.syntax import edn
 from tektite.engine.core import core_of
 from tektite.errors import IncorrectError, NotFoundError
-from tektite.values.types import Type
+from tektite.values.type_names import TypeLike
 
 if TYPE_CHECKING:
     from tektite.engine.engine import Engine
@@ -82,7 +82,7 @@ class Attribute:
 
 
 def declare(
-    engine: Engine, name: str, value: Type | None, cardinality: str | None, mode: str | None, entity: Type
+    engine: Engine, name: str, value: TypeLike | None, cardinality: str | None, mode: str | None, entity: TypeLike
 ) -> Attribute:
     """A new attribute."""
     name = plain(name)

@@ -289,10 +289,11 @@ class RuleStore:
 
     def stored(self, name: str, state: State | None = None) -> Collection | None:
         """What the engine stores under a name: an input, or a view that is not a predicate's own."""
-        if name in self.engine.tables or name in core_of(self.engine).system.names():
+        core = core_of(self.engine)
+        if (name in core.inputs and not name.startswith("__")) or name in core.system.names():
             return self.engine.table(name)
         state = self.state if state is None else state
-        if name in core_of(self.engine).views and name not in state.definitions.rules:
+        if name in core.views and name not in state.definitions.rules:
             return self.engine.view(name)
         return None
 

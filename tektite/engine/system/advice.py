@@ -23,7 +23,6 @@ from tektite.engine.system.observation import Observation
 from tektite.engine.view_core import ViewCore
 from tektite.plan import algebra as plan
 from tektite.plan.algebra import ColumnNumbers, describe
-from tektite.plan.walk import walk
 from tektite.trace.batch_memory import in_units
 
 
@@ -37,10 +36,6 @@ class Advice(NamedTuple):
     """The bytes that are at stake."""
     sources: Sequence[EpochSource]
     """What it tells of."""
-
-
-EXPENSIVE = (plan.Join, plan.Match, plan.Aggregate, plan.Reduce, plan.First, plan.AtLeast, plan.Leave)
-"""Operators that keep an index for what they read or compute."""
 
 
 REBUILT_TIMES, REBUILT_ROWS = 5, 100_000
@@ -93,15 +88,19 @@ def _rebuilt(seen: Observation) -> Iterable[Advice]:
 
 def _repeated(seen: Observation) -> Iterable[Advice]:
     """Expensive parts that stand in the plans of several views. What the views read of each other is computed once."""
-    found: dict[plan.Operator, list[ViewCore]] = {}
+    found: dict[int, list[tuple[plan.Operator, list[ViewCore]]]] = {}
+    """Parts with the views that have them, by the part's digest."""
     for view in seen.views:
-        parts = [part for part in walk([seen.plans.plan(view)]) if isinstance(part, EXPENSIVE)]
-        different: dict[object, plan.Operator] = {part.fingerprint: part for part in parts if part.loop is None}
-        for part in different.values():
-            known = next((other for other in found if other.fingerprint == part.fingerprint), part)
-            found.setdefault(known, []).append(view)
+        for part in seen.plans.expensive(view):
+            alike = found.setdefault(part.digest, [])
+            for other, views in alike:
+                if other.fingerprint == part.fingerprint:
+                    views.append(view)
+                    break
+            else:
+                alike.append((part, [view]))
     said: set[tuple[str, ...]] = set()
-    for part, views in found.items():
+    for part, views in [pair for alike in found.values() for pair in alike]:
         together = tuple(sorted([view.name for view in views]))
         if len(together) < 2 or together in said or seen.core.catalog.all_of(part.fingerprint):
             continue

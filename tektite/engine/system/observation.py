@@ -20,9 +20,11 @@ from tektite.engine.core import HIDDEN_PREFIX
 from tektite.engine.input_core import InputCore
 from tektite.engine.system.process_memory import ProcessMemory
 from tektite.engine.view_core import ViewCore
+from tektite.plan import algebra as plan
 from tektite.plan.algebra import Operator
 from tektite.plan.explain import explain, line
 from tektite.plan.rules import optimize
+from tektite.plan.walk import walk
 from tektite.trace.trace import Trace
 
 if TYPE_CHECKING:
@@ -60,25 +62,31 @@ class StableNumbers:
         return found
 
 
+EXPENSIVE = (plan.Join, plan.Match, plan.Aggregate, plan.Reduce, plan.First, plan.AtLeast, plan.Leave)
+"""Operators that keep an index for what they read or compute."""
+
+
 class ViewPlans:
     """The plans of views, after all rewrites; each is made once."""
 
     def __init__(self) -> None:
-        self._plans: WeakKeyDictionary[ViewCore, tuple[Operator, str]] = WeakKeyDictionary()
+        self._plans: WeakKeyDictionary[ViewCore, tuple[Operator, str, list[Operator]]] = WeakKeyDictionary()
 
     def of(self, view: ViewCore) -> str:
         """The plan of a view, as text."""
         return self._found(view)[1]
 
-    def plan(self, view: ViewCore) -> Operator:
-        """The plan of a view."""
-        return self._found(view)[0]
+    def expensive(self, view: ViewCore) -> list[Operator]:
+        """The different parts of a view's plan that keep an index, outside loops; the largest first."""
+        return self._found(view)[2]
 
-    def _found(self, view: ViewCore) -> tuple[Operator, str]:
+    def _found(self, view: ViewCore) -> tuple[Operator, str, list[Operator]]:
         found = self._plans.get(view)
         if found is None:
             (operator,) = optimize([view.definition])
-            found = self._plans[view] = operator, "\n".join(explain(operator))
+            parts = [part for part in walk([operator]) if isinstance(part, EXPENSIVE) and part.loop is None]
+            different: dict[object, Operator] = {part.fingerprint: part for part in parts}
+            found = self._plans[view] = operator, "\n".join(explain(operator)), list(different.values())
         return found
 
 

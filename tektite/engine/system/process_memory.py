@@ -35,13 +35,14 @@ class ProcessMemory:
         pool = pa.default_memory_pool()
         pool.release_unused()
         now, before = allocator.figures(), self._before
-        small = max(sys.getallocatedblocks() - self._blocks, 0) * BLOCK_BYTES
         heap = now.used - before.used
-        objects = small + max(heap - counted, 0)
         arrow = pool.bytes_allocated()
+        room = max(now.own - before.own - heap - arrow, 0)
+        small = min(max(sys.getallocatedblocks() - self._blocks, 0) * BLOCK_BYTES, room)
+        objects = small + max(heap - counted, 0)
         libraries = 0 if is_mapped else max(now.in_files - before.in_files, 0)
         # Memory that is in no file and in nobody's use is held by an allocator: the C library's, Python's or Arrow's.
-        free = max(now.own - before.own - heap - small - arrow, 0)
+        free = room - small
         yield "process", "before the engine", before.resident
         yield "libraries", "kernels and others", self._steady("libraries", libraries)
         yield "objects", "Python", self._steady("objects", objects)

@@ -14,6 +14,7 @@ follow with each `advance`.
 from __future__ import annotations
 
 import logging
+import os
 import threading
 import time
 import weakref
@@ -42,6 +43,8 @@ SHARE = 0.02
 """The share of the time that looking at the engine may take while somebody watches. Counting work takes some more."""
 IDLE = 0.1
 """A process that works for a smaller share of the time has time to look."""
+AT_EASE = 0.5
+"""So has one that works for a smaller share than this on a machine that has a core to spare."""
 GRANULARITY = 0.25
 """Seconds between two looks, unless somebody says otherwise: as often as a person sees a difference."""
 
@@ -131,7 +134,10 @@ class SystemTables:
             self._start_watching()
             if name not in self._held:
                 return self._make(name, relation)
-            self.refresh()
+            user = self._core.sessions.current()
+            if not user.statement_looked:  # a statement may name many of them, and looks once
+                self.refresh()
+                user.statement_looked = None if user.statement_looked is None else True
             return self._held[name].source.facade
 
     def _make(self, name: str, relation: SystemRelation) -> Table:
@@ -180,7 +186,9 @@ class SystemTables:
         processor time is what looking has to be a small part of.
         """
         seconds, worked = time.monotonic() - self._rested[0], time.process_time() - self._rested[1]
-        return worked >= self._needed or worked < IDLE * seconds
+        if worked >= self._needed or worked < IDLE * seconds:
+            return True
+        return worked < AT_EASE * seconds and os.getloadavg()[0] < (os.cpu_count() or 1) - 0.5
 
     @property
     def pause(self) -> float:

@@ -226,7 +226,7 @@ class CommandRunner:
     async def _advance(self, command: SessionCommand, is_simple: bool) -> None:
         session = self.queries.session
         to = int(command.part("value")) if command.part("value") else None
-        await session.call(lambda: session.server.engine.advance(to))
+        await session.call(lambda: session.rights.advance(to))
         await session.until_durable()
         self.done(f"ADVANCE {core_of(session.server.engine).epoch - 1}")
 

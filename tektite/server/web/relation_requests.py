@@ -11,7 +11,7 @@ from tektite.engine.core import core_of
 from tektite.engine.declarations import create_table, filled_table, table_description
 from tektite.engine.table import Table
 from tektite.engine.view import View
-from tektite.errors import IncorrectError, NotFoundError, TektiteError, UnsupportedError
+from tektite.errors import IncorrectError, TektiteError, UnsupportedError
 from tektite.plan.explanation import Explanation
 from tektite.server.web.answers import Answer, described
 from tektite.server.web.body import RequestBody
@@ -22,17 +22,15 @@ from tektite.wire.rows import rows_from_data, value_from_data
 
 if TYPE_CHECKING:
     from tektite.engine.engine import Engine
-    from tektite.values.schema import Schema
 
 SHARED_ROWS = 1000
 """Rows of an insert up to which it shares an epoch with those of others; more are worth one of their own."""
 
 
-def table_of(rows: list[Any], schema: Schema) -> pa.Table:
-    """Rows as a table of some columns."""
-    columns = list(zip(*rows, strict=True)) or [()] * len(schema.names)
-    arrays = [pa.array(given, kind) for given, kind in zip(columns, schema.arrow.types, strict=True)]
-    return pa.Table.from_arrays(arrays, schema=schema.arrow)
+def table_of(data: Any, found: Table | View) -> pa.Table:
+    """Rows, or a table of somebody's, as a table with the columns of a relation; refused if they do not fit these."""
+    schema, dictionary = found.schema, core_of(found).engine.dictionary
+    return schema.decode(schema.encode(data, dictionary), dictionary)
 
 
 class RelationRequests(StatementRequests):
@@ -43,17 +41,17 @@ class RelationRequests(StatementRequests):
         return self.session.server.engine
 
     async def do_relations(self, body: RequestBody) -> Answer:
-        """The names of all tables and views."""
+        """The names of the tables and views that the user is told of."""
         body.finish()
-        engine = self._engine
-        tables, views = await self.session.call(lambda: (engine.tables, engine.views))
-        return Answer({"tables": list(tables), "views": list(views)})
+        rights = self.session.rights
+        tables, views = await self.session.call(lambda: (rights.visible("table"), rights.visible("view")))
+        return Answer({"tables": tables, "views": views})
 
     async def do_describe(self, body: RequestBody) -> Answer:
         """What a table or a view is."""
         name, kind = body.text("relation"), body.text("kind", None)
         body.finish()
-        return Answer(await self.session.call(lambda: described(self._relation(name, kind))))
+        return Answer(await self.session.call(lambda: self.session.rights.described(name, kind)))
 
     async def do_create_table(self, body: RequestBody) -> Answer:
         """A new table; the message's table has its first rows."""
@@ -74,6 +72,8 @@ class RelationRequests(StatementRequests):
             rights.check_create(name)
             if options["if_exists"] == "replace" and name in self._engine.tables:
                 rights.check_owner(name)
+            if options["if_exists"] == "keep" and name in self._engine.tables:
+                rights.table(name)  # what it is like is not for everybody
             core = core_of(self._engine)
             core.check_changeable(name, "create_table")
             declared = table_description(
@@ -138,6 +138,8 @@ class RelationRequests(StatementRequests):
         def work() -> dict[str, Any]:
             if name in engine.tables or name in engine.views:
                 self.session.rights.check_owner(name)
+            elif not if_exists:
+                self.session.rights.relation(name, kind)  # says that there is none
             drop(name, if_exists=if_exists)
             self.session.rights.dropped(name)
             return {}
@@ -151,11 +153,11 @@ class RelationRequests(StatementRequests):
         table, data = await self._data(body)
         rights = self.session.rights
         if rights.is_bound and await self.session.call(lambda: rights.check_insert(table)):
-            rows_given = data if isinstance(data, pa.Table) else table_of(data, table.schema)
 
             def checked() -> int | None:
-                rights.check_insert(table, rows_given)
-                return table.insert(rows_given)
+                given = table_of(data, table)
+                rights.check_insert(table, given)
+                return table.insert(given)
 
             return await self._write(checked)
         if not self.session.is_in_transaction and not isinstance(data, pa.Table):
@@ -181,8 +183,8 @@ class RelationRequests(StatementRequests):
 
         def work() -> dict[str, Any]:
             table = self._engine.table(source.relation)
-            given = body.table if rows is None else table_of(rows_from_data(rows, table.schema), table.schema)
-            assert given is not None
+            rights.check_insert(table)
+            given = table_of(body.table if rows is None else rows_from_data(rows, table.schema), table)
             rights.check_insert(table, given)
             return source.push(given, number)
 
@@ -203,7 +205,8 @@ class RelationRequests(StatementRequests):
     async def _data(self, body: RequestBody) -> tuple[Table, Any]:
         name, rows = body.text("table"), body.any("rows", None)
         body.finish()
-        table = self._engine.table(name)
+        rights = self.session.rights
+        table = await self.session.call(lambda: rights.table(name)) if rights.is_bound else self._engine.table(name)
         if (rows is None) == (body.table is None):
             raise body.wrong("it takes rows of JSON or a table of Arrow, and not both")
         if rows is not None:
@@ -227,8 +230,9 @@ class RelationRequests(StatementRequests):
         self.session.server.check_accepts_writes()
 
         def work() -> None:
+            table = self.session.rights.table(name)
             self.session.rights.check_owner(name)
-            self._engine.table(name).finish()
+            table.finish()
 
         await self.session.call(work)
         return Answer({})
@@ -237,7 +241,7 @@ class RelationRequests(StatementRequests):
         """Close the open epoch, or all before a time; the last one that is closed."""
         to = body.number("to", None)
         body.finish()
-        return await self._write(lambda: self._engine.advance(to))
+        return await self._write(lambda: self.session.rights.advance(to))
 
     async def do_tick(self, body: RequestBody) -> Answer:
         """Give every view one more turn; whether all of them are up to date."""
@@ -248,31 +252,18 @@ class RelationRequests(StatementRequests):
 
     # ------------------------------------------------------------------ reading
 
-    def _relation(self, name: str, kind: str | None = None) -> Table | View:
-        """A table or a view by its name. Called with the engine's lock held."""
-        engine = self._engine
-        if kind == "table":
-            return engine.table(name)
-        if kind == "view":
-            return engine.view(name)
-        if name in engine.tables:
-            return engine.table(name)
-        try:
-            return engine.view(name)
-        except NotFoundError:
-            raise NotFoundError(f"there is no table or view {name[:100]!r}") from None
-
     async def do_rows(self, body: RequestBody) -> Answer:
         """All rows of a table or a view, as of the last closed epoch or of an earlier one that is held."""
         name, at = body.text("relation"), body.number("at", None)
         body.finish()
 
         def work() -> pa.Table:
-            found = self._relation(name)
+            found = self.session.rights.readable(name)
             if self.session.rights.reads_all(found):
                 return found.snapshot(at)
             if at is not None:
-                raise UnsupportedError(f"{name!r} has policies: its rows are read as of the last closed epoch")
+                what = "has policies" if isinstance(found, Table | View) else "is only a definition"
+                raise UnsupportedError(f"{name!r} {what}: its rows are read as of the last closed epoch")
             return self.session.rights.rows(found)
 
         return Answer({}, await self.session.call(work))
@@ -283,7 +274,7 @@ class RelationRequests(StatementRequests):
         body.finish()
 
         def work() -> pa.Table:
-            found = self._relation(name)
+            found = self.session.rights.readable(name)
             if self.session.rights.reads_all(found):
                 return found.head(n)
             return self.session.rights.rows(found, f"LIMIT {max(n, 0)}")
@@ -296,14 +287,14 @@ class RelationRequests(StatementRequests):
         body.finish()
 
         def work() -> pa.Table:
-            found = self._relation(name)
+            found = self.session.rights.readable(name)
             if not self.session.rights.reads_all(found):
                 names = [
-                    sql_name(found.schema.names[at]).rpartition(".")[2] for at in core_of(found).columns[: len(key)]
+                    sql_name(column).rpartition(".")[2] for column in self.session.rights.key_columns(found)[: len(key)]
                 ]
                 parts = [f"{column} = ${at}" for at, column in enumerate(names, 1)]
                 return self.session.rights.rows(found, f"WHERE {' AND '.join(parts)}" if parts else "", tuple(key))
-            return table_of(found.lookup(*key), found.schema)
+            return table_of(found.lookup(*key), found)
 
         return Answer({}, await self.session.call(work))
 
@@ -313,7 +304,7 @@ class RelationRequests(StatementRequests):
         body.finish()
 
         def work() -> int:
-            found = self._relation(name)
+            found = self.session.rights.readable(name)
             return len(found) if self.session.rights.reads_all(found) else self.session.rights.rows(found).num_rows
 
         return Answer({"count": await self.session.call(work)})
@@ -326,7 +317,7 @@ class RelationRequests(StatementRequests):
         body.finish()
 
         def work() -> tuple[int | None, TektiteError | None]:
-            view = self._engine.view(name)
+            view = self.session.rights.view(name)
             self.session.rights.reads_all(view)
             error = view.error
             return view.time, None if error is None else self.session.rights.disclosure((view.name,))(error)
@@ -340,7 +331,13 @@ class RelationRequests(StatementRequests):
         body.finish()
         if seconds is not None and not seconds >= 0:
             raise IncorrectError(f"a timeout is a number of seconds from 0 on, not {seconds!r}")
-        view = await self.session.call(lambda: self._engine.view(name))
+
+        def readable() -> View:
+            found = self.session.rights.view(name)
+            self.session.rights.reads_all(found)
+            return found
+
+        view = await self.session.call(readable)
         if await self.session.call(lambda: core_of(view).wait(time, 0)):
             return Answer({"there": True})
         try:
@@ -356,7 +353,7 @@ class RelationRequests(StatementRequests):
         body.finish()
 
         def work() -> Explanation:
-            found = self._engine.view(name)
+            found = self.session.rights.view(name)
             self.session.rights.check_definition(found)
             return found.explain()
 

@@ -32,7 +32,7 @@ from tektite.sql.parse.places import nearest
 
 if TYPE_CHECKING:
     from tektite.engine.table import Table
-    from tektite.sql.bind.named_relations import Definition
+    from tektite.sql.bind.definitions import Definition
     from tektite.sql.statements.runner import StatementRunner
 
 PRIVILEGES = {
@@ -250,17 +250,6 @@ class AccessControl:
         schema = schema_object(name_parts(name)[0])
         may = self.may(who, "SELECT", table_object(name)) and self.may(who, "USAGE", schema)
         return may and self.bypasses(who, name)
-
-    def check_sees_all(self, who: str | None, object: str) -> None:
-        """Refuse what tells of all rows of a table or view to somebody who may not read them."""
-        kind, _, name = object.partition(" ")
-        if kind != "table":
-            self.check_super(who, "to be told of it")
-            return
-        self.check(who, "SELECT", object)
-        self.check(who, "USAGE", schema_object(name_parts(name)[0]))
-        if not self.bypasses(who, name):
-            raise PermissionDenied(f"permission denied for table {name!r}: its policies hide rows from {who!r}")
 
     def check_create(self, who: str | None, schema: str) -> None:
         """Refuse to let somebody make something in a schema who may not."""

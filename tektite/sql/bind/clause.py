@@ -15,14 +15,17 @@ from tektite.query import interned_aggregates
 from tektite.query.aggregate_calls import AggregateCall
 from tektite.query.expression_aggregates import spread
 from tektite.sql.bind import nested, ordered_aggregates
+from tektite.sql.bind.pair_aggregates import PAIRS, of_pairs
 from tektite.sql.bind.scalar import Scalars
 from tektite.sql.bind.scope import UNIQUE, NameScope, folded
 from tektite.sql.catalog import catalog_lookup
 from tektite.sql.catalog.contents import CatalogContents
 from tektite.sql.catalog.set_functions import SetFunctions
-from tektite.sql.logical import Aggregate, Apply, Node, Project, Union, call_type, columns_of
+from tektite.sql.logical import Aggregate, Apply, Distinct, Node, Project, Union, call_type, columns_of
+from tektite.sql.parse.instead import FUNCTIONS, instead
 from tektite.sql.parse.read_arguments import written
 from tektite.values import types
+from tektite.values.types import Type
 
 if TYPE_CHECKING:
     from tektite.sql.bind.query import Binder
@@ -232,6 +235,8 @@ class Grouping:
     """The grouping sets, each as the fingerprints of its keys; none for plain groups."""
     masks: list[tuple[str, list[Expr], exp.Expr]] = field(default_factory=list)
     """The columns of GROUPING: their names, keys and places."""
+    shown: dict[str, str] = field(default_factory=dict)
+    """For a key of which equal values may differ, the column of the value that stands for a group: the least of those there."""
 
     def key(self, expression: Expr, node: exp.Expr) -> None:
         """Group by an expression too."""
@@ -254,6 +259,8 @@ class Grouping:
             tree = tree.this  # which is how ANY_VALUE is read
         if type(tree) in SPREADS:
             return self.spread(tree, condition)
+        if type(tree) in PAIRS:
+            return of_pairs(self, tree, condition, self._named)
         if isinstance(tree, exp.Grouping | exp.GroupingId):
             return self.mask(tree)
         if (
@@ -276,7 +283,8 @@ class Grouping:
         kind = AGGREGATES.get(type(tree))
         if kind is None:
             name = self.binder.source.called(tree)
-            raise self.binder.source.error(f"aggregate {name} is not supported", tree, UnsupportedError)
+            message = f"aggregate {name} is not supported{instead(FUNCTIONS, name)}"
+            raise self.binder.source.error(message, tree, UnsupportedError)
         argument, distinct = self._argument(tree)
         if argument is None and kind != "count":
             called = self.binder.source.called(tree)
@@ -370,6 +378,9 @@ class Grouping:
     def apply(self, plan: Node) -> Node:
         """The plan's groups; those of all grouping sets, with NULL for the keys that a set has not."""
         source = self.inner.attach(plan)
+        for name, key in self.keys:
+            if is_shown_apart(self.binder.columns[name][1]):
+                self.shown[name] = self._named(AggregateCall("min", key)).params[0]
         if (
             not self.keys and not self.calls
         ):  # HAVING alone: the one group is a row, though nobody asks for anything of it
@@ -386,7 +397,9 @@ class Grouping:
             calls = [(new(name, kinds[name][1]), call) for name, call in self.calls]
             grouped = Aggregate(source, tuple((name, key) for name, key, there in keys if there), tuple(calls))
             outputs = [(name, col(name) if there else lit(None, kinds[name][1])) for name, _, there in keys]
-            outputs += [(name, col(name)) for name, _ in calls]
+            missing = {self.shown.get(name) for name, key in self.keys if key.fingerprint not in wanted}
+            for (known, _), (name, _) in zip(self.calls, calls, strict=True):
+                outputs.append((name, lit(None, kinds[known][1]) if known in missing else col(name)))
             outputs += [(new(name, types.Int), mask) for name, mask in self.masks_of(wanted)]
             parts.append(Project(grouped, tuple(outputs)))
         names = [name for name, _ in (*self.keys, *self.calls)]
@@ -394,7 +407,7 @@ class Grouping:
 
     def over_groups(self, expression: Expr) -> Expr:
         """An expression over the ungrouped columns as one over the groups' columns."""
-        keys = {key.fingerprint: name for name, key in self.keys}
+        keys = {key.fingerprint: self.shown.get(name, name) for name, key in self.keys}
 
         def visit(node: Expr) -> Expr:
             name = keys.get(node.fingerprint)
@@ -413,6 +426,26 @@ class Grouping:
                 message = f"column {shown!r} is neither in GROUP BY nor in an aggregate"
                 raise self.binder.source.error(message, place, condition="grouping-error")
         return found
+
+
+def is_shown_apart(kind: Type) -> bool:
+    """Whether equal values of a type are told apart by who reads them: `1 month` and `30 days`, but not 0.0 and -0.0."""
+    return kind.interned and kind.has_keys
+
+
+def each_once(binder: Binder, plan: Node) -> Node:
+    """Each row once. Of equal values that differ, such as `1 month` and `30 days`, a row has the least of those there."""
+    apart = {name: kind for name, kind in plan.columns.items() if is_shown_apart(kind)}
+    if not apart:
+        return Distinct(plan)
+    keys = {name: binder.name(name, kind) for name, kind in plan.columns.items()}
+    least = {name: binder.name(name, kind) for name, kind in apart.items()}
+    groups = Aggregate(
+        plan,
+        tuple((key, col(name)) for name, key in keys.items()),
+        tuple((found, AggregateCall("min", col(name))) for name, found in least.items()),
+    )
+    return Project(groups, tuple((name, col(least.get(name, key))) for name, key in keys.items()))
 
 
 def row_key(values: list[Expr]) -> Expr:

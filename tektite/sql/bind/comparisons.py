@@ -153,7 +153,14 @@ def member(scalars: Scalars, node: exp.In) -> Expr:
     items = [found for item in listed for found in elements(scalars, value, item, node)]
     if not items:
         return FALSE
-    return scalars.checked(value.isin([scalars.as_said(item, value, node) for item in items]), node)
+    in_lists = []
+    if not nested.is_list(scalars, value, node):  # the parameter of a prepared statement may be a list
+        in_lists = [item for item in items if item.op == "col" and nested.is_list(scalars, item, node)]
+    tests = [in_list(scalars, node, "eq", value, exp.Any(), lists) for lists in in_lists]
+    others = [scalars.as_said(item, value, node) for item in items if not any(item is lists for lists in in_lists)]
+    if others:
+        tests.append(scalars.checked(value.isin(others), node))
+    return disjunction_of(tests)
 
 
 def elements(scalars: Scalars, value: Expr, item: exp.Expr, node: exp.In) -> list[Expr]:

@@ -11,7 +11,7 @@ from sqlglot import exp
 from tektite.errors import UnsupportedError
 from tektite.expr import Expr, coalesce, concat, concat_ws, date_functions, greatest, hash64, least, lit, when
 from tektite.expr.fold import folded as folded_constant
-from tektite.sql.bind import dates, moments, nested, numbers, zones
+from tektite.sql.bind import dates, library, moments, nested, numbers, zones
 from tektite.sql.bind.patterns import of_pattern
 from tektite.sql.catalog import catalog_lookup
 from tektite.sql.parse.places import StatementText
@@ -197,6 +197,7 @@ SIMPLE: dict[type[exp.Expr], tuple[tuple[str, ...], Builder]] = {
     exp.Dayname: (("this",), date_functions.day_name),
     exp.Monthname: (("this",), date_functions.month_name),
     exp.DateFromParts: (("year", "month", "day"), date_functions.made),
+    **library.SIMPLE,
 }
 OF_CLOCKS = {
     exp.Year, exp.Quarter, exp.Month, exp.Day, exp.Hour, exp.Minute, exp.Second, exp.LastDay, exp.Dayname, exp.Monthname,
@@ -223,6 +224,7 @@ BY_NAME: dict[str, tuple[int, Builder]] = {
     "suffix": (2, Expr.endswith),
     **nested.NAMED,
     **moments.NAMED,
+    **library.NAMED,
 }
 
 
@@ -327,6 +329,9 @@ def named(scalars: Scalars, node: exp.Anonymous) -> Expr | None:
         return dates.extract(scalars, node, node.expressions[0].name, node.expressions[1])
     if name == "try_strptime" and len(node.expressions) == 2:
         return dates.moment_of(scalars, node, name, *node.expressions)
+    if name == "octet_length" and len(node.expressions) == 1:
+        value = scalars.bind(node.expressions[0])
+        return moments.byte_length(value) if scalars.type(value, node) == types.Blob else Expr("utf8_length", (value,))
     if name in ANONYMOUS_PARTS and len(node.expressions) == 1:
         return dates.extract(scalars, node, name, node.expressions[0])
     if name in catalog_lookup.FUNCTIONS and (name not in BY_NAME or scalars.context.reads_system()):
@@ -368,6 +373,7 @@ SPECIAL: dict[type[exp.Expr], Callable[[Scalars, Any], Expr | None]] = {
     exp.Length: length,
     **nested.NODES,
     **moments.NODES,
+    **library.NODES,
     exp.Anonymous: named,
 }
 """Functions that read the parser's tree themselves."""

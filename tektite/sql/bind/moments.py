@@ -92,10 +92,12 @@ def unhexed(scalars: Scalars, node: exp.Unhex) -> Expr:
 
 
 def hexed(scalars: Scalars, node: exp.Hex) -> Expr:
-    """HEX of bytes, as digits in upper case."""
+    """HEX of bytes, or of a whole number, as digits in upper case."""
     value = scalars.bind(node.this)
+    if scalars.type(value, node) == types.Int:
+        return Expr("hex_of", (value,)).upper()
     if scalars.type(value, node) != types.Blob:
-        raise scalars.unsupported("hex of anything but bytes", node)
+        raise scalars.unsupported("hex of anything but bytes and whole numbers", node)
     return Expr("reinterpret", (value,), (types.String,)).upper()
 
 

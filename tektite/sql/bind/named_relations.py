@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 import pyarrow as pa
@@ -22,16 +22,16 @@ from tektite.sql.access.access_control import PermissionDenied, table_object
 from tektite.sql.access.policy_conditions import PolicyConditions, SeenRows
 from tektite.sql.access.rights_trees import PROTECTED, RIGHTS, protected_table
 from tektite.sql.bind.bound import Bound
+from tektite.sql.bind.definitions import Definition, GraphDefinition
 from tektite.sql.bind.query import Binder
 from tektite.sql.catalog.contents import CatalogContents
-from tektite.sql.catalog.schemas import name_parts
+from tektite.sql.catalog.schemas import name_parts, written_name
 from tektite.sql.catalog.system_reads import system_name, system_scan
 from tektite.sql.logical import Node, Project, Scan
 from tektite.sql.parse.internal_tables import INTERNAL, is_internal
 from tektite.sql.parse.places import POINTED, StatementText, nearest
 from tektite.values import types
 from tektite.values.schema import Schema
-from tektite.values.types import Type
 
 if TYPE_CHECKING:
     from tektite.sql.statements.runner import StatementRunner
@@ -40,21 +40,6 @@ Given: TypeAlias = Mapping[str, "pa.Table | Collection | TargetTable"]
 """Collections, and rows that are there for one statement alone, by the names under which it reads them."""
 HIDDEN = HIDDEN_PREFIX
 """The prefix of internal inputs and views."""
-
-
-@dataclass
-class Definition:
-    """A view that is only a definition: its query and the names of its columns."""
-
-    name: str
-    tree: exp.Expr
-    aliases: list[str]
-    source: StatementText
-    reads: set[str] = field(default_factory=set)
-    named: frozenset[str] = frozenset()
-    """What of that it names itself, and reads by the rights of its owner; the rest is read by views that it names."""
-    types: tuple[Type, ...] = ()
-    """The types of its columns when it was made: nothing that it reads can be replaced while it is there."""
 
 
 @dataclass(frozen=True)
@@ -196,6 +181,10 @@ class Reads:
                 self._note(given.name)
             return scanned(name, given, binder)
         found = self.runner.relation_named(name)
+        if (
+            found is None and not self.runner.access.is_configured
+        ):  # where there are rights, whoever asks would own the view
+            found = core_of(self.runner.engine).hooks.build_view(name)
         self.asked.add(name)
         system = system_name(name) if found is None else None
         if system is not None:
@@ -207,6 +196,9 @@ class Reads:
             raise binder.source.error(message, node, NotFoundError, condition="undefined-table")
         self._note(found.name)
         self._check(found, binder, node)
+        if isinstance(found, GraphDefinition):
+            message = f"{name!r} is a property graph: read it by GRAPH_TABLE ({name} MATCH ... COLUMNS (...))"
+            raise binder.source.error(message, node)
         if isinstance(found, Definition):
             return self._defined(found, binder, node)
         if isinstance(found, Table):
@@ -298,6 +290,38 @@ class Reads:
             binder.source, binder.ctes = source, ctes
             binder.expanding.pop()
         return Bound(bound.visible(), bound.names, binder.aliased(bound.titles, found.aliases, node))
+
+    def graph_query(self, binder: Binder, node: exp.Table, build: Callable[[GraphDefinition], exp.Expr]) -> Bound:
+        """What `build` makes of a property graph, bound by the rights of the graph's owner. It has no queries of the statement in
+        it, and no table of it is one that WITH defines.
+        """
+        name = written_name(binder.source, node)
+        found = self.runner.relation_named(name)
+        self.asked.add(name)
+        if not isinstance(found, GraphDefinition):
+            if found is not None and self.runner.access.knows(self.runner.access.who(), found.name):
+                message = f"{name!r} is no property graph: CREATE PROPERTY GRAPH makes one of tables"
+                raise binder.source.error(message, node)
+            visible = set(self.runner.visible())
+            known = [one.name for one in self.runner.graphs() if one.name in visible]
+            raise binder.source.error(
+                f"there is no property graph {name!r}: {nearest(name, known)}", node, NotFoundError
+            )
+        self._note(found.name)
+        self._check(found, binder, node)
+        query = build(found)
+        owner, ctes = self.runner.access.owner(table_object(found.name)), binder.ctes
+        binder.ctes = {}
+        try:
+            with self._reading_for(owner):
+                return binder.query(query, None)
+        except PermissionDenied as error:
+            if self._first.name in (None, owner):
+                raise
+            message = f"in property graph {found.name!r}: permission denied: its owner {owner!r} may not read all that it reads"
+            raise type(error)(message) from None
+        finally:
+            binder.ctes = ctes
 
     def now(self, binder: Binder) -> Node:
         clock = self.runner.now

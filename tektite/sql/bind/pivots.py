@@ -125,9 +125,7 @@ def unpivoted(binder: Binder, pivot: exp.Pivot, source: exp.Expr, columns: list[
         name, value = "name", "value"
         if into is not None:
             if not isinstance(into.this, exp.Expr):
-                raise binder.source.error(
-                    "syntax error: INTO takes two names, as in INTO NAME month VALUE sales", pivot
-                )
+                raise binder.source.syntax_error("INTO takes two names, as in INTO NAME month VALUE sales", pivot)
             if len(into.expressions) != 1:
                 raise binder.unsupported("UNPIVOT into several values", pivot)
             name, value = folded(into.this.this), folded(into.expressions[0].this)

@@ -17,10 +17,12 @@ from tektite.expr import Expr, coalesce, col, lit
 from tektite.expr import type_of as expression_type
 from tektite.expr.fold import folded as folded_constant
 from tektite.expr.literals import MAX_INT
+from tektite.expr.predicates import conjunction
 from tektite.query.window_calls import Ordering, WindowCall
 from tektite.sql.bind import pivots, recursion, relations, windows
 from tektite.sql.bind.bound import Bound, nothing
-from tektite.sql.bind.clause import ClauseContext
+from tektite.sql.bind.clause import ClauseContext, each_once, is_shown_apart
+from tektite.sql.bind.definitions import GraphDefinition
 from tektite.sql.bind.scope import NameScope, folded
 from tektite.sql.bind.select import SelectList, output_place, refuse_ambiguous
 from tektite.sql.bind.window_frames import WHOLE
@@ -28,8 +30,8 @@ from tektite.sql.catalog.array_text import array_text
 from tektite.sql.catalog.contents import CatalogContents
 from tektite.sql.logical import (
     Compare,
-    Distinct,
     Filter,
+    Join,
     Names,
     Node,
     Project,
@@ -57,11 +59,18 @@ SHARED_WORK = 64
 """The same, if relations count that were read to bind what it shares: a WITH within the query of a WITH is bound with it."""
 
 
+ARRAY_READERS = (exp.In, exp.Any, exp.All, exp.Cast, exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ)
+"""Beside which a parameter that is a list is read as what stands there needs it."""
+
+
 class Tables(Protocol):
     """What a query can read."""
 
     def relation(self, name: str, binder: Binder, node: exp.Table) -> tuple[Node, list[str]]:
         """A table's, view's or definition's plan, and the visible names of its columns."""
+
+    def graph_query(self, binder: Binder, node: exp.Table, build: Callable[[GraphDefinition], exp.Expr]) -> Bound:
+        """What `build` makes of a property graph, bound."""
 
     def now(self, binder: Binder) -> Node:
         """A relation of one row and one column: the time."""
@@ -85,6 +94,11 @@ class Tables(Protocol):
 
     def holder(self) -> Expr:
         """Whose rights count."""
+
+
+def as_written(value: Any) -> Any:
+    """The value of a parameter as it would be if it stood in the text: whole numbers beyond a word are decimals."""
+    return decimal.Decimal(value) if type(value) is int and abs(value) > MAX_INT else value
 
 
 @dataclass
@@ -175,12 +189,24 @@ class Binder:
         try:
             value = self.parameters[label]
             if isinstance(value, list | tuple) and not isinstance(value, pa.MonthDayNano):
-                return self.declare(lit(array_text(value)), "_text")
-            if type(value) is int and abs(value) > MAX_INT:  # as a number in the text is
-                value = decimal.Decimal(value)
-            return lit(value)
+                return self._list_parameter(list(value), node)
+            return lit(as_written(value))
         except TektiteError as error:
             raise self.source.error(f"parameter {label!r}: {error}", node, IncorrectError) from None
+
+    def _list_parameter(self, values: list[Any], node: exp.Expr) -> Expr:
+        """A list. Where the text around it decides what its elements are, and where nothing does, it is the text of an array."""
+        around = node.parent
+        while isinstance(around, exp.Paren):
+            around = around.parent
+        in_row = isinstance(around, exp.Tuple) and node.find_ancestor(exp.Insert) is not None
+        is_shown = isinstance(around, exp.Cast) and around.is_type(*exp.DataType.TEXT_TYPES)
+        if is_shown or not in_row and not isinstance(around, ARRAY_READERS) and not self.tables.reads_system:
+            try:
+                return lit([as_written(value) for value in values])
+            except TektiteError:  # its elements have no type in common
+                pass
+        return self.declare(lit(array_text(values)), "_text")
 
     # ------------------------------------------------------------------ queries
 
@@ -366,11 +392,18 @@ class Binder:
         plan: Node
         if isinstance(node, exp.Union):
             plan = Union((one, *rest), tuple(names))
-            plan = plan if every else Distinct(plan)
+            plan = plan if every else each_once(self, plan)
         else:
             (other,) = rest
             kind = "except" if isinstance(node, exp.Except) else "intersect"
-            compared = Compare(one, other, kind, every)
+            compared: Node = Compare(one, other, kind, every)
+            if not every and any(map(is_shown_apart, one.columns.values())):
+                theirs = [self.name(name, type) for name, type in other.columns.items()]
+                pairs = list(zip(theirs, other.columns, strict=True))
+                same = [col(mine).is_same(col(name)) for mine, name in zip(one.columns, theirs, strict=True)]
+                right = Project(other, tuple((name, col(old)) for name, old in pairs))
+                join = "anti" if kind == "except" else "semi"
+                compared = Join(each_once(self, one), right, join, conjunction(same))
             plan = Project(compared, tuple((new, col(old)) for new, old in zip(names, one.columns, strict=True)))
         return Bound(plan, names, left.titles)
 

@@ -10,9 +10,9 @@ from sqlglot import exp
 from tektite.expr import Expr, col
 from tektite.sql.bind import stars, windows
 from tektite.sql.bind.bound import Bound
-from tektite.sql.bind.clause import ClauseContext, Grouping
+from tektite.sql.bind.clause import ClauseContext, Grouping, each_once
 from tektite.sql.bind.scope import NameScope, folded
-from tektite.sql.logical import Distinct, Filter, Node, Project, Top
+from tektite.sql.logical import Filter, Node, Project, Top
 from tektite.sql.parse.places import StatementText
 from tektite.sql.parse.read_arguments import written
 from tektite.sql.walking import free_columns
@@ -170,6 +170,8 @@ class SelectList:
         if len(terms) == 1 and isinstance(terms[0].this, exp.Var) and terms[0].name.upper() == "ALL":
             return [(output, terms[0]) for output in self.outputs]
         for ordered in terms:
+            if isinstance(ordered.this, exp.Neg) and isinstance(ordered.this.this, exp.Literal):
+                raise self.binder.source.error("ORDER BY takes the number of a column, from 1 on", ordered.this)
             at = output_place(ordered.this, self.titles)
             if not self._is_column(ordered.this):
                 refuse_ambiguous(self.binder.source, ordered.this, self.titles, self.outputs)
@@ -213,7 +215,7 @@ class SelectList:
         if chosen:
             plan = Top(plan, chosen, tuple(orderings), 1)
         elif distinct is not None:
-            plan = Distinct(plan)
+            plan = each_once(binder, plan)
         plan = binder.limited(plan, tuple(orderings), self.node)
         return Bound(plan, names, self.titles, tuple(orderings))
 

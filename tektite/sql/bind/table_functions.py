@@ -13,11 +13,14 @@ from tektite.expr.date_functions import elapsed
 from tektite.expr.fold import folded as constant
 from tektite.expr.interval_parts import IntervalParts
 from tektite.expr.literals import literal_value
-from tektite.sql.bind import time_windows
+from tektite.sql.bind import property_graphs, time_windows
 from tektite.sql.bind.clause import ClauseContext
 from tektite.sql.bind.scope import NameScope, Relation, folded
 from tektite.sql.logical import Node, Project, Series, Values
 from tektite.sql.parse.dialect import Dialect
+from tektite.sql.parse.instead import FUNCTIONS, instead
+from tektite.sql.parse.postgres_spelling import ONE_COLUMN
+from tektite.sql.parse.property_graphs import CALLED
 from tektite.sql.parse.read_arguments import written
 from tektite.values import types
 from tektite.values.intervals import DAY
@@ -48,6 +51,9 @@ def named(
     name = default if said is None else folded(said)
     columns = [folded(c) for c in alias.columns] if alias is not None else []
     shown = binder.aliased(titles, columns, node)
+    if alias is not None and alias.meta.get(ONE_COLUMN) and len(titles) != len(columns):
+        found = len(titles) - len(columns) + 1
+        raise binder.source.error(f"ARRAY takes a query of one column, not of {found}", node)
     return NameScope(
         left.parent, [Relation(name, list(zip(shown, names, strict=True)), schema if said is None else "")]
     )
@@ -65,6 +71,8 @@ def function(binder: Binder, node: exp.Expr, left: NameScope) -> tuple[Node, Nam
         query = time_windows.windowed_query(binder, ClauseContext(binder, left, call.name.lower()), node, call)
         bound = binder.query(query, None)
         return bound.visible(), named(binder, node, left, bound.names, bound.titles, call.name.lower())
+    if isinstance(call, exp.Anonymous) and call.name == CALLED and "pattern" in call.args:
+        return property_graphs.graph_table(binder, node, left)
     if isinstance(call, exp.Anonymous):
         from tektite.sql.bind.list_relations import json_rows
 
@@ -72,7 +80,8 @@ def function(binder: Binder, node: exp.Expr, left: NameScope) -> tuple[Node, Nam
         if found is not None:
             return found
     if not isinstance(call, exp.GenerateSeries):
-        raise binder.unsupported(f"table function {written(call)[:40]}", node, condition="undefined-function")
+        known = instead(FUNCTIONS, binder.source.called(call))
+        raise binder.unsupported(f"table function {written(call)[:40]}", node, known, "undefined-function")
     exclusive = bool(call.args.get("is_end_exclusive"))
     title = "range" if exclusive else "generate_series"
     clause = ClauseContext(binder, left, title)

@@ -10,6 +10,7 @@ from tektite.engine.core import core_of
 from tektite.engine.declarations import defaults_of
 from tektite.engine.input_core import InputCore
 from tektite.sql.access.access_tables import Role
+from tektite.sql.bind.definitions import GraphDefinition
 from tektite.sql.catalog.oids import Oids
 from tektite.sql.catalog.pg_types import own_type, shown_type
 from tektite.sql.catalog.schemas import SYSTEM, name_parts, stored_name
@@ -152,7 +153,7 @@ class CatalogContents:
                 rows = view.trace.count if self._sees_all(view.name) else UNKNOWN
                 found.append(self._relation(view.name, "m", view.schema.names, view.schema.types, text, rows))
         for definition in sorted(self.runner.definitions.values(), key=lambda definition: definition.name):
-            if definition.name not in shown:
+            if definition.name not in shown or isinstance(definition, GraphDefinition):
                 continue
             names = tuple(self.runner.titles(definition.aliases))
             text = self._text(definition.name, written(definition.tree), definition.reads)

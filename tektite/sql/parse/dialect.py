@@ -6,6 +6,8 @@
 * Places in lists and paths of JSON stay as they are written.
 * A column may be called like a type of other values: range < 5, list < 5.
 * What EXPLAIN and its like say stays tokens, so that we parse it.
+* The clauses of a query stand in the order of the language; what orders or limits one side of a UNION stands in parentheses.
+* GRAPH_TABLE has a pattern in it.
 """
 
 from __future__ import annotations
@@ -19,10 +21,19 @@ from sqlglot.errors import ParseError
 from sqlglot.tokenizer_core import TokenType
 
 from tektite.sql.parse.places import KEYWORD
+from tektite.sql.parse.property_graphs import CALLED, graph_table
 
 OPENING = {TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE}
 JSON_PAIR, JSON_OF_PAIRS = "json pair", "json of pairs"
 """What JSON_OBJECT_AGG is made of; no text can name them."""
+OPERATORS = {
+    TokenType.STAR, TokenType.SLASH, TokenType.DIV, TokenType.MOD, TokenType.CARET, TokenType.DPIPE, TokenType.DOT,
+    TokenType.DCOLON, TokenType.COMMA, TokenType.R_PAREN, TokenType.EQ, TokenType.NEQ, TokenType.LT, TokenType.GT,
+    TokenType.LTE, TokenType.GTE, TokenType.AMP, TokenType.PIPE, TokenType.ARROW, TokenType.DARROW, TokenType.L_BRACKET,
+}  # fmt: skip
+"""What may stand behind the name of a column, and not behind the word INTERVAL."""
+STOOD = "stood"
+"""Under which a query notes which clauses it has."""
 CLOSING = {TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE}
 
 
@@ -43,6 +54,13 @@ def whole(builder: Callable[..., Any]) -> Callable[..., Any]:
         return made
 
     return build
+
+
+def trimmed(args: list[Any]) -> Any:
+    """BTRIM: the text, and the characters to remove from both its ends."""
+    if not 1 <= len(args) <= 2:
+        raise ParseError.new("btrim takes 1 to 2 values", description="btrim takes 1 to 2 values")
+    return exp.Trim(this=args[0], expression=args[1] if len(args) > 1 else None)
 
 
 def json_agg(args: list[Any]) -> Any:
@@ -66,6 +84,22 @@ NOT_RESERVED = {
 }
 """Words that may name a column, as in PostgreSQL and DuckDB, though sqlglot does not think so."""
 
+CLAUSES = (("prewhere", "where"), ("group",), ("having",), ("windows", "qualify"), ("order",), ("limit", "offset"))
+"""The clauses behind FROM by their names in sqlglot's tree, in the order in which they stand."""
+RANKS = {clause: rank for rank, clauses in enumerate(CLAUSES) for clause in clauses}
+
+
+def recorded(reader: Callable[[Any], tuple[str, Any]]) -> Callable[[Any], tuple[str, Any]]:
+    """What reads a clause, and notes that it has stood here."""
+
+    def read(parser: Any) -> tuple[str, Any]:
+        token = parser._curr
+        clause, tree = reader(parser)
+        parser.stand_in_order(clause, token)
+        return clause, tree
+
+    return read
+
 
 class Dialect(DuckDB):
     """DuckDB's dialect, read as DuckDB reads it."""
@@ -85,11 +119,62 @@ class Dialect(DuckDB):
             **{name: whole(builder) for name, builder in DuckDB.Parser.FUNCTIONS.items()},
             **dict.fromkeys(("JSON_AGG", "JSONB_AGG", "JSON_GROUP_ARRAY"), whole(json_agg)),
             **dict.fromkeys(("JSON_OBJECT_AGG", "JSONB_OBJECT_AGG", "JSON_GROUP_OBJECT"), json_object_agg),
+            "BTRIM": trimmed,
+            "EVERY": whole(exp.LogicalAnd.from_arg_list),
         }
+        FUNCTION_PARSERS = {**DuckDB.Parser.FUNCTION_PARSERS, CALLED: graph_table}  # noqa: RUF012 (sqlglot declares it so)
         UNARY_PARSERS = {  # noqa: RUF012 (sqlglot declares it so)
             **DuckDB.Parser.UNARY_PARSERS,
             TokenType.TILDE: lambda self: self.expression(exp.BitwiseNot(this=self._parse_term())),
         }
+
+        QUERY_MODIFIER_PARSERS = {  # noqa: RUF012 (sqlglot declares it so)
+            kind: recorded(reader) for kind, reader in DuckDB.Parser.QUERY_MODIFIER_PARSERS.items()
+        }
+
+        def __init__(self, *args: Any, **options: Any) -> None:
+            super().__init__(*args, **options)
+            self._clauses: list[list[tuple[str, Any]]] = []
+            """The clauses that have stood so far in each of the queries around this place."""
+
+        def _parse_query_modifiers(self, this: Any) -> Any:
+            """The clauses behind FROM, each in its place: sqlglot takes them in any order."""
+            stood = this.meta.setdefault(STOOD, []) if isinstance(this, self.MODIFIABLES) else []
+            if stood:  # it reads joins first, and takes a comma for one
+                index, token = self._index, self._curr
+                if next(self._parse_joins(), None) is not None or self._index != index:
+                    self.raise_error(f"a join stands before {stood[0][1]}", token=token)
+            self._clauses.append(stood)
+            try:
+                return super()._parse_query_modifiers(this)
+            finally:
+                self._clauses.pop()
+
+        def stand_in_order(self, clause: str, token: Any) -> None:
+            """Note that a clause begins at a token; refuse it behind one that it belongs before."""
+            stood = self._clauses[-1] if self._clauses else []
+            word = token.text.upper()
+            for other, said in stood:
+                if RANKS.get(clause, 0) < RANKS.get(other, 0):
+                    self.raise_error(f"{word} stands before {said}", token=token)
+            stood.append((clause, word))
+
+        def parse_set_operation(self, this: Any, *args: Any, **options: Any) -> Any:
+            """A UNION and its like. What orders or limits its left side stands in parentheses with that."""
+            last = this
+            while isinstance(last, exp.SetOperation):
+                last = last.expression
+            token = self._curr
+            found = super().parse_set_operation(this, *args, **options)
+            if found is not None and isinstance(last, exp.Select):
+                for clause in ("order", "limit", "offset"):
+                    if last.args.get(clause) is not None:
+                        word = last.args[clause].key.upper()
+                        word = "ORDER BY" if word == "ORDER" else word
+                        self.raise_error(
+                            f"a query with {word} stands in parentheses before {token.text.upper()}", token=token
+                        )
+            return found
 
         def _warn_unsupported(self) -> None:
             """What is not understood is refused: there is nothing to warn of."""
@@ -147,10 +232,15 @@ class Dialect(DuckDB):
             index = self._index
             if not self._match(TokenType.INTERVAL) and require_interval:
                 return None
+            if self._curr is None or self._curr.token_type in OPERATORS:  # behind a column that is called interval
+                self._retreat(index)
+                return None
             text = self._match(TokenType.STRING, advance=False)
+            signed = self._curr.token_type in (TokenType.DASH, TokenType.PLUS)
             this = self._parse_primary() if text else self._parse_interval_amount()
-            names_nothing = self._curr and self._curr.text.upper() not in self.dialect.VALID_INTERVAL_UNITS
-            if not this or isinstance(this, exp.Column) and not this.table and not this.this.quoted and names_nothing:
+            names_nothing = not self._curr or self._curr.text.upper() not in self.dialect.VALID_INTERVAL_UNITS
+            bare = isinstance(this, exp.Column) and not this.table and not this.this.quoted and self._curr
+            if not this or (bare or signed) and names_nothing:
                 self._retreat(index)
                 return None
             return self._parse_interval_span(this, parse_function_unit=parse_function_unit)

@@ -25,6 +25,8 @@ ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f"}
 QUANTIFIERS: dict[str, type[exp.Expr]] = {"ALL": exp.All, "ANY": exp.Any, "SOME": exp.Any}
 ARRAY_OF = "array_of_text"
 """The function that makes an array of the texts of its elements."""
+ONE_COLUMN = "one column"
+"""Under which the alias of ARRAY's query notes that it names all columns: one, and those of its order."""
 ELEMENT = "array_element"
 """The function that makes the text of an element."""
 
@@ -129,16 +131,54 @@ def array_spelt(node: exp.Expr, of_catalogs: bool) -> exp.Expr | None:
         return array_of(value.copy(), [part.copy() for part in order])
     if len(node.expressions) != 1 or not isinstance(node.expressions[0], exp.Query):
         return None
-    alias = exp.TableAlias(this=exp.to_identifier("elements"), columns=[exp.to_identifier("element")])
-    whole = array_of(exp.column("element"), []) if of_catalogs else exp.ArrayAgg(this=exp.column("element"))
+    rows = node.expressions[0].copy()
+    order, columns = order_of_rows(rows)
+    alias = exp.TableAlias(this=exp.to_identifier("elements"), columns=[exp.to_identifier(name) for name in columns])
+    alias.meta[ONE_COLUMN] = True
+    element = exp.column(columns[0])
+    if of_catalogs:
+        whole = array_of(element, order)
+    else:
+        whole = exp.ArrayAgg(this=exp.Order(this=element, expressions=order) if order else element)
     nothing = exp.Literal.string("{}") if of_catalogs else exp.Array(expressions=[])
     query = exp.Select(
         expressions=[exp.Coalesce(this=whole, expressions=[nothing])],
-        from_=exp.From(this=exp.Subquery(this=node.expressions[0].copy(), alias=alias)),
+        from_=exp.From(this=exp.Subquery(this=rows, alias=alias)),
     )
     if not of_catalogs:
         return exp.Subquery(this=query)
     return exp.Anonymous(this=ARRAY_OF, expressions=[exp.Subquery(this=query)])
+
+
+def order_of_rows(query: exp.Expr) -> tuple[list[exp.Expr], list[str]]:
+    """The ORDER BY of a query of one column, in terms of what it gives, and the names of what it gives. What it orders by and
+    does not give becomes a column of its own.
+    """
+    columns = ["element"]
+    found = query
+    while isinstance(found, exp.Subquery | exp.Paren) and found.args.get("order") is None:
+        found = found.this
+    clause = found.args.get("order")
+    if clause is None:
+        return [], columns
+    given = found.expressions[0] if isinstance(found, exp.Select) and len(found.expressions) == 1 else None
+    order = []
+    for part in clause.expressions:
+        by = part.this
+        is_given = by.is_int and by.name == "1" or given is not None and by in (given, given.unalias())
+        if not is_given and given is not None and isinstance(by, exp.Column) and not by.table:
+            is_given = by.name.lower() == given.alias_or_name.lower() or given.is_star
+        if not is_given and (given is None or found.args.get("distinct") is not None):
+            is_given = isinstance(
+                by, exp.Column
+            )  # the one column, by its name: all that such a query can be ordered by
+        if not is_given:
+            columns.append(f"order {len(columns)}")
+            found.append("expressions", exp.alias_(by.copy(), columns[-1], quoted=True))
+        moved = part.copy()
+        moved.set("this", exp.column(columns[0] if is_given else columns[-1], quoted=not is_given))
+        order.append(moved)
+    return order, columns
 
 
 def array_of(value: exp.Expr, order: list[exp.Expr]) -> exp.Expr:

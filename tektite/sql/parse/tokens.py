@@ -87,6 +87,13 @@ def checked(source: StatementText, tokens: list[Token], dialect: Dialect) -> lis
         before = found[-1] if found else None
         if token.token_type == TokenType.COMMA and before is not None and before.token_type == TokenType.COMMA:
             raise source.syntax_error("something is missing between two commas", token.start)
+        if (
+            is_text(token)
+            and before is not None
+            and is_text(before)
+            and "\n" not in source.text[before.end : token.start]
+        ):
+            raise source.syntax_error("texts that are one text stand in lines of their own", token.start)
         if token.token_type == TokenType.PIPE_GT:
             raise source.error("|> is not supported: write a SELECT", token.start, UnsupportedError)
         if token.token_type in (TokenType.HEREDOC_STRING, TokenType.RAW_STRING):
@@ -109,6 +116,11 @@ def checked(source: StatementText, tokens: list[Token], dialect: Dialect) -> lis
     if last.token_type == TokenType.VAR and last.text.upper() in UNFINISHED and len(found) > 1:
         raise source.syntax_error(f"{last.text.upper()} needs BY", last.start)
     return found
+
+
+def is_text(token: Token) -> bool:
+    """Whether a token is a text in quotes."""
+    return token.token_type == TokenType.STRING
 
 
 def as_query(tokens: list[Token]) -> list[Token]:

@@ -25,6 +25,8 @@ from tektite.sql.logical import (
     columns_of,
 )
 from tektite.sql.walking import free_columns
+from tektite.values import types
+from tektite.values.types import Type
 
 # ---------------------------------------------------------------------- pulling equalities up
 
@@ -129,26 +131,33 @@ def equality(part: Expr, outer: set[str]) -> tuple[Expr, Expr] | None:
 
 @dataclass
 class Domain:
-    """The different values of some outer columns, under names of their own."""
+    """The different values of some outer columns, under names of their own. Equal values that a subquery may tell apart, such as
+    `1 month` and `30 days`, are different here: the columns hold their words.
+    """
 
     plan: Node
-    outer: list[str]
+    outer: dict[str, Type]
     names: list[str]
 
     @classmethod
     def of(cls, plan: Node, outer: list[str], names: Names) -> Domain:
+        kinds = plan.columns
         own = [names.new(name) for name in outer]
-        values = Project(plan, tuple((new, col(old)) for new, old in zip(own, outer, strict=True)))
-        return cls(Distinct(values), outer, own)
+        values = Project(plan, tuple((new, word_of(col(old), kinds[old])) for new, old in zip(own, outer, strict=True)))
+        return cls(Distinct(values), {name: kinds[name] for name in outer}, own)
 
     @property
     def columns(self) -> dict[str, Expr]:
         """What outer columns are called in the domain."""
-        return {old: col(new) for old, new in zip(self.outer, self.names, strict=True)}
+        pairs = zip(self.outer.items(), self.names, strict=True)
+        return {
+            old: Expr("reinterpret", (col(new),), (kind,)) if kind.has_keys else col(new) for (old, kind), new in pairs
+        }
 
     def condition(self) -> Expr:
         """That an outer row has the domain's values; NULL is one of them."""
-        return conjunction([col(old).is_same(col(new)) for old, new in zip(self.outer, self.names, strict=True)])
+        pairs = zip(self.outer.items(), self.names, strict=True)
+        return conjunction([word_of(col(old), kind).is_same(col(new)) for (old, kind), new in pairs])
 
     def again(self, names: Names) -> tuple[Domain, Expr]:
         """The same domain under other names, and that both agree."""
@@ -156,6 +165,11 @@ class Domain:
         plan = Project(self.plan, tuple((new, col(old)) for new, old in zip(own, self.names, strict=True)))
         same = conjunction([col(a).is_same(col(b)) for a, b in zip(self.names, own, strict=True)])
         return Domain(plan, self.outer, own), same
+
+
+def word_of(value: Expr, kind: Type) -> Expr:
+    """A value of a type in which different words may be equal as what tells these apart."""
+    return Expr("reinterpret", (value,), (types.String if kind.interned else types.Int,)) if kind.has_keys else value
 
 
 def pushed_down(node: Node, domain: Domain, names: Names) -> Node:

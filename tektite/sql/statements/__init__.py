@@ -1,6 +1,8 @@
 """Running statements: sessions, tables, changes, transactions, prepared statements.
 
 alter             ALTER TABLE: columns, names, defaults and constraints
+columns           types and names of the columns of a result
+connector_runner  what statements about sources and sinks ask of whoever runs them
 constraints       PRIMARY KEY, NOT NULL, UNIQUE, CHECK and DEFAULT of tables
 copy              COPY: files to tables, and results to files; CSV and Parquet
 create            CREATE: tables, views and indexes
@@ -12,11 +14,13 @@ disclosure        what a user is told of what its views read
 drop              DROP, with and without CASCADE
 explain           EXPLAIN, as text and as JSON
 grants            GRANT, REVOKE, and owners of objects
+handlers          which function runs which statement
 insert            INSERT, and what happens to rows whose key exists
 parametrised      a query with labels in place of its constants
 policies          CREATE POLICY, and ROW LEVEL SECURITY of a table
 prepared          PREPARE and EXECUTE: one dataflow for all bindings
 prepared_names    the names of prepared statements
+property_graphs   CREATE PROPERTY GRAPH
 result            the result of a statement
 roles             CREATE ROLE, SET ROLE, tokens, and the objects of a role
 runner            SQL's state of an engine; runs each statement
@@ -29,4 +33,5 @@ statement_cache   caches parsed and planned statements
 table_writes      what INSERT, UPDATE and DELETE share: the table, its rows, RETURNING
 transactions      BEGIN, COMMIT, ROLLBACK, and reads and writes between them
 update            UPDATE: pairs of old and new rows
+value_keys        values of parameters as keys
 """

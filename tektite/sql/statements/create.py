@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 from sqlglot import exp
 
 from tektite.client_protocol import Mode
+from tektite.engine.collect import drop_if_there
 from tektite.engine.core import core_of
 from tektite.engine.declarations import MODES, set_defaults, table_description
 from tektite.engine.declarations import create_table as declare_table
@@ -19,11 +20,13 @@ from tektite.errors import ConflictError, NotFoundError, UnsupportedError
 from tektite.query.match import STRATEGIES
 from tektite.sql.access.access_control import DATABASE_OBJECT, schema_object, table_object
 from tektite.sql.bind.bound import Bound
+from tektite.sql.bind.definitions import Definition, GraphDefinition
 from tektite.sql.bind.functions import column_type
-from tektite.sql.bind.named_relations import Definition
 from tektite.sql.bind.scope import folded
 from tektite.sql.catalog.schemas import DEFAULT, SYSTEM, same_schema, schema_said, stored_name, written_name
+from tektite.sql.parse.instead import CREATED, MODIFIERS, instead
 from tektite.sql.parse.places import StatementText, nearest
+from tektite.sql.parse.property_graphs import KIND
 from tektite.sql.parse.read_arguments import not_needed, refuse_unread, written
 from tektite.sql.statements.constraints import TableConstraints
 from tektite.sql.statements.result import Result
@@ -48,7 +51,7 @@ class NamedIndex:
 
 
 def create(runner: StatementRunner, source: StatementText, tree: exp.Create, parameters: Mapping[str, Any]) -> Result:
-    """CREATE TABLE, VIEW, MATERIALIZED VIEW or INDEX."""
+    """CREATE TABLE, VIEW, MATERIALIZED VIEW, INDEX, SCHEMA or PROPERTY GRAPH."""
     kind = (tree.args.get("kind") or "").upper()
     refuse_modifiers(source, tree, kind)
     if kind == "TABLE":
@@ -59,7 +62,11 @@ def create(runner: StatementRunner, source: StatementText, tree: exp.Create, par
         return create_index(runner, source, tree)
     if kind == "SCHEMA":
         return create_schema(runner, source, tree)
-    raise source.error(f"CREATE {kind} is not supported", source.where(kind), UnsupportedError)
+    if kind == KIND:
+        from tektite.sql.statements.property_graphs import create_property_graph  # which makes names as this file does
+
+        return create_property_graph(runner, source, tree)
+    raise source.error(f"CREATE {kind} is not supported{instead(CREATED, kind)}", source.where(kind), UnsupportedError)
 
 
 def refuse_modifiers(source: StatementText, tree: exp.Create, kind: str) -> None:
@@ -72,7 +79,8 @@ def refuse_modifiers(source: StatementText, tree: exp.Create, kind: str) -> None
     found = MODIFIED.search(source.text, source.start, source.place(tree))
     said = others[0].__name__.removesuffix("Property") if found is None else found.group(1)
     at = tree if found is None else found.start(1)
-    raise source.error(f"CREATE {said.upper()} {kind} is not supported", at, UnsupportedError)
+    known = instead(CREATED, kind) or instead(MODIFIERS, said.upper())
+    raise source.error(f"CREATE {said.upper()} {kind} is not supported{known}", at, UnsupportedError)
 
 
 def new_name(runner: StatementRunner, source: StatementText, tree: exp.Create, node: exp.Expr) -> str | None:
@@ -146,6 +154,8 @@ def check_creates_schemas(runner: StatementRunner) -> None:
 def kind_of(runner: StatementRunner, name: str) -> str:
     """What a name of the engine names."""
     found = runner.relation_stored(name)
+    if isinstance(found, GraphDefinition):
+        return KIND.lower()
     return "table" if isinstance(found, Table) else "index" if name in runner.indexes else "view"
 
 
@@ -225,13 +235,23 @@ def create_table_as(
         raise source.error(f"{len(aliases)} names for {rows.num_columns} columns", schema)
     rows = rows.rename_columns(runner.titles([*aliases, *rows.column_names[len(aliases) :]]))
     refuse_unread(source, tree)
-    take_away(runner, replaced)
-    made = runner.engine.create_table(name, rows.schema, mode=mode)
-    runner.access.created(table_object(name))
-    # The rows are those of the moment at which the query was answered, whatever has been committed since.
     core = core_of(runner.engine)
-    core.sessions.current().statement_began = core.epoch
-    return Result(f"CREATE TABLE {rows.num_rows}", time=runner.write(made, rows, None))
+    if runner.transaction is None:
+        core.check_no_callback()
+        if core.storage is not None:
+            core.storage.writer.admit()
+    take_away(runner, replaced)
+    try:
+        made = runner.engine.create_table(name, rows.schema, mode=mode)
+        runner.access.created(table_object(name))
+        # The rows are those of the moment at which the query was answered, whatever has been committed since.
+        core.sessions.current().statement_began = core.epoch
+        return Result(f"CREATE TABLE {rows.num_rows}", time=runner.write(made, rows, None))
+    except BaseException:  # a table without its rows is not what was asked for
+        if name in core.inputs:
+            take_away(runner, name)
+            runner.access.dropped([table_object(name)])
+        raise
 
 
 def mode_of(source: StatementText, tree: exp.Create) -> Mode:
@@ -307,11 +327,13 @@ def create_view(
 
 
 def refuse_lost_order(source: StatementText, query: exp.Expr, bound: Bound) -> None:
-    """Refuse a view that is to be in the order of something that is no column of it. With a LIMIT the order says which rows it
-    has; those that read it order them as they like.
+    """Refuse a view that is to be in the order of something that is no column of it. With a LIMIT or DISTINCT ON the order says
+    which rows it has; those that read it order them as they like.
     """
-    order = query.args.get("order")
-    if order is None or query.args.get("limit") is not None or query.args.get("offset") is not None:
+    order, distinct = query.args.get("order"), query.args.get("distinct")
+    on = distinct.args.get("on") if isinstance(distinct, exp.Distinct) else None  # of a UNION it is a truth value
+    choosing = [query.args.get("limit"), query.args.get("offset"), on]
+    if order is None or any(clause is not None for clause in choosing):
         return
     for ordered, tree in zip(bound.order, order.expressions, strict=False):
         if ordered.column not in bound.names:
@@ -364,7 +386,7 @@ def replaceable(
     if found is None or found.name.startswith("__"):
         return None
     runner.access.check_owner(runner.access.who(), table_object(found.name))
-    other = {Table: "table", View: "materialized view"}.get(type(found), "view")
+    other = {Table: "table", View: "materialized view", GraphDefinition: KIND.lower()}.get(type(found), "view")
     if other != kind:
         raise source.error(f"{found.name!r} is a {other}: DROP it first", source.where("REPLACE"), ConflictError)
     if isinstance(found, Table) and runner.transaction is not None and runner.transaction.changes(found):
@@ -411,6 +433,8 @@ def create_index(runner: StatementRunner, source: StatementText, tree: exp.Creat
             NotFoundError,
             condition="undefined-table",
         )
+    if found.name in core_of(runner.engine).system.names():
+        raise source.error(f"{found.name!r} is a system relation: no index of it is kept", tree, ConflictError)
     if core_of(found).is_stream:
         raise source.error(
             f"{found.name!r} is a stream: it keeps no history that could be indexed", tree, ConflictError
@@ -433,6 +457,11 @@ def create_index(runner: StatementRunner, source: StatementText, tree: exp.Creat
     name = new_name(runner, source, tree, wish)
     refuse_unread(source, tree)
     if name is not None:
-        view = runner.engine.install(f"__index_{name}", found.index_by(columns), order_by=columns)
-        runner.indexes[name] = NamedIndex(name, found.name, tuple(columns), view)
+        try:
+            view = runner.engine.install(f"__index_{name}", found.index_by(columns), order_by=columns)
+            runner.indexes[name] = NamedIndex(name, found.name, tuple(columns), view)
+        except BaseException:  # a view that has no name for SQL could not be dropped
+            if name not in runner.indexes:
+                drop_if_there(core_of(runner.engine), f"__index_{name}")
+            raise
     return Result("CREATE INDEX")

@@ -17,7 +17,7 @@ from sqlglot import exp
 from tektite.engine.core import core_of
 from tektite.engine.view import View
 from tektite.errors import TektiteError
-from tektite.sql.bind.named_relations import Definition
+from tektite.sql.bind.definitions import Definition
 from tektite.sql.catalog.schemas import written_name
 from tektite.sql.parse import parser
 from tektite.sql.parse.places import StatementText

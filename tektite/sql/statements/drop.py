@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
+from tektite.engine.collect import drop_if_there
 from tektite.engine.core import core_of
 from tektite.engine.table import Table
 from tektite.engine.view import View
@@ -14,10 +15,11 @@ from tektite.engine.view_core import ViewCore
 from tektite.errors import ConflictError, NotFoundError, UnsupportedError
 from tektite.plan.algebra import Read, count_uses
 from tektite.sql.access.access_control import schema_object, table_object
-from tektite.sql.bind.named_relations import Definition
+from tektite.sql.bind.definitions import Definition, GraphDefinition
 from tektite.sql.bind.scope import folded
 from tektite.sql.catalog.schemas import DEFAULT, SYSTEM, name_parts, same_schema, written_name
 from tektite.sql.parse.places import StatementText, nearest
+from tektite.sql.parse.property_graphs import KIND
 from tektite.sql.parse.read_arguments import refuse_unread
 from tektite.sql.statements import prepared
 from tektite.sql.statements.create import kind_of
@@ -29,11 +31,13 @@ if TYPE_CHECKING:
 
 
 def drop(runner: StatementRunner, source: StatementText, tree: exp.Drop, parameters: Mapping[str, Any]) -> Result:
-    """DROP TABLE, VIEW, MATERIALIZED VIEW or INDEX: refused while something reads it, unless that is to go as well."""
+    """DROP TABLE, VIEW, MATERIALIZED VIEW, INDEX or PROPERTY GRAPH: refused while something reads
+    it, unless that is to go as well.
+    """
     kind = (tree.args.get("kind") or "").upper()
     if kind == "SCHEMA":
         return drop_schemas(runner, source, tree)
-    if kind not in ("TABLE", "VIEW", "INDEX"):
+    if kind not in ("TABLE", "VIEW", "INDEX", KIND):
         raise source.error(f"DROP {kind} is not supported", source.where(kind), UnsupportedError)
     cascade = bool(tree.args.get("cascade"))
     more: list[str] = []
@@ -43,28 +47,52 @@ def drop(runner: StatementRunner, source: StatementText, tree: exp.Drop, paramet
     for name in names:
         if name is not None:
             check_owner(runner, kind, name)
+    together = set(names)
     for node, name in zip(nodes, names, strict=True):
+        if name is not None and kind != "INDEX":  # all are refused, or none
+            check_droppable(runner, source, kind, node, name, together, cascade)
+    left = list(dict.fromkeys(names))
+    while left:
+        name = left.pop(0)
         if name is None:
             continue
         if kind == "INDEX":
             remove(runner, kind, name)
             continue
-        readers = runner.readers(name)
-        if readers and not cascade:
-            shown = ", ".join(repr(reader) for reader in readers)
-            message = f"cannot drop {kind.lower()} {name!r}: {shown} read{'s' * (len(readers) == 1)} it"
-            raise source.error(message, node, ConflictError, condition="dependent-objects-still-exist")
-        found = runner.relation_stored(name)
-        if isinstance(found, Table) and runner.transaction is not None and runner.transaction.changes(found):
-            message = f"cannot drop table {name!r}: the open transaction has changed it; COMMIT or ROLLBACK first"
-            raise source.error(message, node, ConflictError)
-        for reader in all_readers(runner, name) if cascade else ():
+        for reader in all_readers(runner, name) if cascade or len(together) > 1 else ():
             remove(runner, *reader)
-            if reader[0] != "SUBSCRIPTION":
+            if reader[1] in together:
+                left = [other for other in left if other != reader[1]]
+            elif reader[0] != "SUBSCRIPTION":
                 more.append(reader[1].partition(OF)[0] if reader[0] == "PREPARE" else reader[1])
         remove(runner, kind, name)
     dropped = f"DROP {kind}"
     return Result(f"{dropped}, and what read it: {', '.join(more)}" if more else dropped)
+
+
+def check_droppable(
+    runner: StatementRunner,
+    source: StatementText,
+    kind: str,
+    node: exp.Expr,
+    name: str,
+    together: set[str | None],
+    cascade: bool,
+) -> None:
+    """Refuse to drop what something reads that does not go `together` with it, and what the open transaction has changed."""
+    found = runner.relation_stored(name)
+    readers = [] if cascade else runner.readers(name)
+    if len(together) > 1 and not cascade and isinstance(found, Table | View):
+        views = [view for view in core_of(runner.engine).views.values() if not view.name.startswith("__")]
+        readers += [view.name for view in views if view.name not in readers and view_reads(view, found)]
+    readers = [reader for reader in readers if reader not in together]
+    if readers:
+        shown = ", ".join(repr(reader) for reader in readers)
+        message = f"cannot drop {kind.lower()} {name!r}: {shown} read{'s' * (len(readers) == 1)} it"
+        raise source.error(message, node, ConflictError, condition="dependent-objects-still-exist")
+    if isinstance(found, Table) and runner.transaction is not None and runner.transaction.changes(found):
+        message = f"cannot drop table {name!r}: the open transaction has changed it; COMMIT or ROLLBACK first"
+        raise source.error(message, node, ConflictError)
 
 
 def drop_schemas(runner: StatementRunner, source: StatementText, tree: exp.Drop) -> Result:
@@ -121,7 +149,8 @@ def wanted(runner: StatementRunner, source: StatementText, kind: str, node: exp.
     found: Any = runner.indexes.get(name) if kind == "INDEX" else runner.relation_named(name)
     right = {
         "TABLE": isinstance(found, Table),
-        "VIEW": isinstance(found, View | Definition),
+        "VIEW": isinstance(found, View | Definition) and not isinstance(found, GraphDefinition),
+        KIND: isinstance(found, GraphDefinition),
         "INDEX": found is not None,
     }
     if found is not None and right[kind]:
@@ -135,6 +164,8 @@ def wanted(runner: StatementRunner, source: StatementText, kind: str, node: exp.
         return None
     shown = [i.name for i in runner.indexes.values() if runner.access.knows(runner.access.who(), i.table)]
     known = shown if kind == "INDEX" else runner.visible()
+    if kind == KIND:
+        known = [graph.name for graph in runner.graphs() if graph.name in known]
     raise source.error(
         f"there is no {kind.lower()} {name!r}: {nearest(name, known)}",
         node,
@@ -177,7 +208,8 @@ def view_reads(view: ViewCore, source: Table | View) -> bool:
 def remove(runner: StatementRunner, kind: str, name: str) -> None:
     """Take away what has a name and is not read."""
     if kind == "INDEX":
-        runner.indexes.pop(name).view.drop()
+        drop_if_there(core_of(runner.engine), runner.indexes[name].view.name)
+        del runner.indexes[name]
     elif kind == "PREPARE":
         prepared.remove(runner, runner.prepared.pop(name))
     elif kind == "SUBSCRIPTION":

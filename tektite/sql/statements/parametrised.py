@@ -24,6 +24,7 @@ from tektite.sql.parse.parser import label_of
 from tektite.sql.parse.places import StatementText
 from tektite.sql.parse.read_arguments import copied, written
 from tektite.sql.statements.describe import describe
+from tektite.sql.statements.value_keys import as_key
 from tektite.values import types
 from tektite.values.types import DecimalType, Type
 
@@ -117,7 +118,8 @@ def constant(
     """The value of a constant and its type."""
     clause = ClauseContext(Binder(source, runner.reader(), parameters), NameScope(), "a condition")
     value = clause.bind(node)
-    return runner.constant(value, clause.scalars.type(value, node), source, node)
+    found, kind = runner.constant(value, clause.scalars.type(value, node), source, node)
+    return as_key(found), kind
 
 
 def texts(found: Mapping[str, tuple[Any, Type]]) -> bool:

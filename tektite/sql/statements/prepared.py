@@ -33,6 +33,7 @@ from tektite.sql.statements.prepared_names import found_prepared, prepared_key, 
 from tektite.sql.statements.result import Result
 from tektite.sql.statements.shared_query import SharedQuery
 from tektite.sql.statements.shown_zone import in_zone
+from tektite.sql.statements.value_keys import as_key
 from tektite.values import types
 from tektite.values.types import Type
 
@@ -150,8 +151,8 @@ def values_of(
     for tree in trees:
         binder = Binder(source, runner.reader(), parameters)
         clause = ClauseContext(binder, NameScope(), "EXECUTE")
-        value = runner.constant(clause.bind(tree), clause.scalars.type(clause.bind(tree), tree), source, tree)
-        given.append(value)
+        value, type = runner.constant(clause.bind(tree), clause.scalars.type(clause.bind(tree), tree), source, tree)
+        given.append((as_key(value), type))
         refuse_unread(source, tree)
     for label, tree, (number, type) in zip(found.labels, trees, given, strict=True):
         if label in found.counts and number is not None and (type != types.Int or number < 0):

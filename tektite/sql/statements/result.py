@@ -137,7 +137,7 @@ class Result(ArrowReadable):
         table = self.__dict__.get("table")
         if table is not None and name in table.column_names:
             return f"; use to_arrow()[{name!r}]"
-        return advice(name, OTHER_NAMES, type(self))
+        return advice(name, OTHER_NAMES, type(self), "use to_arrow(), to_pandas() or to_polars(), which have more")
 
     def __getitem__(self, key: object) -> NoReturn:
         """Refused: rows and columns are asked for by what they are."""

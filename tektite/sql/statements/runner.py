@@ -10,7 +10,7 @@ import datetime
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 import pyarrow as pa
@@ -25,6 +25,7 @@ from tektite.engine.view_core import ViewCore
 from tektite.engine.write_set import WriteSet
 from tektite.errors import ConflictError, TektiteError, UnsupportedError
 from tektite.expr import Expr, col, lit
+from tektite.expr.fold import computed
 from tektite.expr.fold import folded as folded_constant
 from tektite.query.builders import project
 from tektite.query.collection import Collection
@@ -33,9 +34,9 @@ from tektite.query.row_order import sorted_rows
 from tektite.sql.access.access_control import AccessControl
 from tektite.sql.access.allowances import Allowance
 from tektite.sql.bind.bound import nothing
-from tektite.sql.bind.named_relations import HIDDEN, Definition, Given, ReaderIdentity, Reads
+from tektite.sql.bind.definitions import Definition, GraphDefinition
+from tektite.sql.bind.named_relations import HIDDEN, Given, ReaderIdentity, Reads
 from tektite.sql.bind.query import Binder
-from tektite.sql.bind.zones import converted
 from tektite.sql.catalog import catalog_lookup
 from tektite.sql.catalog.contents import CatalogContents
 from tektite.sql.catalog.pg_types import REGISTERED
@@ -43,32 +44,26 @@ from tektite.sql.catalog.schemas import DEFAULT, SYSTEM, implied_schemas, stored
 from tektite.sql.catalog.settings import SessionSettings
 from tektite.sql.logical import Node, outer_columns
 from tektite.sql.lower.lower import Lowering
-from tektite.sql.parse import access_statements as said
 from tektite.sql.parse import parser
 from tektite.sql.parse.connector_statements import CreateConnector, DropConnector
 from tektite.sql.parse.depth_limit import deep_calls
+from tektite.sql.parse.instead import STATEMENTS, instead
 from tektite.sql.parse.places import StatementText
 from tektite.sql.parse.read_arguments import copied, refuse_unread
 from tektite.sql.rules.decorrelate import decorrelate
 from tektite.sql.statements import (
-    alter,
-    copy,
     create,
-    drop,
     explain,
-    grants,
-    insert,
-    policies,
     prepared,
-    roles,
     session_settings,
     show,
-    table_writes,
     transactions,
-    update,
 )
+from tektite.sql.statements.columns import cast_columns, unique_titles
+from tektite.sql.statements.connector_runner import ConnectorRunner
 from tektite.sql.statements.direct_texts import DirectTexts
 from tektite.sql.statements.disclosure import disclosed_error, names_in
+from tektite.sql.statements.handlers import ACCESS_HANDLERS, HANDLERS, WRITING
 from tektite.sql.statements.parametrised import parametrised
 from tektite.sql.statements.result import Result
 from tektite.sql.statements.shared_queries import SharedQueries
@@ -79,22 +74,6 @@ from tektite.values.schema import Schema
 
 if TYPE_CHECKING:
     from tektite.engine.engine import Engine
-
-
-class ConnectorRunner(Protocol):
-    """What runs sources and sinks: a server does."""
-
-    all: dict[str, Any]
-    """Each by its kind and name."""
-
-    def create(self, statement: CreateConnector) -> Result:
-        """CREATE SOURCE, CREATE SINK."""
-
-    def drop(self, statement: DropConnector) -> Result:
-        """DROP SOURCE, DROP SINK."""
-
-    def shown(self, kind: str) -> pa.Table:
-        """SHOW SOURCES, SHOW SINKS."""
 
 
 SETTING = (parser.SetModes, parser.SetSetting, parser.Savepoint, parser.Nothing, parser.Show)
@@ -110,9 +89,9 @@ class StatementRunner:
         self.indexes: dict[str, create.NamedIndex] = {}
         self.prepared: dict[str, prepared.Prepared] = {}
         self.reads: dict[str, set[str]] = {}
-        self.named: dict[str, frozenset[str]] = {}
-        """What materialized views name themselves, and read by the rights of their owners."""
         """What each materialised view was defined over, by name."""
+        self.named: dict[str, frozenset[str]] = {}
+        """What materialised views name themselves, and read by the rights of their owners."""
         self.view_texts: WeakKeyDictionary[ViewCore, str] = WeakKeyDictionary()
         """The queries of materialised views, as they are written."""
         self.schemas: set[str] = set()
@@ -204,15 +183,19 @@ class StatementRunner:
         """
         core = core_of(self.engine)
         user = core.sessions.current()
-        for _ in range(2):
-            user.statement_began = core.epoch
-            try:
+        outer = user.statement_looked
+        try:
+            for _ in range(2):
+                user.statement_began, user.statement_looked = core.epoch, False
+                try:
+                    return self._run(statement, parameters)
+                except transactions.Overtaken:
+                    continue
+            with core.lock.held, core.undisturbed():
+                user.statement_began, user.statement_looked = core.epoch, False
                 return self._run(statement, parameters)
-            except transactions.Overtaken:
-                continue
-        with core.lock.held, core.undisturbed():
-            user.statement_began = core.epoch
-            return self._run(statement, parameters)
+        finally:
+            user.statement_looked = outer
 
     def _run(self, statement: parser.Statement, parameters: Mapping[str, Any]) -> Result:
         source = statement.source
@@ -280,7 +263,8 @@ class StatementRunner:
                 refuse_unread(source, tree)  # handlers ask before they change something; this finds one that forgot
                 return result
         said = source.word(source.start).upper()
-        raise source.error(f"{said or 'such a statement'} is not supported", source.start, UnsupportedError)
+        message = f"{said or 'such a statement'} is not supported{instead(STATEMENTS, said)}"
+        raise source.error(message, source.start, UnsupportedError)
 
     def check_writable(self, source: StatementText) -> None:
         """Refuse a statement that changes something in a transaction that only reads."""
@@ -419,6 +403,8 @@ class StatementRunner:
     def constant(self, value: Expr, type: types.Type, source: StatementText, tree: exp.Expr) -> tuple[Any, types.Type]:
         """The value of an expression without columns, and its type."""
         found = folded_constant(value)
+        if found.op != "lit" and type.kind in ("list", "struct"):  # with a NULL inside, or with nothing
+            found = computed(found, closed=True)
         if found.op != "lit":
             raise source.error("a constant is needed here", tree)
         return found.params[1], type
@@ -552,6 +538,10 @@ class StatementRunner:
         found = [*self.engine.tables, *self.engine.views, *self.definitions]
         return [name for name in found if not name.startswith(HIDDEN)]
 
+    def graphs(self) -> list[GraphDefinition]:
+        """The property graphs."""
+        return [found for found in self.definitions.values() if isinstance(found, GraphDefinition)]
+
     def visible(self) -> list[str]:
         """The names of what the caller's user is told of."""
         who = self.access.who()
@@ -602,42 +592,6 @@ class StatementRunner:
         return self.relation_stored(lowered[0]) if len(lowered) == 1 and lowered[0] != name else None
 
 
-def cast_columns(
-    found: Collection, wanted: Sequence[types.Type], empty: set[int], source: StatementText, tree: exp.Expr, zone: str
-) -> Collection:
-    """A collection with its columns of the types that a table wants; columns of NULLs alone fit any."""
-    outputs = []
-    if len(found.schema.names) != len(wanted):
-        raise source.error(
-            f"{len(found.schema.names)} values for {len(wanted)} columns", tree, condition="syntax-error"
-        )
-    for at, (name, given, target) in enumerate(zip(found.schema.names, found.schema.types, wanted, strict=True)):
-        value = (
-            col(name)
-            if given == target
-            else lit(None, target)
-            if at in empty
-            else converted(col(name), given, target, zone)
-        )
-        outputs.append((name, value))
-    try:
-        return project(found, outputs)
-    except TektiteError as error:
-        raise source.placed(error, tree) from None
-
-
-def unique_titles(titles: list[str]) -> list[str]:
-    """Visible names as a table can have them: a repeated one gets a number."""
-    found: list[str] = []
-    for title in titles:
-        name, count = title or "column", 1
-        while name in found:
-            count += 1
-            name = f"{title}_{count}"
-        found.append(name)
-    return found
-
-
 def only_table(source: StatementText, tree: exp.Expr) -> str | None:
     """The name that SELECT * FROM name, and nothing more, mentions."""
     if not isinstance(tree, exp.Select) or [type(e) for e in tree.expressions] != [exp.Star]:
@@ -651,32 +605,3 @@ def only_table(source: StatementText, tree: exp.Expr) -> str | None:
 
 def utc_now() -> datetime.datetime:
     return datetime.datetime.now(datetime.UTC).replace(tzinfo=None)
-
-
-HANDLERS: dict[type[exp.Expr], Callable[[StatementRunner, StatementText, Any, Mapping[str, Any]], Result]] = {
-    exp.Create: create.create,
-    exp.Alter: alter.alter,
-    exp.Drop: drop.drop,
-    exp.Insert: insert.insert,
-    exp.Update: update.update,
-    exp.Delete: table_writes.delete,
-    exp.TruncateTable: table_writes.truncate,
-    exp.Commit: transactions.commit,
-    exp.Rollback: transactions.rollback,
-    exp.Copy: copy.copy,
-}
-WRITING = {exp.Create, exp.Alter, exp.Drop, exp.Insert, exp.Update, exp.Delete, exp.TruncateTable}
-"""Statements that a transaction which only reads refuses. COPY writes only in one of its directions."""
-ACCESS_HANDLERS: dict[type[parser.Statement], Callable[[StatementRunner, Any], Result]] = {
-    said.CreateRole: roles.create_role,
-    said.AlterRole: roles.alter_role,
-    said.DropRole: roles.drop_role,
-    said.TakeRole: roles.take_role,
-    said.ChangeGrants: grants.change_grants,
-    said.ChangeMembers: grants.change_members,
-    said.ChangeOwner: grants.change_owner,
-    said.ChangeOwned: roles.change_owned,
-    said.ChangePolicy: policies.change_policy,
-    said.SecureTable: policies.secure_table,
-    said.ChangeToken: roles.change_token,
-}

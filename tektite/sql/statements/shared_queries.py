@@ -50,7 +50,7 @@ from tektite.sql.logical import Node, Once, Project, outer_columns
 from tektite.sql.parse.internal_tables import internal_table
 from tektite.sql.parse.read_arguments import refuse_unread
 from tektite.sql.rules.decorrelate import decorrelate
-from tektite.sql.rules.domains import Domain, pushed_down
+from tektite.sql.rules.domains import Domain, pushed_down, word_of
 from tektite.sql.statements.parametrised import ParametrisedQuery
 from tektite.sql.statements.shared_query import BindingRow, QueryShape, SharedQuery, drop, rows_of
 from tektite.sql.walking import walk
@@ -205,12 +205,20 @@ class SharedQueries:
         row = (user, *values)
         number = shared.bindings.get(row)
         if number is None:
-            assert shared.arguments is not None
             shared.numbers += 1
             number = shared.bindings[row] = shared.numbers
+        if number not in shared.begun:  # it is new, or the call that was to write it has failed
+            assert shared.arguments is not None
             shared.allow(number, self._runner.allowed().memory)
-            shared.arguments.commit({BINDING: [(number, *row)]}, 1, "bind")
-            shared.begun[number] = core_of(self._runner.engine).epoch - 1
+            try:
+                shared.arguments.commit({BINDING: [(number, *row)]}, 1, "bind")
+                shared.begun[number] = core_of(self._runner.engine).epoch - 1
+            except BaseException:
+                del shared.bindings[row]
+                shared.begun.pop(number, None)
+                shared.allow(number, None)
+                self._unneeded.append((shared, number))  # it may have been written
+                raise
         return number
 
     def set_apart(self, query: ParametrisedQuery, reason: str) -> None:
@@ -343,8 +351,9 @@ class SharedQueries:
                 gate = binder.query(query, None)
                 given = decorrelate(gate.plan, binder.names)
                 own = [binder.name(n, t) for n, t in columns.items()]
-                renamed = Project(given, tuple((new, col(old)) for new, old in zip(own, gate.names, strict=True)))
-                domain = Domain(renamed, list(names), own)
+                values = [word_of(col(name), t) for name, t in zip(gate.names, columns.values(), strict=True)]
+                renamed = Project(given, tuple(zip(own, values, strict=True)))
+                domain = Domain(renamed, dict(zip(names, columns.values(), strict=True)), own)
                 return pushed_down(decorrelate(bound.plan, binder.names), domain, binder.names), own
         except UnsupportedError as error:
             if is_alone:
@@ -395,7 +404,8 @@ class SharedQueries:
             shared.followers.pop(number, None)
             shared.allow(number, None)
             for row in [row for row, found in shared.bindings.items() if found == number]:
-                del shared.bindings[row], shared.begun[number]
+                del shared.bindings[row]
+                shared.begun.pop(number, None)
                 self._unneeded.append((shared, number))
 
     def _forget(self, writes: WriteSet) -> None:
@@ -482,7 +492,8 @@ class SharedQueries:
         for row, number in [pair for pair in shared.bindings.items() if pair[1] in greedy]:
             if shared.router is not None:
                 shared.router.end(number, failure)
-            del shared.bindings[row], shared.begun[number]
+            del shared.bindings[row]
+            shared.begun.pop(number, None)
             shared.greedy.add(row)
             shared.allow(number, None)
         self._replace(shared, made)

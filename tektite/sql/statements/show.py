@@ -13,6 +13,7 @@ from tektite.engine.versions import read_version
 from tektite.engine.view import View
 from tektite.engine.view_core import ViewCore
 from tektite.errors import NotFoundError, UnsupportedError
+from tektite.sql.bind.definitions import GraphDefinition
 from tektite.sql.parse.parser import SHOWN, Refresh, Show
 from tektite.sql.parse.places import nearest
 from tektite.sql.statements.disclosure import FAILED, sees_below
@@ -96,12 +97,14 @@ def rows_of(table: InputCore) -> int | None:
 
 
 def views(runner: StatementRunner) -> pa.Table:
-    """Views: those that are kept, with their sizes and what a read of them raises, and those that are definitions."""
+    """Views: those that are kept, with their sizes and what a read of them raises, and those that are definitions, as
+    property graphs are."""
     shown = set(runner.visible())
     kept = [v for v in core_of(runner.engine).views.values() if v.name in shown]
     defined = [name for name in runner.definitions if name in shown]
     names = [*(v.name for v in kept), *defined]
-    kinds = ["materialized"] * len(kept) + ["definition"] * len(defined)
+    graphs = {graph.name for graph in runner.graphs()}
+    kinds = ["materialized"] * len(kept) + ["property graph" if name in graphs else "definition" for name in defined]
     readable = [is_readable(runner, v.facade) for v in kept]
     rows = [v.count if may else None for v, may in zip(kept, readable, strict=True)]
     errors = [shown_error(runner, v) if may else None for v, may in zip(kept, readable, strict=True)]
@@ -159,6 +162,11 @@ def columns(runner: StatementRunner, statement: Show) -> pa.Table:
         raise statement.source.error(message, statement.place, NotFoundError, condition="undefined-table")
     if not runner.access.knows(runner.access.who(), found.name):
         runner.access.check_read(runner.access.who(), found)
+    if isinstance(found, GraphDefinition):
+        labels = f"node labels {', '.join(found.nodes)}; edge labels {', '.join(found.edges) or 'none'}"
+        raise statement.source.error(
+            f"{statement.name!r} is a property graph, without columns; {labels}", statement.place
+        )
     schema = found.schema if isinstance(found, Table | View) else runner.described(found)
     return pa.table(
         {

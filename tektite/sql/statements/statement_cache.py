@@ -25,7 +25,7 @@ from tektite.sql.logical import Node
 from tektite.sql.parse import parser
 
 if TYPE_CHECKING:
-    from tektite.sql.bind.named_relations import Definition
+    from tektite.sql.bind.definitions import Definition
     from tektite.sql.statements.runner import StatementRunner
 
     Meaning: TypeAlias = "Table | View | Definition | None"
@@ -147,7 +147,12 @@ class Remembered:
         unused = [name for name in parameters if name not in labels]
         if unused:
             there = ", ".join(f"${label}" for label in sorted(labels)) or "no parameter"
-            raise IncorrectError(f"the value of ${unused[0]} is used nowhere: the text has {there}")
+            form = (
+                "; parameters are a list or a mapping: sql(text, {'name': value})"
+                if unused[0] in ("args", "params")
+                else ""
+            )
+            raise IncorrectError(f"the value of ${unused[0]} is used nowhere: the text has {there}{form}")
 
     def statements(self, text: str) -> Iterator[parser.Statement]:
         """The statements of a text, one by one, so that those before a mistake are run."""

@@ -6,7 +6,7 @@ without changing anything.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +20,7 @@ from tektite.engine.table import Table
 from tektite.errors import ConflictError, IncorrectError, NotFoundError, TektiteError, UnsupportedError
 from tektite.sql.access.access_control import PermissionDenied, schema_object, table_object
 from tektite.sql.access.policy_conditions import PolicyConditions
+from tektite.sql.bind.functions import sql_name
 from tektite.sql.bind.named_relations import Given, TargetTable, unpointed
 from tektite.sql.bind.scope import folded
 from tektite.sql.catalog.schemas import name_parts, written_name
@@ -88,6 +89,21 @@ class Writing:
         is_read = any([bool(dict.get(tree.args, part)) for part in READING])
         check_write(runner, table, command, is_read or reads_old_values(tree, named, table.schema.names))
         return Writing(runner, source, tree, table, named, parameters, command)
+
+    def check_reads(self, values: Iterable[exp.Expr]) -> None:
+        """Refuse new values that are computed from what is in the table to those who may not read it: an error, or what becomes
+        of another column, would tell of it.
+        """
+        check_write(self.runner, self.table, self.command, any([self._may_read(value) for value in values]))
+
+    def _may_read(self, value: exp.Expr) -> bool:
+        """Whether an expression may read columns of the table. In a subquery, a name alone may be one of them."""
+        own = {*self.names, self.alias}
+        for column in value.find_all(exp.Column):
+            parts = [folded(part) for part in column.parts]
+            if column.find_ancestor(exp.Query) is None or not own.isdisjoint(parts[:-1] or parts):
+                return True
+        return False
 
     @property
     def names(self) -> list[str]:
@@ -193,9 +209,8 @@ def check_write(runner: StatementRunner, table: Table, command: str, is_read: bo
     if who is None:
         return
     access.check(who, "USAGE", schema_object(name_parts(table.name)[0]))
-    access.check(who, command, table_object(table.name))
-    if is_read:
-        access.check(who, "SELECT", table_object(table.name))
+    for privilege in (command, "SELECT") if is_read else (command,):
+        access.check(who, privilege, table_object(table.name))
 
 
 def check_new_rows(runner: StatementRunner, table: Table, rows: pa.Table, command: str, is_read: bool = False) -> None:
@@ -281,6 +296,23 @@ def arranged(runner: StatementRunner, found: Table, rows: pa.Table, given: list[
             message = f"column {field.name!r} of {found.name!r} is {field.type}, not {column.type}: cast it"
             raise IncorrectError(message) from None
     return pa.Table.from_arrays(arrays, schema=found.schema.arrow)
+
+
+def is_default(tree: exp.Expr) -> bool:
+    """Whether a value is the word DEFAULT."""
+    if isinstance(tree, exp.Column) and not tree.table and not tree.this.quoted:
+        tree = tree.this
+    return isinstance(tree, exp.Var | exp.Identifier) and tree.name.upper() == "DEFAULT"
+
+
+def default_tree(found: Table, column: str) -> exp.Expr:
+    """What DEFAULT means for a column: the constant of its declaration, or NULL."""
+    value = defaults_of(core_of(found)).get(column)
+    if value is None:
+        return exp.Null()
+    text = str(value).lower() if isinstance(value, bool) else str(value)
+    type = found.schema.types[found.schema.index(column)]
+    return exp.Cast(this=exp.Literal.string(text), to=exp.DataType.build(sql_name(type), dialect="duckdb"))
 
 
 # ---------------------------------------------------------------------- DELETE

@@ -322,7 +322,7 @@ def at_the_present_round(there: Any) -> Any:
 
 def started_at(epoch: Any) -> Any:
     def settle_start(self: Any, earliest: int | None = None) -> None:
-        self.first = self.low = self.high = epoch([source.low for source in self.sources])
+        self.first = self.reached = self.high = epoch([source.low for source in self.sources])
 
     return being(settle_start)
 

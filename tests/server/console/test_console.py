@@ -89,6 +89,14 @@ def test_charts_show_what_suits_the_columns(lively: RunningServer, opened: Opene
     page.locator("canvas").wait_for()
     page.get_by_label("Chart: as").select_option("line")
     page.locator("canvas").wait_for()
+    left = "document.querySelector('.drawing').clientHeight - document.querySelector('.drawing .uplot').offsetHeight"
+    wait_for(page, lambda: abs(page.evaluate(left)) <= 2, True)  # a chart is as high as the place that it has
+    typed(page, "SELECT max(DATE '2024-02-29') AS day, shop, sum(amount) AS total FROM sales GROUP BY shop")
+    page.keyboard.press("Control+Enter")
+    page.locator("canvas").wait_for()
+    typed(page, "SELECT shop, sum(amount) AS total, max(DATE '2024-02-29') AS last FROM sales GROUP BY shop")
+    page.keyboard.press("Control+Enter")
+    wait_for(page, lambda: page.locator(".bar-line .value").all_inner_texts(), ["20", "15"])
     typed(page, "SELECT src, dst FROM edges")
     page.keyboard.press("Control+Enter")
     wait_for(page, lambda: sorted(page.locator(".network .nodes text").all_text_contents()), ["1", "2", "3", "4"])

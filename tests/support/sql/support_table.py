@@ -21,6 +21,10 @@ INSERT INTO n VALUES (2, NULL, NULL, NULL, NULL, NULL);
 INSERT INTO t VALUES (1, 10, 'x', '2024-01-01', 1.5, '2024-01-01 10:00:00'), (2, NULL, 'y', NULL, NULL, NULL);
 INSERT INTO u VALUES (1, 5), (1, 7), (3, 9);
 CREATE MATERIALIZED VIEW v AS SELECT b, count(*) AS n FROM t GROUP BY b;
+CREATE TABLE town (id INT PRIMARY KEY, name VARCHAR); CREATE TABLE road (a INT, b INT, km INT);
+CREATE PROPERTY GRAPH map VERTEX TABLES (town) EDGE TABLES (
+  road SOURCE KEY (a) REFERENCES town DESTINATION KEY (b) REFERENCES town
+);
 """
 HEAD = """# What SQL supports
 
@@ -66,6 +70,14 @@ CONSTRUCTS: dict[str, list[tuple[str, str]]] = {
         ("* REPLACE, * RENAME", "SELECT * REPLACE (a + 1 AS a) RENAME (b AS c) FROM t"),
         ("* LIKE, ILIKE, SIMILAR TO", "SELECT * LIKE '%a%' FROM t"),
         ("COLUMNS", "SELECT max(COLUMNS('a|b')) FROM t"),
+        (
+            "GRAPH_TABLE",
+            "SELECT * FROM GRAPH_TABLE (map MATCH (x WHERE x.id = 1)-[e IS road]->(y) COLUMNS (e.km, y.name))",
+        ),
+        (
+            "GRAPH_TABLE with walks",
+            "SELECT * FROM GRAPH_TABLE (map MATCH (x)-[IS road]->*(y) COLUMNS (x.name, y.name AS other))",
+        ),
         ("text in dollar quotes", "SELECT $$it's$$, $tag$ $$ $tag$"),
         (
             "WITH ... USING KEY",

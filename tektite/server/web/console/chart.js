@@ -58,7 +58,8 @@ function plot(box, chart, columns, size, series, options = {}) {
     legend: { live: true },
     cursor: { drag: { x: true, y: false } },
   }, data(chart), box);
-  return { update: (found) => made.setData(data(found)), close: () => made.destroy(), resize: ({ width, height }) => made.setSize({ width, height: height - (box.querySelector(".u-legend")?.offsetHeight ?? 0) }) };
+  const resize = ({ width, height }) => made.setSize({ width, height: Math.max(height - (box.querySelector(".u-legend")?.offsetHeight ?? 0), 80) });
+  return { update: (found) => made.setData(data(found)), close: () => made.destroy(), resize };
 }
 
 const makers = {

@@ -53,7 +53,7 @@ export function dataflowGraph({ name, own, operators, channels, indexes, reads }
       boxes.set(loop, { id: loop, parent: box, kind: "loop", title: `loop ${loop.split("/").at(-1).split(":").at(-1)}` });
       box = loop;
     }
-    nodes.push({ id: String(operator.id), operator: operator.id, box, title: operator.name, text: operator.text ?? "", hasNote: true, kinds: [operator.dataflow === own ? "own" : "shared"] });
+    nodes.push({ id: String(operator.id), operator: operator.id, box, title: operator.name, text: operator.text ?? "", hasNote: true, isLong: operator.bytes > 0, kinds: [operator.dataflow === own ? "own" : "shared"] });
   }
   const shown = new Set(nodes.map((node) => node.id));
   const sources = new Map();

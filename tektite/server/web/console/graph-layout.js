@@ -34,10 +34,10 @@ export function wrapped(text, letters = SIZES.letters, most = 2) {
   return lines.map((each) => (each.length > letters ? `${each.slice(0, letters - 1)}…` : each));
 }
 
-/** How large a node is: {width, height, lines}, for its `title`, its `text`, and a `note` (a line of figures). */
-export function nodeSize({ title, text = "", hasNote = false }) {
+/** How large a node is: {width, height, lines}, for its `title`, its `text`, and a `note` (a line of figures; a long one has three). */
+export function nodeSize({ title, text = "", hasNote = false, isLong = false }) {
   const lines = text ? wrapped(text) : [];
-  const longest = Math.max(title.length * 7.4 + 6, ...lines.map((line) => line.length * 6.4), hasNote ? 24 * 5.8 : 0);
+  const longest = Math.max(title.length * 7.4 + 6, ...lines.map((line) => line.length * 6.4), hasNote ? (isLong ? 36 : 24) * 5.8 : 0);
   return { width: Math.min(Math.max(longest + 26, SIZES.narrow), SIZES.wide + 24), height: 16 + 17 + LINE * lines.length + (hasNote ? LINE : 0), lines };
 }
 

@@ -290,7 +290,8 @@ export function suggested(columns) {
   if (columns.length >= 2 && columns[0].type === columns[1].type && named(0, /^(src|source|from|a|x|parent|child)/i) && named(1, /^(dst|target|to|b|y|z|parent|child)/i)) {
     return { kind: "graph", x: 0, ys: [1] };
   }
-  if (times.length && numbers.length) return { kind: "line", x: times[0], ys: numbers.slice(0, 4) };
+  const isByTime = !labels.length || times[0] < labels[0]; // a moment behind a label is the last one of something, or the like
+  if (times.length && numbers.length && isByTime) return { kind: "line", x: times[0], ys: numbers.slice(0, 4) };
   if (labels.length && numbers.length) return { kind: "bar", x: labels[0], ys: numbers.slice(-1) };
   if (numbers.length >= 2) return { kind: "line", x: numbers[0], ys: numbers.slice(1, 5) };
   if (numbers.length === 1) return { kind: "histogram", x: numbers[0], ys: [] };

@@ -156,7 +156,7 @@ export function mount(element, { session }) {
     const shown = [
       ["epoch", status ? number(status.epoch) : "–"],
       ["changes a second", span > 0 ? compact(Math.round(epochs.reduce((sum, row) => sum + row.rows, 0) / span)) : "–"],
-      ["views behind", known.views ? `${number(known.views.filter((row) => row.state !== "current").length)} of ${number(known.views.length)}` : "–"],
+      ["views not current", known.views ? `${number(known.views.filter((row) => row.state !== "current").length)} of ${number(known.views.length)}` : "–"],
       ["clients", known.clients ? number(known.clients.length) : "–"],
       ["memory", known.memory?.length ? bytes(known.memory.reduce((sum, row) => sum + row.bytes, 0)) : "–"],
       ["up", status ? seconds(status.seconds) : "–"],

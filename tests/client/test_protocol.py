@@ -200,3 +200,41 @@ def test_a_table_begins_with_the_rows_it_is_made_of(session: SessionProtocol) ->
         session.create_table("copy", twice, primary_key="id", if_exists="replace")
     assert session.table("copy").rows() == [("oil", Decimal("2.50"))]  # what was there stays
     assert sorted(session.create_table("dicts", [{"a": 1}, {"a": 2, "b": "x"}]).rows()) == [(1, None), (2, "x")]
+
+
+def test_a_time_is_waited_for_and_a_subscription_is_a_block_of_both_kinds(session: SessionProtocol) -> None:
+    orders, totals = orders_and_totals(session)
+    time = orders.insert([("north", 1)])
+    assert time is not None
+    assert totals.snapshot(at=time, timeout=60).to_pylist() == [{"shop": "north", "total": 1}]
+    with pytest.raises(tk.TektiteError, match="no answer for time"):
+        totals.snapshot(at=time + 100, timeout=0.05)
+    with pytest.raises(tk.IncorrectError, match="say which"):
+        totals.snapshot(timeout=1)
+    with totals.subscribe() as block:
+        assert block.poll(timeout=60) is not None
+    assert block.closed
+
+    async def follow() -> int:
+        async with totals.subscribe() as changes:
+            async for delta in changes:
+                return delta.time
+        return -1
+
+    assert asyncio.run(asyncio.wait_for(follow(), 60)) >= time
+
+
+def test_a_list_as_a_parameter_is_a_list(session: SessionProtocol) -> None:
+    orders, _ = orders_and_totals(session)
+    orders.insert([("north", 1), ("south", 5)])
+    for query, value, rows in (
+        ("SELECT $1 AS x", [1, 2], [([1, 2],)]),
+        ("SELECT $1 AS x", [], [([],)]),
+        ("SELECT len($1)", ["a", "b"], [(2,)]),
+        ("SELECT unnest($1)", [1, 2], [(1,), (2,)]),
+        ("SELECT $1::text[]", ["a"], [(["a"],)]),
+        ("SELECT shop FROM orders WHERE amount IN $1", [5, 7], [("south",)]),
+        ("SELECT shop FROM orders WHERE amount = ANY($1)", [1], [("north",)]),
+        ("SELECT shop FROM orders WHERE list_contains($1, amount)", [1], [("north",)]),
+    ):
+        assert session.sql(query, [value]).rows() == rows, query
