@@ -86,6 +86,8 @@ LANGUAGE = (
     "sql/test_direct_texts.py",
     "sql/test_disclosure.py",
     "sql/test_guarded_failures.py",
+    "sql/test_list_parameters.py",
+    "sql/test_property_graphs.py",
     "sql/test_remembered.py",
     "sql/test_roles.py",
     "sql/test_sharing.py",

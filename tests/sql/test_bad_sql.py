@@ -82,7 +82,7 @@ def test_caret_stands_under_what_is_wrong(engine: tk.Engine, text: str, pointed:
         ("SELECT histogram(id) FROM people", "histogram"),
         ("SELECT bit_and(id) FROM people", "bit_and"),
         ("SELECT mode(id) OVER (ORDER BY id) FROM people", "mode"),
-        ("SELECT translate(name, 'a', 'b') FROM people", "translate"),
+        ("SELECT soundex(name) FROM people", "soundex"),
         ("SELECT id FROM people TABLESAMPLE 10", "TABLESAMPLE"),
         ("PIVOT people ON id USING sum(pay)", "PIVOT needs the values"),
         ("SELECT strftime(DATE '2024-01-01', '%Q')", "%Q in strftime"),

@@ -22,6 +22,7 @@ from tektite.sql.catalog import catalog_lookup
 from tektite.sql.catalog.contents import CatalogContents
 from tektite.sql.catalog.set_functions import SetFunctions
 from tektite.sql.logical import Aggregate, Apply, Distinct, Node, Project, Union, call_type, columns_of
+from tektite.sql.parse.instead import FUNCTIONS, instead
 from tektite.sql.parse.read_arguments import written
 from tektite.values import types
 from tektite.values.types import Type
@@ -282,7 +283,8 @@ class Grouping:
         kind = AGGREGATES.get(type(tree))
         if kind is None:
             name = self.binder.source.called(tree)
-            raise self.binder.source.error(f"aggregate {name} is not supported", tree, UnsupportedError)
+            message = f"aggregate {name} is not supported{instead(FUNCTIONS, name)}"
+            raise self.binder.source.error(message, tree, UnsupportedError)
         argument, distinct = self._argument(tree)
         if argument is None and kind != "count":
             called = self.binder.source.called(tree)

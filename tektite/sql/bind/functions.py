@@ -329,6 +329,9 @@ def named(scalars: Scalars, node: exp.Anonymous) -> Expr | None:
         return dates.extract(scalars, node, node.expressions[0].name, node.expressions[1])
     if name == "try_strptime" and len(node.expressions) == 2:
         return dates.moment_of(scalars, node, name, *node.expressions)
+    if name == "octet_length" and len(node.expressions) == 1:
+        value = scalars.bind(node.expressions[0])
+        return moments.byte_length(value) if scalars.type(value, node) == types.Blob else Expr("utf8_length", (value,))
     if name in ANONYMOUS_PARTS and len(node.expressions) == 1:
         return dates.extract(scalars, node, name, node.expressions[0])
     if name in catalog_lookup.FUNCTIONS and (name not in BY_NAME or scalars.context.reads_system()):

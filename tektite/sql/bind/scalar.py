@@ -18,6 +18,7 @@ from tektite.sql.bind import comparisons, functions, nested, numbers, zones
 from tektite.sql.bind.long_sums import long_sum, sum_in_groups
 from tektite.sql.catalog import catalog_lookup
 from tektite.sql.catalog.contents import CatalogContents
+from tektite.sql.parse.instead import CLAUSES, FUNCTIONS, instead
 from tektite.sql.parse.places import StatementText
 from tektite.sql.parse.read_arguments import written
 from tektite.values import types
@@ -94,8 +95,10 @@ class Scalars:
 
     # ------------------------------------------------------------------ entrances
 
-    def bind(self, node: exp.Expr) -> Expr:
+    def bind(self, node: exp.Expr | None) -> Expr:
         """The expression that a tree means."""
+        if node is None:  # the parser takes some functions without their values
+            raise TypeError("a value is missing")
         found = self.any(node)
         return self.checked(found.value(), node) if isinstance(found, IntervalParts) else found
 
@@ -119,8 +122,8 @@ class Scalars:
     def error(self, message: str, node: exp.Expr, condition: str = "") -> TektiteError:
         return self.source.error(message, node, condition=condition)
 
-    def unsupported(self, what: str, node: exp.Expr, condition: str = "") -> TektiteError:
-        return self.source.error(f"{what} is not supported", node, UnsupportedError, condition)
+    def unsupported(self, what: str, node: exp.Expr, condition: str = "", instead: str = "") -> TektiteError:
+        return self.source.error(f"{what} is not supported{instead}", node, UnsupportedError, condition)
 
     # ------------------------------------------------------------------ by kind of node
 
@@ -147,11 +150,14 @@ class Scalars:
             built = functions.build(self, node)
             if built is not None:
                 return self.checked(built, node)
-            raise self.unsupported(f"function {self.source.called(node)}", node, "undefined-function")
+            known = instead(FUNCTIONS, self.source.called(node))
+            raise self.unsupported(f"function {self.source.called(node)}", node, "undefined-function", known)
         if kind in functions.BITS:
             operands = [node.this, node.expression] if node.args.get("expression") is not None else [node.this]
             return self.checked(functions.BITS[kind](*map(self.bind, operands)), node)
-        raise self.unsupported(f"{node.key.upper()} ({written(node)[:60]})", node)
+        raise self.unsupported(
+            f"{node.key.upper()} ({written(node)[:60]})", node, instead=instead(CLAUSES, node.key.upper())
+        )
 
     def checked(self, expression: Expr, node: exp.Expr) -> Expr:
         self.type(expression, node)
@@ -369,7 +375,8 @@ class Scalars:
         """A function that gives several rows."""
         found = self.context.set_function(node)
         if found is None:
-            raise self.unsupported(f"function {self.source.called(node)} here", node, "undefined-function")
+            known = instead(FUNCTIONS, self.source.called(node))
+            raise self.unsupported(f"function {self.source.called(node)} here", node, "undefined-function", known)
         return found
 
     def subscript(self, node: exp.Bracket) -> Expr:

@@ -16,6 +16,7 @@ from tektite.errors import IncorrectError, UnsupportedError
 from tektite.sql.parse.access_statements import AccessReader
 from tektite.sql.parse.connector_statements import connector_statement
 from tektite.sql.parse.dialect import Dialect
+from tektite.sql.parse.instead import CREATED, STATEMENTS, instead
 from tektite.sql.parse.places import StatementText
 from tektite.sql.parse.postgres_spelling import arrays_spelt, spelt
 from tektite.sql.parse.property_graphs import property_graph_statement
@@ -137,9 +138,11 @@ class StatementParser:
         (found,) = trees
         if found is None or isinstance(found, exp.Command):
             words = [token.text.upper() for token in tokens[:2] if token.text.isidentifier()]
-            instead = ": write one ALTER TABLE for each action" if words == ["ALTER", "TABLE"] else ""
-            said = "this form of ALTER TABLE" if instead else " ".join(words)
-            raise self.source.error(f"{said} is not supported{instead}", tokens[0].start, UnsupportedError)
+            alters = words == ["ALTER", "TABLE"]
+            said = "this form of ALTER TABLE" if alters else " ".join(words)
+            known = instead(CREATED, words[-1]) if words[:1] == ["CREATE"] else instead(STATEMENTS, "".join(words[:1]))
+            known = ": write one ALTER TABLE for each action" if alters else known
+            raise self.source.error(f"{said} is not supported{known}", tokens[0].start, UnsupportedError)
         return noting(arrays_spelt(found))
 
     def _syntax_error(self, error: ParseError) -> Exception:

@@ -24,6 +24,7 @@ from tektite.sql.bind.definitions import Definition, GraphDefinition
 from tektite.sql.bind.functions import column_type
 from tektite.sql.bind.scope import folded
 from tektite.sql.catalog.schemas import DEFAULT, SYSTEM, same_schema, schema_said, stored_name, written_name
+from tektite.sql.parse.instead import CREATED, MODIFIERS, instead
 from tektite.sql.parse.places import StatementText, nearest
 from tektite.sql.parse.property_graphs import KIND
 from tektite.sql.parse.read_arguments import not_needed, refuse_unread, written
@@ -65,7 +66,7 @@ def create(runner: StatementRunner, source: StatementText, tree: exp.Create, par
         from tektite.sql.statements.property_graphs import create_property_graph  # which makes names as this file does
 
         return create_property_graph(runner, source, tree)
-    raise source.error(f"CREATE {kind} is not supported", source.where(kind), UnsupportedError)
+    raise source.error(f"CREATE {kind} is not supported{instead(CREATED, kind)}", source.where(kind), UnsupportedError)
 
 
 def refuse_modifiers(source: StatementText, tree: exp.Create, kind: str) -> None:
@@ -78,7 +79,8 @@ def refuse_modifiers(source: StatementText, tree: exp.Create, kind: str) -> None
     found = MODIFIED.search(source.text, source.start, source.place(tree))
     said = others[0].__name__.removesuffix("Property") if found is None else found.group(1)
     at = tree if found is None else found.start(1)
-    raise source.error(f"CREATE {said.upper()} {kind} is not supported", at, UnsupportedError)
+    known = instead(CREATED, kind) or instead(MODIFIERS, said.upper())
+    raise source.error(f"CREATE {said.upper()} {kind} is not supported{known}", at, UnsupportedError)
 
 
 def new_name(runner: StatementRunner, source: StatementText, tree: exp.Create, node: exp.Expr) -> str | None:
@@ -426,6 +428,8 @@ def create_index(runner: StatementRunner, source: StatementText, tree: exp.Creat
             NotFoundError,
             condition="undefined-table",
         )
+    if found.name in core_of(runner.engine).system.names():
+        raise source.error(f"{found.name!r} is a system relation: no index of it is kept", tree, ConflictError)
     if core_of(found).is_stream:
         raise source.error(
             f"{found.name!r} is a stream: it keeps no history that could be indexed", tree, ConflictError

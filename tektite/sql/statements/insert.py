@@ -17,7 +17,7 @@ from tektite.sql.parse.internal_tables import internal_table
 from tektite.sql.parse.places import StatementText, nearest
 from tektite.sql.parse.read_arguments import copied
 from tektite.sql.statements.result import Result
-from tektite.sql.statements.table_writes import Writing, check_write
+from tektite.sql.statements.table_writes import Writing, check_write, default_tree, is_default
 from tektite.sql.statements.update import assignments, changed
 from tektite.values.types import Type
 
@@ -58,6 +58,12 @@ def new_rows(writing: Writing, given: list[str]) -> pa.Table:
     wanted = [schema.types[schema.index(column)] for column in given]
     if query is None:
         raise writing.source.error("INSERT without VALUES or a query is not supported", None, UnsupportedError)
+    if isinstance(query, exp.Values):
+        for row in query.expressions:
+            cells = row.expressions if isinstance(row, exp.Tuple) else [row]
+            for column, cell in zip(given, cells, strict=False):
+                if is_default(cell):
+                    cell.replace(default_tree(writing.table, column))
     read_alike(query, wanted)
     return writing.arranged(writing.select(query, wanted, what="INSERT INTO"), given)
 

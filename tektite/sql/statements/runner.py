@@ -47,6 +47,7 @@ from tektite.sql.lower.lower import Lowering
 from tektite.sql.parse import parser
 from tektite.sql.parse.connector_statements import CreateConnector, DropConnector
 from tektite.sql.parse.depth_limit import deep_calls
+from tektite.sql.parse.instead import STATEMENTS, instead
 from tektite.sql.parse.places import StatementText
 from tektite.sql.parse.read_arguments import copied, refuse_unread
 from tektite.sql.rules.decorrelate import decorrelate
@@ -262,7 +263,8 @@ class StatementRunner:
                 refuse_unread(source, tree)  # handlers ask before they change something; this finds one that forgot
                 return result
         said = source.word(source.start).upper()
-        raise source.error(f"{said or 'such a statement'} is not supported", source.start, UnsupportedError)
+        message = f"{said or 'such a statement'} is not supported{instead(STATEMENTS, said)}"
+        raise source.error(message, source.start, UnsupportedError)
 
     def check_writable(self, source: StatementText) -> None:
         """Refuse a statement that changes something in a transaction that only reads."""

@@ -20,6 +20,7 @@ from tektite.engine.table import Table
 from tektite.errors import ConflictError, IncorrectError, NotFoundError, TektiteError, UnsupportedError
 from tektite.sql.access.access_control import PermissionDenied, schema_object, table_object
 from tektite.sql.access.policy_conditions import PolicyConditions
+from tektite.sql.bind.functions import sql_name
 from tektite.sql.bind.named_relations import Given, TargetTable, unpointed
 from tektite.sql.bind.scope import folded
 from tektite.sql.catalog.schemas import name_parts, written_name
@@ -295,6 +296,23 @@ def arranged(runner: StatementRunner, found: Table, rows: pa.Table, given: list[
             message = f"column {field.name!r} of {found.name!r} is {field.type}, not {column.type}: cast it"
             raise IncorrectError(message) from None
     return pa.Table.from_arrays(arrays, schema=found.schema.arrow)
+
+
+def is_default(tree: exp.Expr) -> bool:
+    """Whether a value is the word DEFAULT."""
+    if isinstance(tree, exp.Column) and not tree.table and not tree.this.quoted:
+        tree = tree.this
+    return isinstance(tree, exp.Var | exp.Identifier) and tree.name.upper() == "DEFAULT"
+
+
+def default_tree(found: Table, column: str) -> exp.Expr:
+    """What DEFAULT means for a column: the constant of its declaration, or NULL."""
+    value = defaults_of(core_of(found)).get(column)
+    if value is None:
+        return exp.Null()
+    text = str(value).lower() if isinstance(value, bool) else str(value)
+    type = found.schema.types[found.schema.index(column)]
+    return exp.Cast(this=exp.Literal.string(text), to=exp.DataType.build(sql_name(type), dialect="duckdb"))
 
 
 # ---------------------------------------------------------------------- DELETE

@@ -15,7 +15,7 @@ from tektite.sql.bind.scope import folded
 from tektite.sql.parse.places import StatementText, nearest
 from tektite.sql.parse.read_arguments import copied
 from tektite.sql.statements.result import Result
-from tektite.sql.statements.table_writes import Writing
+from tektite.sql.statements.table_writes import Writing, default_tree, is_default
 from tektite.values import types
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def assignments(writing: Writing, trees: list[exp.Expr]) -> dict[str, exp.Expr]:
                 raise writing.source.error(message, column, NotFoundError, condition="undefined-column")
             if name in changes:
                 raise writing.source.error(f"column {name!r} is set twice", column, condition="syntax-error")
-            changes[name] = value
+            changes[name] = default_tree(writing.table, name) if is_default(value) else value
     return changes
 
 
