@@ -17,8 +17,8 @@ MONTH, DAYS = tk.IntervalValue(months=1), tk.IntervalValue(days=30)
 
 
 @pytest.fixture
-def engine() -> tk.Engine:
-    engine = tk.Engine()
+def engine() -> Any:
+    engine = make_engine()
     engine.sql(
         "CREATE TABLE t (a INT, s VARCHAR, l INT[]); INSERT INTO t VALUES (1, 'x', [1, 2]), (2, 'y', NULL), (3, NULL, [])"
     )
