@@ -187,6 +187,8 @@ class Dialect(DuckDB):
 
         def _parse_table_parts(self, *args: Any, **options: Any) -> Any:
             """The name of a table, of which no part is missing: sqlglot takes a..b for b of some schema of a."""
+            if self._curr and self._curr.token_type == TokenType.DOT:
+                self.raise_error("a part of a name is missing")
             found = super()._parse_table_parts(*args, **options)
             if found is not None and any(isinstance(found.args.get(part), str) for part in ("this", "db", "catalog")):
                 self.raise_error("a part of a name is missing")
