@@ -499,7 +499,7 @@ class Engine(EpochMethods, IndexMethods, LanguageMethods, ServingMethods):
     @guarded_by_core
     def idle(self, fuel: int = 1 << 20) -> bool:
         """Spend some work on merging and compaction, then on texts that nobody uses; whether there is more to do. For when
-        nothing else is.
+        nothing else is. When there is no more, the storage merges and cleans up its files, in a thread of its own.
 
         >>> import tektite as tk
         >>> engine = tk.Engine()
@@ -508,7 +508,11 @@ class Engine(EpochMethods, IndexMethods, LanguageMethods, ServingMethods):
         >>> while engine.idle():
         ...     pass
         """
-        return any([trace.idle(fuel) for trace in self._core.traces()]) or self._core.texts.idle()
+        core = self._core
+        is_more = any([trace.idle(fuel) for trace in core.traces()]) or core.texts.idle()
+        if not is_more and core.storage is not None:
+            core.storage.writer.maintain()
+        return is_more
 
     @property
     def bytes(self) -> int:

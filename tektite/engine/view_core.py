@@ -173,7 +173,8 @@ class ViewCore:
         if not low:
             return np.empty((len(self.columns) + 2, 0), np.int64)
         epoch = low - 1 if at is None else at
-        self.check_readable(epoch)
+        if at is not None or low == self.flow.first:  # the last answer is always kept
+            self.check_readable(epoch)
         self.check_rows(epoch)
         if rows is not None:
             words = read_first(self.trace, epoch, rows)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from html import escape
 from typing import Any
 
-from tektite.values.html import html_table, html_text
+from tektite.values.html import ROOM, html_table, html_text
 
 INDENT = 1.5
 """How far an operator stands to the right of the one that it is an input of, in letters."""
@@ -58,8 +58,9 @@ class Explanation(str):
             more = "".join(f"<br><small>where {escape(part)}</small>" for part in operator["where"])
             loops = f" <small>in the loop {escape(' / '.join(operator['loops']))}</small>" if operator["loops"] else ""
             lines.append(
-                f"<tr><td style='text-align:left;padding-left:{0.5 + INDENT * depth:.1f}em'>{escape(text)}{loops}{more}</td>"
-                f"<td style='text-align:right'>{operator['rows']:,}</td></tr>"
+                f"<tr><td style='{ROOM};text-align:left;padding-left:{0.5 + INDENT * depth:.1f}em'>"
+                f"{escape(text)}{loops}{more}</td>"
+                f"<td style='{ROOM};text-align:right'>{operator['rows']:,}</td></tr>"
             )
             if again:
                 return
@@ -69,7 +70,7 @@ class Explanation(str):
                 visit(given, depth + 1)
 
         visit(0, 0)
-        head = "<thead><tr><th style='text-align:left'>operator</th><th>about rows</th></tr></thead>"
+        head = f"<thead><tr><th style='{ROOM};text-align:left'>operator</th><th style='{ROOM}'>about rows</th></tr></thead>"
         plan = f"<table>{head}<tbody>{''.join(lines)}</tbody></table>"
         decisions = html_text("\n".join(self.data["decisions"])) if self.data["decisions"] else ""
         uses = self.data["arrangements"]

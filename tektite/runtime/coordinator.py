@@ -236,7 +236,7 @@ class Coordinator:
 
     def current(self, flow: Dataflow) -> bool:
         """Whether `flow` and everything it reads include all epochs that the inputs have closed."""
-        return self._are_current(self._upstream(flow))
+        return not self.awake or self._are_current(self._upstream(flow))
 
     def _are_current(self, flows: list[Dataflow]) -> bool:
         return all([not f.awake or (not f.running and f.available() <= f.low and not fails(f)) for f in flows])

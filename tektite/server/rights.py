@@ -7,16 +7,19 @@ rows the user sees, the request is answered by the statement that says the same.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 import pyarrow as pa
 
+from tektite.engine.core import core_of
 from tektite.engine.table import Table
 from tektite.engine.view import View
 from tektite.errors import NotFoundError, TektiteError
+from tektite.server.web.answers import described
 from tektite.sql import runner
 from tektite.sql.access.access_control import PermissionDenied, table_object
 from tektite.sql.access.system_policies import SYSTEM_POLICIES
+from tektite.sql.bind.definitions import Definition
 from tektite.sql.catalog.schemas import name_parts, sql_name
 from tektite.sql.parse.places import nearest
 from tektite.sql.statements.disclosure import disclosed, hidden_error, sees_below
@@ -53,7 +56,7 @@ class SessionRights:
             told = self._sql.visible() if kind is None else self.visible(kind)
             what = "table or view" if kind is None else kind
             raise NotFoundError(f"there is no {what} {name[:100]!r}: {nearest(name, told)}")
-        if kind == "table" or (kind is None and name in tables):
+        if kind == "table" or (kind is None and (name in tables or name in SYSTEM_POLICIES)):
             return engine.table(name)
         try:
             return engine.view(name)
@@ -61,6 +64,33 @@ class SessionRights:
             if kind is not None:
                 raise
             raise NotFoundError(f"there is no table or view {name[:100]!r}") from None
+
+    def readable(self, name: str) -> Table | View | Definition:
+        """What can be read by a name: also a view that is only a definition."""
+        found = self._sql.definitions.get(name)
+        if found is None:
+            return self.relation(name)
+        if not self._sql.access.knows(self.who, name):
+            self._sql.access.check(self.who, "SELECT", table_object(name))
+        return found
+
+    def described(self, name: str, kind: str | None) -> dict[str, Any]:
+        """What a client has to know of a relation."""
+        found = self.readable(name) if kind != "table" else self.relation(name, kind)
+        if not isinstance(found, Definition):
+            return described(found if kind is None else self.relation(name, kind))
+        schema = self._sql.described(found)
+        time = core_of(self._session.server.engine).epoch - 1
+        return {
+            "name": name, "kind": "view", "columns": list(schema.names), "types": [str(kind) for kind in schema.types],
+            "time": time,
+        }  # fmt: skip
+
+    def key_columns(self, found: Table | View | Definition) -> list[str]:
+        """The columns by which rows are looked up, the first ones first."""
+        if isinstance(found, Definition):
+            return list(self._sql.described(found).names)
+        return [found.schema.names[at] for at in core_of(found).columns]
 
     def table(self, name: str) -> Table:
         """A table by its name, as `relation` finds it."""
@@ -80,12 +110,13 @@ class SessionRights:
         names = engine.tables if kind == "table" else engine.views
         return [name for name in names if self._sql.access.knows(self.who, name)]
 
-    def reads_all(self, found: Table | View) -> bool:
-        """Whether the user sees all rows of a relation; refuses one that it may not read."""
-        if not self.is_bound:
-            return True
-        self._sql.access.check_read(self.who, found)
-        return self._sql.access.bypasses(self.who, found.name)
+    def reads_all(self, found: Table | View | Definition) -> TypeGuard[Table | View]:
+        """Whether all rows that a relation has are the user's to see; refuses one that it may not read. A definition has none."""
+        if self.is_bound:
+            self._sql.access.check_read(self.who, found)
+        if isinstance(found, Definition):
+            return False
+        return not self.is_bound or self._sql.access.bypasses(self.who, found.name)
 
     def may_read(self, name: str) -> bool:
         """Whether the user has the privilege to read a relation."""
@@ -120,7 +151,7 @@ class SessionRights:
         sql, who = self._sql, self.who
         return lambda error: disclosed(sql, who, names, error)
 
-    def rows(self, found: Table | View, condition: str = "", values: tuple[object, ...] = ()) -> pa.Table:
+    def rows(self, found: Table | View | Definition, condition: str = "", values: tuple[object, ...] = ()) -> pa.Table:
         """The rows of a relation that the user sees, and that a condition leaves."""
         parameters = {str(at): value for at, value in enumerate(values, 1)}
         table = self._sql.run(f"SELECT * FROM {sql_name(found.name)} {condition}", parameters).table

@@ -161,6 +161,12 @@ class EpochWriter:
         self._closing = False
         self._discard = False
         self._urgent = False
+        self._maintained = (-1, -1)
+        """How many changes had been appended, and how many texts there were, when it was last asked to maintain the files."""
+        self._wants_work = False
+        """Whether it is to look for merges though no epoch has to be written, and then to clean up."""
+        self._looks_again = False
+        """Whether it is to look at the texts though the last look has left many."""
         self._beside = ThreadPoolExecutor(1, f"{_THREAD}-merge")
         self._merging: _Merging | None = None
         self._text_compaction = TextCompaction()
@@ -240,6 +246,14 @@ class EpochWriter:
             if deadline is not None and time.monotonic() >= deadline:
                 raise FaultError(f"storage {self.store.url}: not everything was durable after {timeout} seconds")
             self._wait(latch, deadline)
+
+    def maintain(self) -> None:
+        """Merge and clean up what is due, one after the other, though no epoch follows. Returns at once."""
+        found = self._appended, self._dictionary.texts
+        if self._maintained != found:
+            self._maintained = found
+            self._wants_work = self._looks_again = True
+            self._inbox.put(None)
 
     def close(self, discard: bool = False) -> None:
         """Write what waits, if that can be written and is not to be discarded, then stop. Closing twice is harmless.
@@ -341,7 +355,9 @@ class EpochWriter:
                 self._latches.popleft().release()
 
     def _work_waits(self) -> bool:
-        return bool(self._queue) or (self._merging is not None and (self._closing or self._merging.result.done()))
+        if self._merging is None:
+            return bool(self._queue) or (self._wants_work and not self._closing)
+        return bool(self._queue) or self._closing or self._merging.result.done()
 
     def _take(self) -> _Attempt:
         """The epochs for the next version: all that wait. Some go alone:
@@ -448,8 +464,12 @@ class EpochWriter:
 
     def _work_beside(self) -> None:
         """Start a merge that is due if none runs, and a clean-up from time to time."""
+        wanted, self._wants_work = self._wants_work, False
         if self._closing or sys.is_finalizing() or not threading.main_thread().is_alive():
             return  # the process can start no more threads
+        if self._merging is None and self._looks_again:
+            self._looks_again = False
+            self._text_compaction.look_again()
         if self._merging is None and time.monotonic() >= self._no_merge_before:
             state, compaction = self.manifest.state, self._text_compaction
             inputs = self._smallest_due()
@@ -460,6 +480,9 @@ class EpochWriter:
                 self._merging = _Merging(inputs, self._beside.submit(merge, inputs), bool(looked_at))
                 self._merging.result.add_done_callback(lambda _: self._inbox.put(None))
         self._until_clean -= 1
+        if wanted:
+            self._wants_work = self._merging is not None
+            self._until_clean = self._until_clean if self._wants_work else 0
         if self._until_clean <= 0 and (self._cleaning is None or self._cleaning.done()):
             self._until_clean = _CLEAN_EVERY
             self._cleaning = self._beside.submit(self._clean)

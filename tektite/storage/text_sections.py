@@ -112,6 +112,11 @@ class TextCompaction:
                 return lives
         return []
 
+    def look_again(self) -> None:
+        """Look whatever the last look has left: the engine has time."""
+        self._kept = 0
+        self._has_merged = False
+
     def looked(self, state: ManifestState, kept: int, present: int) -> None:
         """A look at all texts has kept so many."""
         self._kept = kept

@@ -212,7 +212,7 @@ def decode(words: Words, type: Type, column: str = "value", dictionary: TextLook
     >>> decode(np.array([0, NULL, -1]), Date).to_pylist()
     [datetime.date(1970, 1, 1), None, datetime.date(1969, 12, 31)]
     """
-    if type == String:
+    if type.kind == "string":
         if dictionary is None:
             raise IncorrectError(f"column {column!r} holds strings: give the dictionary that has their texts")
         return pa.chunked_array(dictionary.lookup_chunks(words), pa.string())
@@ -262,6 +262,8 @@ def decode_list(words: Words, type: Type, column: str = "value", dictionary: Tex
 
 def validity_buffer(words: Words) -> tuple[pa.Buffer | None, int]:
     """The Arrow validity bits of a column of words (None without NULLs), and the number of NULLs."""
+    if len(words) <= FEW and NULL not in words.tolist():
+        return None, 0
     null = words == NULL
     nulls = int(np.count_nonzero(null))
     return (arrow_buffer(np.packbits(~null, bitorder="little")) if nulls else None), nulls

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -55,6 +56,30 @@ def test_the_folder_of_an_engine_loses_texts_as_well(tmp_path: Path) -> None:
     with tk.Engine(storage=tmp_path) as engine:
         assert texts(engine) <= 2000
         assert sorted(engine.install("all", engine.table("t")).rows()) == sorted(expected)
+
+
+@pytest.mark.parametrize("waits", [True, False])
+def test_the_folder_of_an_idle_engine_loses_texts_without_an_epoch(tmp_path: Path, waits: bool) -> None:
+    expected: list[tuple[int, str]] = []
+    with tk.Engine(storage=tk.Storage(tmp_path, retention=0.0)) as engine:
+        table = engine.create_table("t", {"k": tk.Int, "s": tk.String}, mode="upsert", primary_key=["k"])
+        for epoch in range(60):
+            expected = [(k, f"row {k} in epoch {epoch}") for k in range(1000)]
+            table.insert(expected)
+        engine.sync()
+        while engine.idle():
+            pass
+        ended = time.monotonic() + 60 * waits
+        while waits and stored_texts(tmp_path) > 10_000:
+            assert time.monotonic() < ended
+            engine.idle()
+            time.sleep(0.01)
+    with tk.Engine(storage=tmp_path) as engine:
+        assert sorted(engine.table("t").rows()) == expected
+
+
+def stored_texts(folder: Path) -> int:
+    return sum(live.section.rows for live in state_of(folder).texts())
 
 
 def test_a_subscription_has_the_texts_of_changes_that_were_not_read() -> None:

@@ -69,7 +69,7 @@ def test_build_equals_its_twin(case: tuple[list[list[Row]], int, int, int, int, 
     check(*case)
 
 
-@pytest.mark.parametrize("size", [40, 3000, 40_000])
+@pytest.mark.parametrize("size", [40, 3000, by_day_or_night(15_000, 40_000)])
 @pytest.mark.parametrize(
     "kind",
     ["two columns", "hashes", "hash pairs", "hot hash", "nulls", "wide", "sums", "presorted", "skewed", "no key"],

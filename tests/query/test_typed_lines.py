@@ -167,7 +167,7 @@ def test_correlation_and_covariance_are_maintained_as_in_numpy(engine: tk.Engine
             assert c == pytest.approx(np.corrcoef(pairs)[0, 1])
     filtered = engine.sql("SELECT corr(amount, price) FILTER (WHERE paid) FROM sales").rows()[0][0]
     assert filtered == sales.filter(tk.col("paid")).agg(c=tk.corr("amount", "price")).collect()["c"].to_pylist()[0]
-    with pytest.raises(tk.IncorrectError, match="corr needs numbers"):
+    with pytest.raises(tk.IncorrectError, match="corr takes two numbers"):
         engine.sql("SELECT corr(shop, price) FROM sales")
 
 

@@ -125,6 +125,33 @@ def test_a_relation_is_asked_for_by_its_name(guarded: RunningServer) -> None:
         assert "secret" not in pushed and "4711" not in pushed and "4712" not in pushed and "4713" not in pushed
 
 
+def test_relations_of_every_kind_are_read_by_requests_and_copied(guarded: RunningServer) -> None:
+    guarded.engine.sql("CREATE VIEW plain AS SELECT id + 1 AS next FROM docs; INSERT INTO docs VALUES (1), (2)")
+    guarded.engine.sql("CREATE VIEW secret_plain AS SELECT code FROM secret; GRANT SELECT ON plain TO ann")
+    with json_client(guarded) as root, json_client(guarded) as ann:
+        hello(root, "root"), hello(ann)
+        for client in (root, ann):
+            assert sorted(client.rows("rows", relation="plain")) == [[2], [3]]
+            assert client.rows("lookup", relation="plain", key=[3]) == [[3]]
+            assert client.ask("count", relation="plain")["count"] == 2
+            told = client.ask("describe", relation="plain")
+            assert (told["kind"], told["columns"], told["types"]) == ("view", ["next"], ["int"])
+            assert len(client.rows("head", relation="plain", n=1)) == 1
+        assert len(root.rows("rows", relation="system.tables")) == 3
+        assert [row[0] for row in ann.rows("rows", relation="system.tables")] == ["docs"]
+        assert root.ask("count", relation="system.tables")["count"] == 3
+        for request in ("rows", "count", "describe"):
+            assert ann.code(request, relation="secret_plain") == "permission-denied"
+    with psycopg.connect(guarded.conninfo("ann"), password="pw", autocommit=True) as reader:
+        with reader.cursor().copy("COPY system.tables (name, rows) TO STDOUT") as copied:
+            assert [bytes(row) for row in copied] == [b"docs\t2\n"]
+        refused = pytest.raises(psycopg.Error, match="which the engine writes itself")
+        with refused, reader.cursor().copy("COPY system.tables FROM STDIN"):
+            pass
+    with pytest.raises(tk.ConflictError, match="no index of it is kept"):
+        guarded.engine.sql("CREATE INDEX i ON system.tables (name)")
+
+
 def test_http_and_metrics(guarded: RunningServer) -> None:
     status, told = fetched(guarded, "/v1/sql", "ann", {"text": "SELECT * FROM system.views"})
     assert status == 200 and "counted" in told and "secret" not in told and "4713" not in told

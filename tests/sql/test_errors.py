@@ -32,6 +32,7 @@ WRONG = [
     ("SELECT DATE 'tomorrow'", tk.IncorrectError, "is not a valid date", "'tomorrow'"),
     ("SELECT 999999999999999999999999999999999999999", tk.IncorrectError, "at most 38 fit", "99999"),
     ("SELECT soundex(a) FROM t", tk.UnsupportedError, "function soundex is not supported", "soundex"),
+    ("SELECT initcap() FROM t", tk.IncorrectError, "initcap: a value is missing", None),
     ("SELECT approx_count_distinct(a) FROM t", tk.UnsupportedError, "aggregate", "approx_count_distinct"),
     ("SELECT a FROM t FOR UPDATE", tk.UnsupportedError, "FOR UPDATE is not supported", None),
     ("SELECT a FROM t TABLESAMPLE 3", tk.UnsupportedError, "TABLESAMPLE is not supported", None),

@@ -11,14 +11,14 @@ import pytest
 import tektite as tk
 from tests.support.executors import make_engine
 
-pytestmark = pytest.mark.executors("stages")
+pytestmark = pytest.mark.executors
 
 MONTH, DAYS = tk.IntervalValue(months=1), tk.IntervalValue(days=30)
 
 
 @pytest.fixture
-def engine() -> Any:
-    engine = make_engine()
+def engine() -> tk.Engine:
+    engine = make_engine(autocommit=True)
     engine.sql(
         "CREATE TABLE t (a INT, s VARCHAR, l INT[]); INSERT INTO t VALUES (1, 'x', [1, 2]), (2, 'y', NULL), (3, NULL, [])"
     )
@@ -60,6 +60,7 @@ def test_numbers_beyond_a_word_in_a_list_are_decimals(engine: tk.Engine) -> None
     assert engine.sql("SELECT $1", [[-(2**63)]]).rows() == [([Decimal(-(2**63))],)]
 
 
+@pytest.mark.executors("stages")
 def test_prepared_statement_takes_lists_and_structs(engine: tk.Engine) -> None:
     engine.sql("PREPARE some AS SELECT a FROM t WHERE a IN ($1); PREPARE equal AS SELECT a FROM t WHERE l = $1")
     engine.sql("PREPARE shown AS SELECT a, $1 FROM t WHERE a < 2")

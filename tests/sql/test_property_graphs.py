@@ -107,6 +107,12 @@ def test_a_graph_and_what_reads_it_hold_each_other(engine: tk.Engine) -> None:
         ("DROP VIEW social", r"'social' is a property graph: DROP PROPERTY GRAPH drops it"),
         ("CREATE TABLE social (x int)", r"there is a property graph named 'social' already"),
         ("CREATE OR REPLACE VIEW social AS SELECT 1 AS x", r"'social' is a property graph: DROP it first"),
+        (
+            "DESCRIBE social",
+            r"'social' is a property graph, without columns; node labels person, city; edge labels knows, lives",
+        ),
+        ("INSERT INTO social VALUES (1)", r"only tables can be changed"),
+        ("SUBSCRIBE social", r"'social' is a property graph: read it by GRAPH_TABLE"),
         ("SELECT * FROM social", r"'social' is a property graph: read it by GRAPH_TABLE"),
     ):
         with pytest.raises(tk.TektiteError, match=message):

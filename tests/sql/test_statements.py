@@ -179,7 +179,7 @@ def test_snapshot_of_a_view_is_in_its_order(shop: tk.Engine) -> None:
     ],
 )
 def test_several_are_dropped_together_in_any_order_or_none(text: str, gone: str) -> None:
-    with tk.Engine() as engine:
+    with make_engine(autocommit=True) as engine:
         engine.sql(
             "CREATE TABLE a(x int); CREATE TABLE b(x int); CREATE MATERIALIZED VIEW va AS SELECT * FROM a; "
             "CREATE MATERIALIZED VIEW vv AS SELECT * FROM va; CREATE MATERIALIZED VIEW vb AS SELECT * FROM b; "
@@ -195,7 +195,7 @@ def test_several_are_dropped_together_in_any_order_or_none(text: str, gone: str)
 
 
 def test_several_tables_stay_if_a_view_of_a_program_reads_one() -> None:
-    with tk.Engine() as engine:
+    with make_engine(autocommit=True) as engine:
         engine.sql("CREATE TABLE a(x int); CREATE TABLE b(x int)")
         engine.install("v", engine.table("a").count())
         with pytest.raises(tk.ConflictError, match="cannot drop table 'a': 'v' reads it"):

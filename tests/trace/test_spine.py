@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tektite.kernels.layout.rows import head_of_array
 from tektite.kernels.merge.state import TAKEN_A, TAKEN_B
 from tektite.kernels.sort.build import build
 from tektite.trace.batch import Batch
@@ -181,8 +182,8 @@ def test_batches_stay_logarithmically_many(kind: str, effort: str, cancelling: b
         keys = generator.integers(0, 5000 if cancelling else 2**60, size)
         signs = generator.choice([-1, 1], size) if cancelling else np.ones(size, np.int64)
         columns = np.ascontiguousarray([keys, np.full(size, epoch), signs])
-        made = Rows(list(zip(*columns.tolist(), strict=True)), 3)
-        buf, head = build(np.array([made.at], np.int64), 1, 1, 1, 0)
+        chunk = head_of_array(columns, size)
+        buf, head = build(np.array([chunk[1]], np.int64), 1, 1, 1, 0)
         held[0] = np.array([[epoch]], np.int64)
         spine.insert(Batch(head, buf, ((epoch,),), ((epoch + 1,),), ((0,),)))
         inserted += size

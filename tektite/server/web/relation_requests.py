@@ -51,7 +51,7 @@ class RelationRequests(StatementRequests):
         """What a table or a view is."""
         name, kind = body.text("relation"), body.text("kind", None)
         body.finish()
-        return Answer(await self.session.call(lambda: described(self.session.rights.relation(name, kind))))
+        return Answer(await self.session.call(lambda: self.session.rights.described(name, kind)))
 
     async def do_create_table(self, body: RequestBody) -> Answer:
         """A new table; the message's table has its first rows."""
@@ -258,11 +258,12 @@ class RelationRequests(StatementRequests):
         body.finish()
 
         def work() -> pa.Table:
-            found = self.session.rights.relation(name)
+            found = self.session.rights.readable(name)
             if self.session.rights.reads_all(found):
                 return found.snapshot(at)
             if at is not None:
-                raise UnsupportedError(f"{name!r} has policies: its rows are read as of the last closed epoch")
+                what = "has policies" if isinstance(found, Table | View) else "is only a definition"
+                raise UnsupportedError(f"{name!r} {what}: its rows are read as of the last closed epoch")
             return self.session.rights.rows(found)
 
         return Answer({}, await self.session.call(work))
@@ -273,7 +274,7 @@ class RelationRequests(StatementRequests):
         body.finish()
 
         def work() -> pa.Table:
-            found = self.session.rights.relation(name)
+            found = self.session.rights.readable(name)
             if self.session.rights.reads_all(found):
                 return found.head(n)
             return self.session.rights.rows(found, f"LIMIT {max(n, 0)}")
@@ -286,10 +287,10 @@ class RelationRequests(StatementRequests):
         body.finish()
 
         def work() -> pa.Table:
-            found = self.session.rights.relation(name)
+            found = self.session.rights.readable(name)
             if not self.session.rights.reads_all(found):
                 names = [
-                    sql_name(found.schema.names[at]).rpartition(".")[2] for at in core_of(found).columns[: len(key)]
+                    sql_name(column).rpartition(".")[2] for column in self.session.rights.key_columns(found)[: len(key)]
                 ]
                 parts = [f"{column} = ${at}" for at, column in enumerate(names, 1)]
                 return self.session.rights.rows(found, f"WHERE {' AND '.join(parts)}" if parts else "", tuple(key))
@@ -303,7 +304,7 @@ class RelationRequests(StatementRequests):
         body.finish()
 
         def work() -> int:
-            found = self.session.rights.relation(name)
+            found = self.session.rights.readable(name)
             return len(found) if self.session.rights.reads_all(found) else self.session.rights.rows(found).num_rows
 
         return Answer({"count": await self.session.call(work)})

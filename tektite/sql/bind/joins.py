@@ -15,6 +15,7 @@ from tektite.sql.bind import relations
 from tektite.sql.bind.clause import ClauseContext
 from tektite.sql.bind.scope import NameScope, Relation, folded
 from tektite.sql.logical import Apply, Distinct, Filter, Join, Node, Project, Top, Union, columns_of
+from tektite.sql.parse.instead import CLAUSES, instead
 from tektite.sql.parse.places import nearest
 from tektite.sql.walking import free_columns
 
@@ -62,7 +63,7 @@ def joined(
     title = " ".join(f"{method} {side} {kind} JOIN".split())
     half = kind in ("SEMI", "ANTI") and side in ("", "LEFT")
     if not half and kind not in ("", "INNER", "OUTER", "CROSS") or method not in ("", "NATURAL", "ASOF"):
-        raise binder.unsupported(title, node)
+        raise binder.unsupported(title, node, instead(CLAUSES, title))
     using = list(dict.fromkeys(folded(name).lower() for name in node.args.get("using") or ()))
     if method == "NATURAL":
         using = common(left, right)

@@ -95,8 +95,10 @@ class Scalars:
 
     # ------------------------------------------------------------------ entrances
 
-    def bind(self, node: exp.Expr) -> Expr:
+    def bind(self, node: exp.Expr | None) -> Expr:
         """The expression that a tree means."""
+        if node is None:  # the parser takes some functions without their values
+            raise TypeError("a value is missing")
         found = self.any(node)
         return self.checked(found.value(), node) if isinstance(found, IntervalParts) else found
 
@@ -373,7 +375,8 @@ class Scalars:
         """A function that gives several rows."""
         found = self.context.set_function(node)
         if found is None:
-            raise self.unsupported(f"function {self.source.called(node)} here", node, "undefined-function")
+            known = instead(FUNCTIONS, self.source.called(node))
+            raise self.unsupported(f"function {self.source.called(node)} here", node, "undefined-function", known)
         return found
 
     def subscript(self, node: exp.Bracket) -> Expr:

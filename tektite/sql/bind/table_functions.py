@@ -18,6 +18,7 @@ from tektite.sql.bind.clause import ClauseContext
 from tektite.sql.bind.scope import NameScope, Relation, folded
 from tektite.sql.logical import Node, Project, Series, Values
 from tektite.sql.parse.dialect import Dialect
+from tektite.sql.parse.instead import FUNCTIONS, instead
 from tektite.sql.parse.postgres_spelling import ONE_COLUMN
 from tektite.sql.parse.property_graphs import CALLED
 from tektite.sql.parse.read_arguments import written
@@ -79,7 +80,8 @@ def function(binder: Binder, node: exp.Expr, left: NameScope) -> tuple[Node, Nam
         if found is not None:
             return found
     if not isinstance(call, exp.GenerateSeries):
-        raise binder.unsupported(f"table function {written(call)[:40]}", node, condition="undefined-function")
+        known = instead(FUNCTIONS, binder.source.called(call))
+        raise binder.unsupported(f"table function {written(call)[:40]}", node, known, "undefined-function")
     exclusive = bool(call.args.get("is_end_exclusive"))
     title = "range" if exclusive else "generate_series"
     clause = ClauseContext(binder, left, title)

@@ -15,6 +15,7 @@ from tektite.sql.catalog.constant_lookup import looked_up
 from tektite.sql.catalog.contents import OWNER, CatalogContents, RelationEntry, quoted_name
 from tektite.sql.catalog.pg_types import BY_OID, INTEGERS, REGISTERED, own_type, type_named
 from tektite.sql.catalog.settings import SERVER_VERSION, listed
+from tektite.sql.parse.instead import CLAUSES, instead
 from tektite.sql.parse.postgres_spelling import ARRAY_OF, ELEMENT
 from tektite.values import types
 from tektite.values.types import Type
@@ -380,7 +381,8 @@ def subscript(scalars: Scalars, node: exp.Bracket) -> Expr:
     array = scalars.bind(node.this)
     declared = scalars.context.declared(array)
     if len(node.expressions) != 1 or scalars.type(array, node) != types.String or not is_array(declared):
-        raise scalars.unsupported(f"a subscript of {scalars.type(array, node)}", node)
+        what = f"a subscript of {scalars.type(array, node)}"
+        raise scalars.unsupported(what, node, instead=instead(CLAUSES, what))
     at = scalars.bind(node.expressions[0])
     number = at + 1 if declared in VECTORS else at
     kind = element_type(declared)

@@ -6,7 +6,6 @@ depth_limit        how deep a statement may nest
 dialect            DuckDB's dialect, where sqlglot reads it otherwise than DuckDB
 instead            what to write in place of what is refused
 internal_tables    relations that only trees of the program's own making can read
-other_words        what to write in place of what is not supported
 parser             parses DuckDB's dialect with sqlglot, and statements that sqlglot lacks
 places             places in a text, and errors that show the line with a caret
 postgres_spelling  what tools of PostgreSQL write, spelt as sqlglot reads it

@@ -15,6 +15,15 @@ STATEMENTS = {
     "PRAGMA": "DESCRIBE lists columns, and SET changes settings",
     "SUMMARIZE": "SELECT count(*), min(x), max(x), avg(x) FROM t says it of a column",
     "USE": "SET search_path = name says where names are looked for",
+    "DETACH": "engine.close()",
+    "REINDEX": "indexes are merged as rows come: there is nothing to do",
+    "REFRESH": "a view follows its tables by itself: there is nothing to do",
+    "LOCK": "BEGIN ISOLATION LEVEL SERIALIZABLE",
+    "CACHE": "CREATE MATERIALIZED VIEW, which keeps the answer",
+    "EXPORT": "COPY t TO 'file.parquet', one for each",
+    "IMPORT": "COPY t FROM 'file.parquet', one for each",
+    "DO": "the statements, one after the other, or a program",
+    "CALL": "the statements, one after the other, or a program",
     "VACUUM": "versions that nobody reads go by themselves; `tektite storage vacuum` makes files smaller",
 }
 """Statements by their first word."""
@@ -61,12 +70,35 @@ FUNCTIONS = {
     "generate_series": "it stands in FROM: FROM generate_series(1, 3) AS g(n)",
     "product": "round(exp(sum(ln(x)))) of positive numbers",
     "histogram": "GROUP BY x with count(*)",
+    "approx_quantile": "quantile_cont(x, 0.5) is exact",
+    "array_cat": "list_concat(a, b)",
+    "date_format": "strftime(x, '%Y-%m-%d')",
+    "explode": "unnest(list)",
+    "from_unixtime": "to_timestamp(x)",
+    "hash": "hash64(x)",
+    "list_apply": "unnest(list) in a subquery, and array_agg",
+    "max": "top rows are QUALIFY row_number() OVER (ORDER BY x DESC) <= n",
+    "min": "top rows are QUALIFY row_number() OVER (ORDER BY x) <= n",
+    "range": "FROM range(n)",
+    "sequence": "FROM range(n)",
+    "strlen": "octet_length(x) of a blob, or length(x) in characters",
+    "struct_insert": "struct_pack(a := s.a, b := x)",
+    "map": "a struct {'a': 1}, or JSON",
+    "map_from_entries": "a struct {'a': 1}, or JSON",
+    "unix_timestamp": "epoch(x)",
+    "read_csv": "COPY t FROM 'file.csv'",
+    "read_csv_auto": "COPY t FROM 'file.csv'",
+    "read_json": "COPY t FROM 'file.csv', or table.insert(rows) of Python",
+    "read_parquet": "COPY t FROM 'file.parquet'",
 }  # fmt: skip
 """Functions and aggregates by their name."""
 CLAUSES = {
     "TABLESAMPLE": "WHERE hash64(id) % 10 = 0 takes the same tenth of the rows each time",
     "FOR UPDATE": "a transaction that another one was faster than is refused at its COMMIT",
     "GLOB": "LIKE, or a regular expression with regexp_matches",
+    "POSITIONAL JOIN": "a join by row_number() OVER (ORDER BY ...) of both sides",
+    "a subscript of string": "substring(x, start, length)",
+    "BY NAME in INSERT": "INSERT INTO t (a, b) SELECT ... names the columns",
     "OVERLAPS": "a.begin < b.end AND b.begin < a.end",
 }
 """Clauses and operators by their word."""
@@ -80,5 +112,7 @@ def instead(table: dict[str, str], word: str) -> str:
     >>> instead(STATEMENTS, "REINDEX")
     ''
     """
-    found = table.get(word)
+    found = table.get(word.lower() if table is FUNCTIONS else word)
+    if found is None and table is FUNCTIONS:
+        found = "Collection.map_batches(function) of Python computes what SQL has no function for"
     return "" if found is None else f": {found}"

@@ -10,7 +10,6 @@ from typing import TypeVar
 from sqlglot import exp
 
 from tektite.errors import FaultError, IncorrectError, TektiteError
-from tektite.sql.parse.other_words import instead
 
 E = TypeVar("E", bound=TektiteError)
 NAME = re.compile(r"[A-Za-z_]\w*")
@@ -52,7 +51,7 @@ class StatementText:
         PostgreSQL calls it, for programs.
         """
         place = at if isinstance(at, int) else self.start if at is None else self.place(at)
-        found = kind(f"{message}{instead(message)}\n{self.point(place)}")
+        found = kind(f"{message}\n{self.point(place)}")
         before = self.text[:place]
         found.details.update(line=before.count("\n") + 1, column=place - (before.rfind("\n") + 1) + 1)
         if condition:

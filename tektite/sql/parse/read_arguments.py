@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from sqlglot import exp
 
 from tektite.errors import TektiteError, UnsupportedError
-from tektite.sql.parse.instead import CLAUSES, instead
+from tektite.sql.parse.instead import CLAUSES, FUNCTIONS, instead
 from tektite.sql.parse.places import StatementText
 
 T = TypeVar("T", bound=exp.Expr)
@@ -128,9 +128,11 @@ def refused(source: StatementText, node: exp.Expr, name: str) -> TektiteError:
     word = CALLED.get(name, name.strip("_").upper().replace("_", " "))
     if isinstance(node, exp.DML):
         said, place = f"{word} in {node.key.upper()}", source.where(word.split()[0])
-        return source.error(f"{said} is not supported", place, UnsupportedError)
+        return source.error(f"{said} is not supported{instead(CLAUSES, said)}", place, UnsupportedError)
     if isinstance(node, exp.Func) and not isinstance(node, exp.Cast):  # its arguments have names of the parser's
-        word = f"function {source.called(node)} with these arguments"
-    elif name not in CALLED:
+        called = source.called(node)
+        word = f"function {called} with these arguments"
+        return source.error(f"{word} is not supported{instead(FUNCTIONS, called)}", node, UnsupportedError)
+    if name not in CALLED:
         word = f"{word} in {node.key.upper()}"
     return source.error(f"{word} is not supported{instead(CLAUSES, word)}", node, UnsupportedError)

@@ -428,6 +428,8 @@ def create_index(runner: StatementRunner, source: StatementText, tree: exp.Creat
             NotFoundError,
             condition="undefined-table",
         )
+    if found.name in core_of(runner.engine).system.names():
+        raise source.error(f"{found.name!r} is a system relation: no index of it is kept", tree, ConflictError)
     if core_of(found).is_stream:
         raise source.error(
             f"{found.name!r} is a stream: it keeps no history that could be indexed", tree, ConflictError

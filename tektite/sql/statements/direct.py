@@ -26,7 +26,7 @@ from tektite.sql.bind.scope import folded
 from tektite.sql.parse import parser
 from tektite.sql.parse.parser import label_of
 from tektite.values.schema import Schema
-from tektite.values.types import DecimalType, Int, Type
+from tektite.values.types import DecimalType, Type
 from tektite.values.words import Words
 
 if TYPE_CHECKING:
@@ -123,7 +123,9 @@ class LookupByKey:
         core = core_of(self.found)
         wanted: Sequence[int] = key
         kinds = zip(self.key.types, key, strict=True)
-        if not all([kind == Int and type(value) is int and -MAX_INT <= value <= MAX_INT for kind, value in kinds]):
+        if not all(
+            [kind.kind == "int" and type(value) is int and -MAX_INT <= value <= MAX_INT for kind, value in kinds]
+        ):
             wanted = self.key.encode([key], core.engine.dictionary)[:, 0].tolist()
         lead = wanted[0]
         words = core.words(None, True, lead) if isinstance(core, ViewCore) else core.words(None, lead)

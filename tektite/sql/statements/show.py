@@ -13,6 +13,7 @@ from tektite.engine.versions import read_version
 from tektite.engine.view import View
 from tektite.engine.view_core import ViewCore
 from tektite.errors import NotFoundError, UnsupportedError
+from tektite.sql.bind.definitions import GraphDefinition
 from tektite.sql.parse.parser import SHOWN, Refresh, Show
 from tektite.sql.parse.places import nearest
 from tektite.sql.statements.disclosure import FAILED, sees_below
@@ -161,6 +162,11 @@ def columns(runner: StatementRunner, statement: Show) -> pa.Table:
         raise statement.source.error(message, statement.place, NotFoundError, condition="undefined-table")
     if not runner.access.knows(runner.access.who(), found.name):
         runner.access.check_read(runner.access.who(), found)
+    if isinstance(found, GraphDefinition):
+        labels = f"node labels {', '.join(found.nodes)}; edge labels {', '.join(found.edges) or 'none'}"
+        raise statement.source.error(
+            f"{statement.name!r} is a property graph, without columns; {labels}", statement.place
+        )
     schema = found.schema if isinstance(found, Table | View) else runner.described(found)
     return pa.table(
         {
