@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
@@ -140,11 +141,14 @@ def postgres_server() -> Iterator[str]:
     data = folder / "data"
     quiet: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "check": True}
     subprocess.run([*user, str(programs / "initdb"), "-D", str(data), "-U", "ann", "-A", "trust"], **quiet)
-    options = f"-p 5599 -k {folder} -c max_connections=300 -c synchronous_commit=off -c listen_addresses=127.0.0.1"
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        port = found.getsockname()[1]
+    options = f"-p {port} -k {folder} -c max_connections=300 -c synchronous_commit=off -c listen_addresses=127.0.0.1"
     control = [*user, str(programs / "pg_ctl"), "-D", str(data), "-w"]
     subprocess.run([*control, "-o", options, "start"], **quiet)
     try:
-        yield "postgresql://ann@127.0.0.1:5599/postgres"
+        yield f"postgresql://ann@127.0.0.1:{port}/postgres"
     finally:
         subprocess.run([*control, "-m", "fast", "stop"], **quiet)
         shutil.rmtree(folder, ignore_errors=True)

@@ -185,3 +185,17 @@ def test_a_module_and_a_method_that_are_taken_for_something_else_say_so(engine: 
     with pytest.raises(AttributeError, match=r"use at\.dt\.year\(\)\.alias"):
         getattr(at.dt.year, "alias")  # noqa: B009
     assert at.dt.year().fingerprint == tk.col("at").year().fingerprint
+
+
+def test_a_condition_that_names_an_output_is_told_how_to(engine: tk.Engine) -> None:
+    for query in (
+        "SELECT amount AS n FROM sales WHERE n > 1",
+        "SELECT count(*) AS n FROM sales s JOIN shops h ON n = h.rent",
+    ):
+        with pytest.raises(
+            tk.NotFoundError, match=r"'n' is an output of SELECT: repeat its expression, or write FROM \(SELECT"
+        ):
+            engine.sql(query)
+    with pytest.raises(tk.NotFoundError) as other:
+        engine.sql("SELECT amount AS n FROM sales WHERE m > 1")
+    assert "output of SELECT" not in str(other.value)

@@ -28,7 +28,7 @@ def blocks(page: str, language: str, served: RunningServer) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("page", ["python.md", "psycopg.md", "sqlalchemy.md", "adbc.md"])
+@pytest.mark.parametrize("page", ["python.md", "psycopg.md", "asyncpg.md", "sqlalchemy.md", "pandas.md", "adbc.md"])
 def test_page_of_a_python_client_runs(served: RunningServer, page: str, capsys: pytest.CaptureFixture[str]) -> None:
     for text in blocks(page, "python", served):
         exec(compile(text, page, "exec"), {"__name__": "page"})

@@ -197,3 +197,14 @@ def test_relations_of_the_system_are_copied_out_and_not_in(client) -> None:
     ):
         with pytest.raises(psycopg.Error, match=why), client.cursor().copy(f"COPY {name} FROM STDIN") as copy:
             copy.write_row(("x",))
+
+
+@pytest.mark.parametrize("declared", ["", "BINARY"])
+@pytest.mark.parametrize("binary", [False, True])
+def test_rows_that_are_fetched_have_the_format_that_the_client_asks_for(client, declared: str, binary: bool) -> None:
+    client.execute("INSERT INTO every (i, f, d) VALUES (70000, 1.5, '2024-01-02')")
+    for query in ("SELECT i, f, d FROM every", "SUBSCRIBE (SELECT i, f, d FROM every)"):
+        with client.transaction():
+            client.execute(f"DECLARE c {declared} CURSOR FOR {query}")
+            found = client.cursor(binary=binary).execute("FETCH 5 FROM c").fetchall()
+            assert [row[:3] for row in found] == [(70000, 1.5, datetime.date(2024, 1, 2))]

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import tektite as tk
-from tests.support.nightly import few_of
+from tests.support.nightly import by_day_or_night, few_of
 from tests.support.sql.oracle import difference
 
 ROWS: list[tuple[Any, Any, Any]] = [(1, "a", 0.5), (2, "b", 0.25), (3, None, None), (4999, "d", 1024.0)]
@@ -85,8 +85,9 @@ def test_deep_and_long_expressions_are_kept_up_to_date(engine: tk.Engine, name: 
 def test_queries_nest_and_follow_each_other(engine: tk.Engine) -> None:
     nested = "SELECT k FROM " + "(SELECT k FROM " * 60 + "t" + ") AS s" * 60
     assert sorted(engine.sql(nested).rows()) == [(row[0],) for row in ROWS]
-    named = chain(", ", 5000, "a# AS (SELECT * FROM t)")
-    assert len(engine.sql(f"WITH {named} SELECT a0.k FROM a0 JOIN a4999 ON a0.k = a4999.k").rows()) == 4
+    many = by_day_or_night(2000, 5000)
+    named = chain(", ", many, "a# AS (SELECT * FROM t)")
+    assert len(engine.sql(f"WITH {named} SELECT a0.k FROM a0 JOIN a{many - 1} AS last ON a0.k = last.k").rows()) == 4
     assert len(engine.sql(chain(" UNION ALL ", 1000, "SELECT k + # FROM t")).rows()) == 4000
 
 

@@ -18,7 +18,7 @@ from tests.support.sql.worlds import World
 
 QUERIES = int(os.environ.get("TEKTITE_SQL_QUERIES", "160"))
 SEED = int(os.environ.get("TEKTITE_SQL_SEED", "0"))
-TOGETHER = {"threads": 20, "stages": 10, "spark": 2}
+TOGETHER = {"threads": 20, "stages": 5, "spark": 2}
 """Queries that are maintained beside each other."""
 
 pytestmark = [pytest.mark.slow, pytest.mark.executors]

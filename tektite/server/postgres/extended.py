@@ -304,7 +304,7 @@ class ExtendedQueries:
         statement = portal.statement
         if statement.command is not None:
             with self.session.doing(statement.text):
-                await self.commands.run(statement.command, statement.text, is_simple=False)
+                await self.commands.run(statement.command, statement.text, False, portal.formats)
             return
         if statement.known is None or statement.known.statement is None:
             self.connection.send(messages.EMPTY_QUERY)

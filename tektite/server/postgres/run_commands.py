@@ -31,12 +31,15 @@ class CommandRunner:
 
     def __init__(self, queries: ExtendedQueries) -> None:
         self.queries = queries
+        self._formats: Sequence[int] = ()
         self.cursors = Cursors(queries.session)
         self._savepoints: list[tuple[str, Any]] = []
 
-    async def run(self, command: SessionCommand, text: str, is_simple: bool = True) -> None:
-        """Run a command and send what it gives."""
-        queries = self.queries
+    async def run(
+        self, command: SessionCommand, text: str, is_simple: bool = True, formats: Sequence[int] = ()
+    ) -> None:
+        """Run a command and send what it gives, in the formats that the client asked for, if the protocol has them."""
+        queries, self._formats = self.queries, formats
         if queries.session.has_failed and command.kind not in ("rollback", "commit", "rollback_to"):
             queries.session.check_not_failed()
         try:
@@ -240,7 +243,7 @@ class CommandRunner:
         if verb == "MOVE":
             self.done(tag)
         else:
-            await self._send_table(table, tag, is_simple, cursor.formats)
+            await self._send_table(table, tag, is_simple, cursor.formats if is_simple else self._formats)
 
     async def _close(self, command: SessionCommand, is_simple: bool) -> None:
         self.cursors.close(command.name)

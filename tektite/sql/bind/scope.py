@@ -120,8 +120,17 @@ class NameScope:
         names = [v for r in relations if r.is_called(table, schema) for v, _ in r.columns]
         where = f" in {table!r}" if table else ""
         return source.error(
-            f"there is no column {column!r}{where}: {nearest(column, names)}",
+            f"there is no column {column!r}{where}: {nearest(column, names)}{_output_note(column, table, node)}",
             node,
             NotFoundError,
             condition="undefined-column",
         )
+
+
+def _output_note(column: str, table: str, node: exp.Column) -> str:
+    """What an error adds if the name is an output of the SELECT whose condition names it."""
+    select = node.find_ancestor(exp.Select)
+    outputs = () if select is None or table else select.expressions
+    if not any(isinstance(output, exp.Alias) and output.alias.lower() == column.lower() for output in outputs):
+        return ""
+    return f". {column!r} is an output of SELECT: repeat its expression, or write FROM (SELECT ...) WHERE {column} ..."

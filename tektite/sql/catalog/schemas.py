@@ -73,3 +73,14 @@ def written_name(source: StatementText, node: exp.Expr) -> str:
 def implied_schemas(stored: Iterable[str]) -> set[str]:
     """The schemas that names of the engine say."""
     return {name_parts(name)[0] for name in stored}
+
+
+def only_table(source: StatementText, tree: exp.Expr) -> str | None:
+    """The name that SELECT * FROM name, and nothing more, mentions."""
+    if not isinstance(tree, exp.Select) or [type(e) for e in tree.expressions] != [exp.Star]:
+        return None
+    said = {name for name, value in tree.args.items() if value}
+    table = tree.args.get("from_")
+    if table is None or said != {"expressions", "from_"} or not isinstance(table.this, exp.Table):
+        return None
+    return written_name(source, table.this) if isinstance(table.this.this, exp.Identifier) else None

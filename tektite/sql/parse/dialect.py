@@ -185,6 +185,15 @@ class Dialect(DuckDB):
                 instance.meta[KEYWORD] = self._prev.start
             return super().expression(instance, token, comments)
 
+        def _parse_table_parts(self, *args: Any, **options: Any) -> Any:
+            """The name of a table, of which no part is missing: sqlglot takes a..b for b of some schema of a."""
+            if self._curr and self._curr.token_type == TokenType.DOT:
+                self.raise_error("a part of a name is missing")
+            found = super()._parse_table_parts(*args, **options)
+            if found is not None and any(isinstance(found.args.get(part), str) for part in ("this", "db", "catalog")):
+                self.raise_error("a part of a name is missing")
+            return found
+
         def _parse_types(self, *args: Any, **options: Any) -> Any:
             """A type, which stands where its name does. In `range < 5` it is a column that is called like a type."""
             begin, index = self._curr, self._index

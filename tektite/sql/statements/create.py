@@ -255,11 +255,16 @@ def create_table_as(
 
 
 def mode_of(source: StatementText, tree: exp.Create) -> Mode:
-    """WITH (mode = ...), which was once called semantics."""
+    """WITH (mode = ...), which was once called semantics. How full pages are is of no matter: there are none."""
     found = "bag"
     properties = tree.args.get("properties")
     for item in properties.expressions if properties is not None else ():
         name = item.name.lower() if isinstance(item, exp.Property) else item.key
+        if name == "fillfactor" and isinstance(item, exp.Property):  # as pgbench says it
+            text = item.args["value"].this
+            if not str(text).isdigit():
+                raise source.error(f"fillfactor is a number of per cent, not {text!r}", item)
+            continue
         if name not in ("mode", "semantics"):
             raise source.error(
                 f"option {name!r} of CREATE TABLE is not supported; there is: mode",

@@ -40,7 +40,7 @@ from tektite.sql.bind.query import Binder
 from tektite.sql.catalog import catalog_lookup
 from tektite.sql.catalog.contents import CatalogContents
 from tektite.sql.catalog.pg_types import REGISTERED
-from tektite.sql.catalog.schemas import DEFAULT, SYSTEM, implied_schemas, stored_name, written_name
+from tektite.sql.catalog.schemas import DEFAULT, SYSTEM, implied_schemas, only_table, stored_name
 from tektite.sql.catalog.settings import SessionSettings
 from tektite.sql.logical import Node, outer_columns
 from tektite.sql.lower.lower import Lowering
@@ -590,17 +590,6 @@ class StatementRunner:
             return self.definitions[name]
         lowered = [known for known in self.known() if known.lower() == name.lower()]
         return self.relation_stored(lowered[0]) if len(lowered) == 1 and lowered[0] != name else None
-
-
-def only_table(source: StatementText, tree: exp.Expr) -> str | None:
-    """The name that SELECT * FROM name, and nothing more, mentions."""
-    if not isinstance(tree, exp.Select) or [type(e) for e in tree.expressions] != [exp.Star]:
-        return None
-    said = {name for name, value in tree.args.items() if value}
-    table = tree.args.get("from_")
-    if table is None or said != {"expressions", "from_"} or not isinstance(table.this, exp.Table):
-        return None
-    return written_name(source, table.this) if isinstance(table.this.this, exp.Identifier) else None
 
 
 def utc_now() -> datetime.datetime:

@@ -191,6 +191,35 @@ def first_only(parts: list[Any]) -> list[Any]:
     return parts[:1]
 
 
+def turned_out(edge: exp.Expr) -> exp.Expr:
+    """An edge of a pattern that leads out."""
+    found = edge.copy()
+    found.set("direction", "out")
+    return found
+
+
+def patterns_read_by_the_rights_of_the_owner() -> None:
+    """Who may read a graph finds its patterns, and reads nothing else by that right."""
+    with tk.Engine() as engine:
+        engine.sql("""
+            CREATE TABLE p (id int PRIMARY KEY); CREATE TABLE k (a int, b int); CREATE TABLE secret (x int);
+            INSERT INTO p VALUES (1), (2); INSERT INTO k VALUES (1, 2), (2, 9); INSERT INTO secret VALUES (7);
+            CREATE PROPERTY GRAPH g VERTEX TABLES (p)
+            EDGE TABLES (k SOURCE KEY (a) REFERENCES p DESTINATION KEY (b) REFERENCES p);
+            CREATE USER ann; GRANT SELECT ON g TO ann
+        """)
+        session = engine.session()
+        session.sql("SET ROLE ann")
+        walks = "SELECT * FROM GRAPH_TABLE (g MATCH (a)-[e]-{1,2}(b) WHERE a.id = 1 COLUMNS (a.id, b.id AS b))"
+        assert sorted(session.sql(walks).rows()) == [(1, 1), (1, 2)]
+        stolen = "SELECT * FROM GRAPH_TABLE (g MATCH (a WHERE a.id = 1) COLUMNS ((SELECT x FROM secret) AS x))"
+        try:
+            session.sql(stolen)
+        except tk.UnsupportedError:
+            return
+        raise AssertionError("a pattern has read what its user may not read")
+
+
 FAULTS = [
     Fault("outer joins are inner ones", f"{QUERY}.condition_joins padded",
           lambda there: lambda missing, like: there(missing, like).filter(tk.lit(False)), outer_joins),
@@ -228,6 +257,11 @@ FAULTS = [
           a_definition_is_read_as_it_is),
     Fault("a table is for ever as a statement found it", f"{STATEMENTS}.direct RowInsert.stands", returning(True),
           inserts_write_the_default_of_today),
+    Fault("a pattern may hold a query", f"{BIND}.property_graphs REFUSED", being({}),
+          patterns_read_by_the_rights_of_the_owner),
+    Fault("an edge leads one way", f"{BIND}.property_graphs PatternQuery._walked_edges",
+          misled(lambda self, step, node, backwards: (self, replace(step, edge=turned_out(step.edge)), node, backwards)),
+          patterns_read_by_the_rights_of_the_owner),
     Fault("everybody may read", "tektite.sql.access.access_control AccessControl.may", returning(True), rights),
     Fault("policies bind nobody", "tektite.sql.access.access_control AccessControl.bypasses", returning(True), rights),
     Fault("arguments count whoever asks", f"{STATEMENTS}.shared_queries counts",
