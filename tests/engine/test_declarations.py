@@ -183,7 +183,10 @@ def test_errors_have_a_code_and_say_whose_fault_it_is(engine: tk.Engine) -> None
     assert (failed.value.code, failed.value.details) == ("function", {"view": "failing"})
     with pytest.raises(tk.TektiteError) as wrong:
         engine.sql("SELECT 1,\n  nothing FROM t")
-    assert (wrong.value.code, wrong.value.details) == ("not-found", {"line": 2, "column": 3})
+    assert (wrong.value.code, wrong.value.details) == (
+        "not-found",
+        {"line": 2, "column": 3, "condition": "undefined-column"},
+    )
 
 
 @pytest.mark.parametrize("workers", [1, 3])
