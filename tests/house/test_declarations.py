@@ -14,6 +14,7 @@ from tests.support.executors import chosen
 
 HERE = Path(__file__).parents[1]
 LOCAL = {
+    "sql/test_rights_beside_postgres.py": "what users may do, which is decided before anything runs",
     "sql/test_direct.py": "which statements need no plan in this process",
     "sql/test_describe.py": "what statements take and give, before anything runs",
     "engine/test_graph_cache.py": "graphs that this process uses again",
