@@ -29,7 +29,7 @@ class DeferredKeys:
 
     def add(self, shard: int, part: Chunk, moment: Moment) -> None:
         """Defer keys to a moment that may not be scheduled yet."""
-        self._parts[shard].setdefault(moment, []).append(part)
+        self.put(shard, part, moment)
         self._new[shard].add(moment)
         self.has_new = True
 

@@ -285,15 +285,8 @@ class Edge:
         self.target = target
 
     def carry(self, shard: int, chunk: Chunk, moment: Moment, times: int, outbox: Outbox, done: Done | None) -> None:
-        """Transform a chunk and address it."""
-        if self.steps:
-            chunk = self.transform(shard, chunk, times, outbox, done)
-        if chunk.n:
-            self.address(shard, chunk, moment, times, outbox)
-
-    def transform(self, shard: int, chunk: Chunk, times: int, outbox: Outbox, done: Done | None) -> Chunk:
-        """Run the steps. `done` holds their results by the id of their chunk, if there are other edges. All these chunks live as
-        long as it does, so ids are unique.
+        """Transform a chunk and address it. `done` holds the results of steps by the id of their chunk, if there are other edges.
+        All these chunks live as long as it does, so ids are unique.
         """
         for step in self.steps:
             if done is None:
@@ -304,11 +297,7 @@ class Edge:
                     made = done[step, id(chunk)] = run_step(step, shard, chunk, times, outbox)
                 chunk = made
             if not chunk.n:
-                break
-        return chunk
-
-    def address(self, shard: int, chunk: Chunk, moment: Moment, times: int, outbox: Outbox) -> None:
-        """Let rows of one moment enter nested scopes, and exchange them."""
+                return
         target = self.target
         if self.lift:
             chunk = enter(chunk, times, self.lift)
@@ -344,16 +333,11 @@ def run_agenda(root: Scope, deadline: float) -> bool:
     work = None if journal is None else journal.work
     while path:
         scope, outer = path[-1]
-        moment = scope.moment
-        waiting = scope._agenda.get(moment)
-        if waiting and moment[:-1] == outer:  # more at the same moment, as `next` would find
-            member = scope.body[heappop(waiting)]
-        else:
-            found = scope.next(outer)
-            if found is None:
-                path.pop()
-                continue
-            member, moment = found
+        found = scope.next(outer)
+        if found is None:
+            path.pop()
+            continue
+        member, moment = found
         if isinstance(member, Scope):
             path.append((member, moment))
             continue

@@ -12,7 +12,7 @@ from collections import deque
 import numpy as np
 
 from tektite.dataflow.arrange import Arranged, ArrangementReader, partition_chunk
-from tektite.dataflow.graph import Done, Moment, Outbox, Port, Scope, common_guard
+from tektite.dataflow.graph import Moment, Outbox, Port, Scope, common_guard
 from tektite.dataflow.joined_rows import JoinedRows, share_tasks
 from tektite.dataflow.node import Node
 from tektite.errors import IncorrectError
@@ -123,7 +123,7 @@ class JoinNode(Node):
 
 
 def emit_by_moment(port: Port, shard: int, chunk: Chunk, data: int, times: int, outbox: Outbox) -> None:
-    """Emit rows of several rounds, in one chunk for each moment. Steps run before rows are divided."""
+    """Emit rows of several rounds, in one chunk for each moment."""
     if not chunk.n:
         return
     if times == 1:
@@ -133,13 +133,7 @@ def emit_by_moment(port: Port, shard: int, chunk: Chunk, data: int, times: int, 
     if constants is not None:
         port.emit(shard, chunk, constants, times, outbox)
         return
-    done: Done | None = {} if len(port.edges) > 1 else None
-    for edge in port.edges:
-        made = edge.transform(shard, chunk, times, outbox, done)
-        if not made.n:
-            continue
-        parts, begins, moments = partition_chunk(made.at, made.width - times - 1, times)
-        parts.memory = made.memory
-        ends = begins.tolist()
-        for i, found in enumerate(moments.tolist()):
-            edge.address(shard, parts.slice(ends[i], ends[i + 1]), tuple(found), times, outbox)
+    parts, offsets, moments = partition_chunk(chunk.at, data, times)
+    parts.memory = chunk.memory
+    for i, found in enumerate(moments.tolist()):
+        port.emit(shard, parts.slice(int(offsets[i]), int(offsets[i + 1])), tuple(found), times, outbox)

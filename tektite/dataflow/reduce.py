@@ -311,9 +311,8 @@ class ReduceNode(Node):
             return
         parts, offsets, moments = partition_chunk(todo.at, self.key, self.times)
         parts.memory = todo.memory
-        ends = offsets.tolist()
         for i, moment in enumerate(map(tuple, moments.tolist())):
-            self.todo.add(shard, parts.slice(ends[i], ends[i + 1]), moment)
+            self.todo.add(shard, parts.slice(int(offsets[i]), int(offsets[i + 1])), moment)
 
 
 class BuiltinReduce(ReduceNode):
