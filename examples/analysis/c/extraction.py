@@ -149,6 +149,8 @@ class FunctionFacts:
             base = self.node_of(operands[0])
             if base is not None and all(index.value_kind == Kind.constant_int for index in operands[1:]):
                 return self.part(base, [index.get_constant_value(True) for index in operands[1:]])
+        if one.opcode == "bitcast":  # clang before 15 has types of pointers; another type is the same pointer
+            return self.node_of(operands[0]) or self.numbered(one.opcode)
         return self.numbered(one.opcode)
 
     def part(self, base: str, indexes: list[int]) -> str:
@@ -221,6 +223,10 @@ class FunctionFacts:
         name = self.names[one.name]
         if name.startswith(f"{self.name}/getelementptr"):
             self.assign(operands[0], name)
+
+    def step_bitcast(self, one: Any, operands: list[Any]) -> None:
+        if one.type.is_pointer:
+            self.assign(operands[0], self.names[one.name])
 
     def step_phi(self, one: Any, operands: list[Any]) -> None:
         if one.type.is_pointer:

@@ -109,7 +109,7 @@ def instead(table: dict[str, str], word: str) -> str:
 
     >>> instead(STATEMENTS, "LISTEN")
     ': SUBSCRIBE tells of the changes of a table, view or query'
-    >>> instead(STATEMENTS, "REINDEX")
+    >>> instead(STATEMENTS, "SELECTED")
     ''
     """
     found = table.get(word.lower() if table is FUNCTIONS else word)
