@@ -79,7 +79,7 @@ def test_since_a_time_tells_what_came_behind_it(engine: tk.Engine) -> None:
             view.subscribe(since=11)
     while engine.idle():
         pass
-    with pytest.raises(tk.IncorrectError, match="not at 6; engine.hold keeps earlier times readable"):
+    with pytest.raises(tk.IncorrectError, match="not at 6; .*engine.hold keeps earlier times readable"):
         view.subscribe(since=6)
 
 
