@@ -241,10 +241,10 @@ class EpochWriter:
         while True:
             runs = self._is_running()
             latch = self._latch()
+            if self._written >= wanted:
+                return  # whatever has happened to the storage since
             if self._lost is not None:
                 raise self._lost
-            if self._written >= wanted:
-                return
             if not runs:
                 raise self._stopped
             if self._error is not None and self._attempts > attempts:
