@@ -6,16 +6,15 @@ import gc
 import os
 import subprocess
 import sys
-import threading
 import time
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 import tektite as tk
 from tektite.engine.core import core_of
+from tektite.storage import compaction
 from tektite.storage.store import PosixStore
 from tests.support.stored import PROGRAM, Twin, Unlocked, check, declare, play, run
 
@@ -72,35 +71,30 @@ def test_engine_that_lost_its_storage_stops_and_the_other_goes_on(tmp_path: Path
     run(tmp_path, twin, 20, 20)
 
 
-class SlowMerges(Unlocked):
-    """A store on which merges wait for a word."""
-
-    begun, may_end = threading.Event(), threading.Event()
-
-    def write(self, name: str, parts: Any, durable: bool = True) -> None:
-        if "-merge-" in name:
-            self.begun.set()
-            assert self.may_end.wait(60)
-        super().write(name, parts, durable)
-
-
-def test_what_was_durable_before_the_storage_was_lost_stays_so(tmp_path: Path) -> None:
-    epochs = 0
-    with tk.Engine(storage=tk.Storage(SlowMerges(tmp_path)), autocommit=False) as loser:
-        numbers = loser.create_table("numbers", {"n": tk.Int})
-        while not SlowMerges.begun.is_set():
-            numbers.insert(np.arange(epochs * 20_000, (epochs + 1) * 20_000))
-            loser.advance()
-            loser.sync()
-            epochs += 1
+def test_what_was_durable_before_a_merge_lost_the_storage_is_said_to_be(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    twin = Twin(3, 12)
+    with monkeypatch.context() as nothing_is_merged:
+        nothing_is_merged.setattr(compaction, "FAN", 1_000_000)
+        zombie = tk.Engine(storage=tk.Storage(Unlocked(tmp_path)), autocommit=False)
+        declare(zombie)
+        for epoch in range(10):
+            play(zombie, twin, epoch)
+            zombie.sync()
         with tk.Engine(storage=tk.Storage(Unlocked(tmp_path)), autocommit=False) as second:
-            second.table("numbers").insert([(-1,)])
-            second.advance()
-            second.sync()
-        SlowMerges.may_end.set()
-        while not core_of(loser).storage.writer.is_stopped:  # type: ignore[union-attr]
-            loser.idle()
-        assert loser.sync() == epochs
+            declare(second)
+            play(second, twin, 10)
+    monkeypatch.setattr(compaction, "FAN", 2)
+    while zombie.idle():
+        pass
+    writer = core_of(zombie).storage.writer  # type: ignore[union-attr]
+    while not writer.is_stopped:
+        time.sleep(0.01)
+    assert zombie.sync() == 10
+    with pytest.raises(tk.ConflictError, match="another engine"):
+        play(zombie, twin, 11)
+    zombie.close()
 
 
 def test_engine_without_storage_has_nothing_to_sync() -> None:
