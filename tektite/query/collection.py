@@ -52,8 +52,7 @@ class Collection(ReductionMethods, SetMethods, SqlMethods):
     engine: Any
 
     def __init__(self, engine: Any, operator: plan.Operator) -> None:
-        if engine is not None:
-            self.engine = engine
+        self.engine = engine  # None for a variable of a loop that reads no input yet
         self.operator = operator
 
     @property
@@ -78,7 +77,7 @@ class Collection(ReductionMethods, SetMethods, SqlMethods):
     def _repr_html_(self) -> str:
         """What a notebook shows: the columns, and the plan if the collection belongs to an engine."""
         columns = list(zip(self.schema.names, self.schema.types, strict=True))
-        plan_text = self.explain()._repr_html_() if hasattr(self, "engine") and self.operator.loop is None else ""
+        plan_text = self.explain()._repr_html_() if self.engine is not None and self.operator.loop is None else ""
         return html_table(["column", "type"], columns, "a query, not installed") + plan_text
 
     if not TYPE_CHECKING:  # type checkers are to see names that are not there
@@ -483,7 +482,7 @@ class Collection(ReductionMethods, SetMethods, SqlMethods):
         """
         if self.operator.loop is not None:
             raise IncorrectError(f"explain: the collection belongs to loop {self.operator.loop.name!r}; leave it first")
-        if not hasattr(self, "engine"):
+        if self.engine is None:
             raise IncorrectError("explain: the collection reads no input, so it belongs to no engine")
         found: Explanation = self.engine.explain(self)
         return found
@@ -501,7 +500,7 @@ class Collection(ReductionMethods, SetMethods, SqlMethods):
         >>> engine.views
         ()
         """
-        if not hasattr(self, "engine"):
+        if self.engine is None:
             raise IncorrectError("collect: the collection reads no input, so it belongs to no engine")
         return self.engine.collect(self)
 
