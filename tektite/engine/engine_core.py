@@ -253,7 +253,7 @@ class EngineCore:
             check_time(to)
             latest = max([source.low for source in going], default=self.epoch)
             if to < latest:
-                raise IncorrectError(f"cannot advance to {to}: an input has closed the epochs before {latest}")
+                raise IncorrectError(f"cannot advance to {to}: a table has closed the epochs before {latest}")
             target = to
         self._close(going, target, writes, None, positions, known)
         return target - 1
@@ -312,7 +312,7 @@ class EngineCore:
         except (IncorrectError, ConflictError) as error:
             if writes is self.writes and writes.updates:
                 error.args = (
-                    f"{error}, and what waits goes on waiting: correct it, or forget it by rollback() of the input",
+                    f"{error}, and what waits goes on waiting: correct it, or forget it by rollback() of the table",
                 )
             raise
         if timed is not None:

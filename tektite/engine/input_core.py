@@ -301,7 +301,7 @@ class InputCore:
         self.check_open("update")
         if self.semantics != "bag" and diffs is not None:
             raise IncorrectError(
-                f"table {self.name!r} has {self.semantics} semantics: diffs are for bag inputs; use insert and remove"
+                f"table {self.name!r} has mode {self.semantics!r}: diffs are for bags; use insert and remove"
             )
         words = encode(self, data)
         rows = words.shape[1]

@@ -21,11 +21,20 @@ from tektite.query.columns import ColumnNames, column_list, column_numbers, proj
 from tektite.query.derived import check_collection, check_function, derived
 from tektite.query.former_names import former_name, former_options, without_former
 from tektite.query.other_names import METHODS, OTHERWISE
-from tektite.query.outputs import Outputs, check_no_null_comparison, flat, has_aggregate, outputs_of, plain
+from tektite.query.outputs import (
+    Outputs,
+    check_no_null_comparison,
+    flat,
+    has_aggregate,
+    no_condition,
+    outputs_of,
+    plain,
+)
 from tektite.query.own_columns import OwnColumn, named_columns
 from tektite.query.reduction_methods import ReductionMethods
 from tektite.query.set_methods import SetMethods
 from tektite.query.sql_methods import SqlMethods, with_sql
+from tektite.refused_operators import RefusesOperators
 from tektite.unknown_options import FILTER_OPTIONS, explains_options
 from tektite.values import types
 from tektite.values.html import html_table
@@ -40,7 +49,7 @@ ROUND_LIMIT = 100_000
 
 
 @explains_options
-class Collection(ReductionMethods, SetMethods, SqlMethods):
+class Collection(ReductionMethods, SetMethods, SqlMethods, RefusesOperators):
     """A changing bag of rows with named, typed columns.
 
     >>> import tektite as tk
@@ -121,6 +130,12 @@ class Collection(ReductionMethods, SetMethods, SqlMethods):
             raise IncorrectError("c['*']: a column is named here; all columns are select('*')")
         self.schema.index(key)
         return OwnColumn(key, self.operator)
+
+    def __contains__(self, row: object) -> bool:
+        """Whether a row is among those of a table or a view."""
+        if isinstance(row, str):
+            raise IncorrectError(f"{row!r} in c: rows are tuples; a column is looked for by {row!r} in c.schema.names")
+        return row in iter(self)
 
     def __setitem__(self, key: object, value: object) -> NoReturn:
         """Refused: a query does not change."""
@@ -253,7 +268,7 @@ class Collection(ReductionMethods, SetMethods, SqlMethods):
             raise IncorrectError("filter needs a predicate such as col('x') > 1")
         for predicate in given:
             if not isinstance(predicate, Expr):
-                raise IncorrectError(f"filter takes an expression such as col('x') > 1, not {predicate!r}")
+                raise no_condition(self.schema, predicate)
             check_no_null_comparison(predicate)
         if any(node.op == "is_among" for predicate in given for node in predicate.walk()):
             from tektite.query.memberships import filtered
@@ -268,7 +283,7 @@ class Collection(ReductionMethods, SetMethods, SqlMethods):
         columns = [(name, col(name)) for name in self.schema.names]
         return derived(project(source.operator, columns, conjunction([e for _, e in outputs])), source)
 
-    def drop_nulls(self, *columns: ColumnNames) -> Collection:
+    def drop_nulls(self, *columns: ColumnNames, subset: ColumnNames = ()) -> Collection:
         """The rows without NULL, in some columns or in any.
 
         >>> import tektite as tk
@@ -276,7 +291,7 @@ class Collection(ReductionMethods, SetMethods, SqlMethods):
         >>> rows.drop_nulls().collect().to_pydict()
         {'x': [1, 2, 2]}
         """
-        names = column_list(list(flat(columns))) or list(self.schema.names)
+        names = column_list([*flat(columns), *column_list(subset)]) or list(self.schema.names)
         column_numbers(self.schema, names)
         return self.filter([col(name).is_not_null() for name in names])
 
@@ -483,7 +498,7 @@ class Collection(ReductionMethods, SetMethods, SqlMethods):
         if self.operator.loop is not None:
             raise IncorrectError(f"explain: the collection belongs to loop {self.operator.loop.name!r}; leave it first")
         if self.engine is None:
-            raise IncorrectError("explain: the collection reads no input, so it belongs to no engine")
+            raise IncorrectError("explain: the collection reads no table, so it belongs to no engine")
         found: Explanation = self.engine.explain(self)
         return found
 
@@ -501,7 +516,7 @@ class Collection(ReductionMethods, SetMethods, SqlMethods):
         ()
         """
         if self.engine is None:
-            raise IncorrectError("collect: the collection reads no input, so it belongs to no engine")
+            raise IncorrectError("collect: the collection reads no table, so it belongs to no engine")
         return self.engine.collect(self)
 
     # ------------------------------------------------------------------ loops
