@@ -38,7 +38,7 @@ class Publication:
         manifest = storage.writer.manifest
         found = manifest.state.arrangements.get(view.name)
         if found is not None and found["kind"] != "view":
-            raise ConflictError(f"view {view.name!r} cannot be published: the storage holds an input of this name")
+            raise ConflictError(f"view {view.name!r} cannot be published: the storage holds a table of this name")
         self.handle = Handle(view.trace, None)
         self.low: int | None = None
         """The epoch up to which the view is stored; None until the first answer."""

@@ -336,7 +336,7 @@ class Subscription:
             return "it was closed"
         if self._view.engine.is_closed:
             return "the engine was closed"
-        return "every input that the view reads has ended" if self._view.kind == "view" else "the table has ended"
+        return "every table that the view reads has ended" if self._view.kind == "view" else "the table has ended"
 
     # ------------------------------------------------------------------ the end
 
