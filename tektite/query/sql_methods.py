@@ -156,7 +156,7 @@ def queried(
 ) -> Collection:
     """A query of SQL over a collection and others."""
     if collection.engine is None:
-        raise IncorrectError(f"{what}: the collection reads no input, so it belongs to no engine")
+        raise IncorrectError(f"{what}: the collection reads no table, so it belongs to no engine")
     given = {"self": collection, **others}
     found: Collection = collection.engine.from_sql(query, params, collections=given, **(named or {}))
     return found
