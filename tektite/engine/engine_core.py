@@ -36,6 +36,7 @@ from tektite.engine.notices import Notices, is_over
 from tektite.engine.publication import Publication
 from tektite.engine.replanning import Replanner
 from tektite.engine.session import Sessions, Snapshots
+from tektite.engine.system.process_memory import ProcessMemory
 from tektite.engine.system.tables import SystemTables
 from tektite.engine.table import Table
 from tektite.engine.text_collector import TextCollector
@@ -89,6 +90,7 @@ class EngineCore:
         replan: bool = True,
     ) -> None:
         """`move` brings stored rows to their shards when the number of these has changed."""
+        self.process_memory = ProcessMemory()  # first: what a storage brings is the engine's
         self.autocommit = autocommit
         """Whether a write outside of any transaction is an epoch of its own."""
         self.engine = engine
