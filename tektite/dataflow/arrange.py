@@ -25,8 +25,8 @@ from tektite.trace.batch import Batch
 from tektite.trace.batch_memory import FEW_ROWS, BatchMemory
 from tektite.trace.chunk import Chunk, Consolidated, returning_chunks
 from tektite.trace.merge import DiffOverflow, merge_all
+from tektite.trace.records import Version
 from tektite.trace.routes import Intervals
-from tektite.trace.spine import Version
 from tektite.trace.trace import Handle, Trace
 from tektite.values.words import Words
 

@@ -28,7 +28,7 @@ from tektite.trace.batch import Batch
 from tektite.trace.batch_memory import FEW_ROWS
 from tektite.trace.chunk import Chunk, returning_chunks
 from tektite.trace.key_ranges import key_ranges
-from tektite.trace.spine import Version
+from tektite.trace.records import Version
 from tektite.trace.trace import Hold, Trace
 from tektite.values.words import Words
 

@@ -33,7 +33,7 @@ from tektite.plan import algebra as plan
 from tektite.storage.batchfile import FileInfo
 from tektite.storage.description import InputDescription
 from tektite.trace.chunk import Chunk, column_spec, returning_chunks
-from tektite.trace.spine import Version
+from tektite.trace.records import Version
 from tektite.trace.trace import Hold, Trace, split_at
 from tektite.values.schema import Schema
 from tektite.values.words import Words

@@ -29,7 +29,7 @@ PROCESSORS = {"x86_64": ("x86-64-v3", "x86-64-v2"), "aarch64": ("aarch64",), "ar
 """What kernels are built for on each kind of machine. The first one that the processor can run is used."""
 
 _RECIPE = ("emit.py", "toolchain.py", "native/runtime.c", "native/runtime.h")
-_CALLS = ("native/call.c", "native/runtime.h")
+_CALLS = ("native/call.c", "native/rows.h", "native/runtime.h", "native/traces.c")
 _PREFIX = "tektite.kernels."
 _IMPORT = re.compile(r"^from tektite\.kernels\.([\w.]+) import", re.MULTILINE)
 _DECLARES = re.compile(r"^@kernel\(", re.MULTILINE)

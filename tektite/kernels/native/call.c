@@ -12,12 +12,11 @@
    `Rows` is what a kernel made of some rows: a head, which says how many there are and where their columns lie, and the memory of the
    columns. `returning` makes of a kernel the same one that returns such objects. Python sees arrays only if it asks for them. */
 
-#define Py_LIMITED_API 0x030b0000
-#define PY_SSIZE_T_CLEAN
 #define NPY_NO_DEPRECATED_API NPY_2_0_API_VERSION
 #define NPY_TARGET_VERSION NPY_2_0_API_VERSION
 
-#include <Python.h>
+#include "rows.h"
+
 #include <numpy/arrayobject.h>
 
 #if defined(__x86_64__)
@@ -26,8 +25,6 @@
 #include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "runtime.h"
 
 enum { MOST_ARGUMENTS = 32, MOST_WORDS = 3 * MOST_ARGUMENTS, MOST_RESULTS = 8, MOST_RESULT_WORDS = 9 * MOST_RESULTS };
 
@@ -64,18 +61,8 @@ typedef struct {
    each column (see layout/rows.py). */
 enum { HEAD_ROWS, HEAD_ADDRESS, HEAD_WIDTH, HEAD_COLUMNS, PER_COLUMN = 3, COLUMN_STEP = 1, COLUMN_CONSTANT = 2 };
 
-typedef struct {
-    PyObject_HEAD
-    PyObject *head;     /* the head as an array; NULL until somebody asks for it */
-    PyObject *memory;   /* keeps columns alive; NULL if nothing else has to */
-    Block *head_block;  /* the head as a kernel made it */
-    Block *block;       /* columns as a kernel made them */
-    int64_t *words;     /* of the head */
-    int64_t length;     /* of the head, in words */
-    int64_t n, at;
-} Rows;
-
-static PyTypeObject *kernel_type, *rows_type;
+PyTypeObject *rows_type;
+static PyTypeObject *kernel_type;
 
 static void release_block(Block *block) {
     if (block != NULL && atomic_fetch_sub(&block->references, 1) == 1) {
@@ -388,15 +375,23 @@ static int begin_rows(PyObject *self, PyObject *arguments, PyObject *names) {
     return 0;
 }
 
-static void free_rows(PyObject *self) {
-    Rows *rows = (Rows *)self;
-    PyTypeObject *type = Py_TYPE(self);
+void clear_rows(Rows *rows) {
     Py_XDECREF(rows->head);
     Py_XDECREF(rows->memory);
     release_block(rows->head_block);
     release_block(rows->block);
+}
+
+static void free_rows(PyObject *self) {
+    PyTypeObject *type = Py_TYPE(self);
+    clear_rows((Rows *)self);
     ((freefunc)PyType_GetSlot(type, Py_tp_free))(self);
     Py_DECREF(type);
+}
+
+void share_rows(Rows *rows, Rows *others) {
+    rows->memory = Py_NewRef((PyObject *)others);
+    set_head(rows, others->words, others->length);
 }
 
 PyDoc_STRVAR(share_doc, "share(rows): be the same rows as others, which stay in memory as long as these.");
@@ -406,8 +401,7 @@ static PyObject *share(PyObject *self, PyObject *others) {
         PyErr_SetString(PyExc_TypeError, "only new rows can be the same as others");
         return NULL;
     }
-    rows->memory = Py_NewRef(others);
-    set_head(rows, other->words, other->length);
+    share_rows(rows, other);
     Py_RETURN_NONE;
 }
 
@@ -499,8 +493,7 @@ static void free_table(PyObject *owner) {
     Py_XDECREF(rows);
 }
 
-PyDoc_STRVAR(addresses_doc, "addresses(rows): an array of the attribute `at` of each of some objects, which it keeps alive.");
-static PyObject *addresses(PyObject *module, PyObject *given) {
+PyObject *addresses_of(PyObject *given) {
     static PyObject *at;
     if (at == NULL && (at = PyUnicode_InternFromString("at")) == NULL)
         return NULL;
@@ -542,6 +535,9 @@ static PyObject *addresses(PyObject *module, PyObject *given) {
     }
     return array;
 }
+
+PyDoc_STRVAR(addresses_doc, "addresses(rows): an array of the attribute `at` of each of some objects, which it keeps alive.");
+static PyObject *addresses(PyObject *module, PyObject *rows) { return addresses_of(rows); }
 
 #if defined(__x86_64__)
 /* Asks the processor itself: what compilers offer for that lies in libraries that not all of them link into shared code. */
@@ -598,7 +594,7 @@ PyMODINIT_FUNC PyInit_call(void) {
     kernel_type = (PyTypeObject *)PyType_FromSpec(&kernel_spec);
     rows_type = (PyTypeObject *)PyType_FromSpec(&rows_spec);
     PyObject *module = kernel_type && rows_type ? PyModule_Create(&definition) : NULL;
-    if (module != NULL && PyModule_AddObjectRef(module, "Rows", (PyObject *)rows_type) < 0)
+    if (module != NULL && (PyModule_AddObjectRef(module, "Rows", (PyObject *)rows_type) < 0 || add_trace_types(module) < 0))
         Py_CLEAR(module);
     return module;
 }

@@ -10,7 +10,7 @@ import pytest
 import tektite as tk
 from tektite.engine.core import core_of
 from tektite.engine.write_set import WriteSet
-from tektite.trace.spine import Version
+from tektite.trace.records import Version
 from tests.house.mutations.fault import Fault, being, misled, nothing, returning
 from tests.support.row_changes import row_changes
 
