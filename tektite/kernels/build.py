@@ -109,7 +109,7 @@ def build_calls(folder: Path) -> Path:
             includes = [f"-I{found}" for found in (sysconfig.get_paths()["include"], numpy.get_include())]
             free = ["-undefined", "dynamic_lookup"] if sys.platform == "darwin" else []
             with _new_file(path) as made:
-                sources = [str(_NATIVE / name) for name in ("call.c", "traces.c")]
+                sources = map(str, content.calls_sources())
                 _run_compiler(["-O2", "-fPIC", "-shared", *free, *includes, *sources, "-o", str(made)])
     return path
 

@@ -25,7 +25,7 @@ from tektite.kernels.seek.route import split_epoch
 from tektite.kernels.sort.build import build
 from tektite.trace.addresses import addresses
 from tektite.trace.batch import LATEST, Batch
-from tektite.trace.batch_memory import FEW_ROWS, BatchMemory
+from tektite.trace.batch_memory import BatchMemory
 from tektite.trace.chunk import Chunk, KernelRows
 from tektite.trace.merge import DiffOverflow
 from tektite.trace.records import EMPTY, HandleRecord, Mint, TraceRecord, Version
@@ -89,9 +89,8 @@ class Trace(TraceRecord):
         return self.data, self.times, self.diffs
 
     def _placed(self, rows: KernelRows) -> KernelRows:
-        """Rows of a batch where they are to lie, if memory is limited."""
-        if self.memory is None or rows.n < FEW_ROWS:
-            return rows
+        """Rows of a batch where they are to lie. They are many, and memory is limited."""
+        assert self.memory is not None
         return self.memory.placed(Chunk(rows.head, rows.memory))
 
     def _put_routed(self, shard: int, batch: Batch, version: Version) -> None:

@@ -16,6 +16,7 @@
 #define NPY_TARGET_VERSION NPY_2_0_API_VERSION
 
 #include "rows.h"
+#include "traces.h"
 
 #include <numpy/arrayobject.h>
 
@@ -536,6 +537,16 @@ PyObject *addresses_of(PyObject *given) {
     return array;
 }
 
+PyObject *new_words(Py_ssize_t number, int64_t **words) {
+    npy_intp length = number;
+    PyObject *array = PyArray_SimpleNew(1, &length, NPY_INT64);
+    if (array != NULL)
+        *words = PyArray_DATA((PyArrayObject *)array);
+    return array;
+}
+
+int64_t first_word(PyObject *array) { return *(int64_t *)PyArray_DATA((PyArrayObject *)array); }
+
 PyDoc_STRVAR(addresses_doc, "addresses(rows): an array of the attribute `at` of each of some objects, which it keeps alive.");
 static PyObject *addresses(PyObject *module, PyObject *rows) { return addresses_of(rows); }
 
@@ -594,7 +605,8 @@ PyMODINIT_FUNC PyInit_call(void) {
     kernel_type = (PyTypeObject *)PyType_FromSpec(&kernel_spec);
     rows_type = (PyTypeObject *)PyType_FromSpec(&rows_spec);
     PyObject *module = kernel_type && rows_type ? PyModule_Create(&definition) : NULL;
-    if (module != NULL && (PyModule_AddObjectRef(module, "Rows", (PyObject *)rows_type) < 0 || add_trace_types(module) < 0))
+    if (module != NULL && (PyModule_AddObjectRef(module, "Rows", (PyObject *)rows_type) < 0 || add_trace_types(module) < 0
+                           || add_agenda(module) < 0 || add_steps(module) < 0))
         Py_CLEAR(module);
     return module;
 }

@@ -32,8 +32,9 @@ PRIVATE void share_rows(Rows *rows, Rows *others);
 PRIVATE void clear_rows(Rows *rows);
 /* An array of the attribute `at` of each of some objects, which it keeps alive. */
 PRIVATE PyObject *addresses_of(PyObject *rows);
-
-/* Adds the types of traces.c to the module. */
-PRIVATE int add_trace_types(PyObject *module);
+/* A new array of integers, and where they lie. */
+PRIVATE PyObject *new_words(Py_ssize_t number, int64_t **words);
+/* The first of some integers. */
+PRIVATE int64_t first_word(PyObject *array);
 
 #endif

@@ -11,47 +11,7 @@
    Python. What changes contents is therefore written as in Python: each step leaves the object whole. */
 
 #include "rows.h"
-
-/* ---- Records */
-
-#define DECLARE(name) PyObject *name;
-#define COUNT(name) +1
-
-/* Frees, clears and visits the fields of a record of `Type`, which follow the head of the object. */
-#define RECORD(Type, type, FIELDS)                                                                                               \
-    typedef struct {                                                                                                             \
-        PyObject_HEAD                                                                                                            \
-        FIELDS(DECLARE)                                                                                                          \
-    } Type;                                                                                                                      \
-    static int visit_##type(PyObject *self, visitproc visit, void *arg) {                                                        \
-        Py_VISIT(Py_TYPE(self));                                                                                                 \
-        return visit_fields(self, 0 FIELDS(COUNT), visit, arg);                                                                  \
-    }                                                                                                                            \
-    static int clear_##type(PyObject *self) { return clear_fields(self, 0 FIELDS(COUNT)); }                                      \
-    static void free_##type(PyObject *self) {                                                                                    \
-        PyTypeObject *class = Py_TYPE(self);                                                                                     \
-        PyObject_GC_UnTrack(self);                                                                                               \
-        clear_##type(self);                                                                                                      \
-        ((freefunc)PyType_GetSlot(class, Py_tp_free))(self);                                                                     \
-        Py_DECREF(class);                                                                                                        \
-    }
-
-#define SLOTS(type)                                                                                                              \
-    {Py_tp_dealloc, free_##type}, {Py_tp_traverse, visit_##type}, {Py_tp_clear, clear_##type}, {Py_tp_new, PyType_GenericNew}
-
-static PyObject **fields_of(PyObject *self) { return (PyObject **)((char *)self + sizeof(PyObject)); }
-
-static int visit_fields(PyObject *self, int count, visitproc visit, void *arg) {
-    for (int i = 0; i < count; i++)
-        Py_VISIT(fields_of(self)[i]);
-    return 0;
-}
-
-static int clear_fields(PyObject *self, int count) {
-    for (int i = 0; i < count; i++)
-        Py_CLEAR(fields_of(self)[i]);
-    return 0;
-}
+#include "traces.h"
 
 #define TRACE_FIELDS(F)                                                                                                          \
     F(_asked) F(_uppers) F(data) F(diffs) F(effort) F(handles) F(holds) F(memory) F(minted) F(on_mint) F(routes) F(shards)       \
@@ -74,8 +34,6 @@ typedef struct {
     PyObject *lower, *upper, *_since;
 } Batch;
 
-#define MEMBER(Type, name) {#name, T_OBJECT_EX, offsetof(Type, name), 0, NULL}
-
 static PyTypeObject *trace_type, *spine_type, *handle_type, *version_type, *mint_type, *batch_type;
 static PyTypeObject *whole_batch; /* the class that Python derives from `BatchRecord` */
 static PyObject *nothing;         /* the version without batches */
@@ -92,13 +50,6 @@ static PyObject *element(PyObject *list, Py_ssize_t at) {
 }
 
 static int put_element(PyObject *list, Py_ssize_t at, PyObject *value) { return PyList_SetItem(list, at, Py_NewRef(value)); }
-
-/* Replaces what a field refers to. The old value goes last: its end may call Python. */
-static void set_field(PyObject **field, PyObject *value) {
-    PyObject *before = *field;
-    *field = Py_XNewRef(value);
-    Py_XDECREF(before);
-}
 
 static int add_to_field(PyObject **field, int64_t more) {
     const int64_t number = *field == NULL ? 0 : PyLong_AsLongLong(*field);
@@ -399,20 +350,26 @@ static PyObject *take(PyObject *self, PyObject *number) {
     return shard == -1 && PyErr_Occurred() ? NULL : take_all((Handle *)self, shard);
 }
 
+PyObject *taken_rows(PyObject *self, Py_ssize_t shard, int64_t epoch) {
+    if (!PyObject_TypeCheck(self, handle_type)) {
+        PyErr_SetString(PyExc_TypeError, "rows are taken from a handle");
+        return NULL;
+    }
+    PyObject *queue = element(((Handle *)self)->queues, shard);
+    if (queue == NULL)
+        return NULL;
+    for (Py_ssize_t i = 0, count = epoch == INT64_MAX ? 0 : PyList_Size(queue); i < count; i++)
+        if (first_epoch(((Batch *)PyList_GetItem(queue, i))->upper) > epoch)
+            return PyObject_CallMethod(self, "_take_part", "nL", shard, (long long)epoch);
+    return take_all((Handle *)self, shard);
+}
+
 PyDoc_STRVAR(take_before_doc, "take_before(shard, epoch): consume exactly the updates before `epoch`, splitting queued batches that "
                               "straddle it.");
 static PyObject *take_before(PyObject *self, PyObject *given) {
     Py_ssize_t shard;
     long long epoch;
-    if (!PyArg_ParseTuple(given, "nL", &shard, &epoch))
-        return NULL;
-    PyObject *queue = element(((Handle *)self)->queues, shard);
-    if (queue == NULL)
-        return NULL;
-    for (Py_ssize_t i = 0, count = PyList_Size(queue); i < count; i++)
-        if (first_epoch(((Batch *)PyList_GetItem(queue, i))->upper) > epoch)
-            return PyObject_CallMethod(self, "_take_part", "nL", shard, epoch);
-    return take_all((Handle *)self, shard);
+    return PyArg_ParseTuple(given, "nL", &shard, &epoch) ? taken_rows(self, shard, epoch) : NULL;
 }
 
 static PyObject *queued(PyObject *self, void *unused) {
@@ -433,6 +390,10 @@ static PyObject *waiting(PyObject *self, PyObject *unused) {
 }
 
 /* ---- Traces */
+
+PyObject *version_of_trace(PyObject *trace, Py_ssize_t shard) { return version_at((Trace *)trace, shard); }
+
+PyObject *table_of(PyObject *version) { return ((Version *)version)->table; }
 
 PyDoc_STRVAR(version_doc, "version(shard): everything minted so far, as far as it is kept.");
 static PyObject *version(PyObject *self, PyObject *number) {
@@ -462,26 +423,23 @@ static int put_to_all(Trace *trace, Py_ssize_t shard, PyObject *batches, PyObjec
     return done;
 }
 
-/* Rows where they are to lie: many, where memory is limited, go to a file. A new reference. */
+/* Rows where they are to lie: many, where memory is limited, may go to a file. A new reference. */
 static PyObject *placed(Trace *trace, PyObject *rows) {
-    return is_set(trace->memory) ? call_method((PyObject *)trace, "_placed", rows) : Py_NewRef(rows);
+    return is_set(trace->memory) && rows_in(rows) >= FEW_ROWS ? call_method((PyObject *)trace, "_placed", rows) : Py_NewRef(rows);
 }
 
-PyDoc_STRVAR(mint_doc,
-             "mint(shard, rows, upper): append sorted, consolidated rows as the batch of all updates up to `upper`: to the queue of "
-             "every handle, and to the spine if somebody reads versions.");
-static PyObject *mint(PyObject *self, PyObject *given) {
+int minted_rows(PyObject *self, Py_ssize_t shard, PyObject *rows, PyObject *upper) {
     Trace *trace = (Trace *)self;
-    Py_ssize_t shard;
-    PyObject *rows, *upper;
-    if (!PyArg_ParseTuple(given, "nOO", &shard, &rows, &upper))
-        return NULL;
+    if (!PyObject_TypeCheck(self, trace_type)) {
+        PyErr_SetString(PyExc_TypeError, "rows are minted into a trace");
+        return -1;
+    }
     PyObject *lower = element(trace->_uppers, shard);
     if (lower == NULL)
-        return NULL;
+        return -1;
     if (!is_set(trace->spines) && !is_set(trace->on_mint) && !PyDict_Size(trace->handles)) { /* nobody reads it */
         const int64_t more = rows_in(rows);
-        return put_element(trace->_uppers, shard, upper) < 0 || add_to_field(&trace->minted, more) < 0 ? NULL : Py_NewRef(Py_None);
+        return put_element(trace->_uppers, shard, upper) < 0 ? -1 : add_to_field(&trace->minted, more);
     }
     Py_INCREF(lower);
     rows = placed(trace, rows);
@@ -491,10 +449,11 @@ static PyObject *mint(PyObject *self, PyObject *given) {
     PyObject *batches = batch == NULL ? NULL : PyList_New(1);
     if (batches == NULL) {
         Py_XDECREF(batch);
-        return NULL;
+        return -1;
     }
     PyList_SetItem(batches, 0, batch);
-    PyObject *version = NULL, *done = NULL;
+    PyObject *version = NULL;
+    int done = -1;
     Spine *spine = NULL;
     if (put_element(trace->_uppers, shard, upper) < 0 || add_to_field(&trace->minted, rows_in(batch)) < 0)
         goto end;
@@ -517,7 +476,7 @@ static PyObject *mint(PyObject *self, PyObject *given) {
         Py_DECREF(routed);
     }
     if (spine == NULL || insert_batch(spine, batch) == 0)
-        done = Py_NewRef(Py_None);
+        done = 0;
 end:
     Py_XDECREF(version);
     Py_XDECREF((PyObject *)spine);
@@ -525,24 +484,31 @@ end:
     return done;
 }
 
+PyDoc_STRVAR(mint_doc,
+             "mint(shard, rows, upper): append sorted, consolidated rows as the batch of all updates up to `upper`: to the queue of "
+             "every handle, and to the spine if somebody reads versions.");
+static PyObject *mint(PyObject *self, PyObject *given) {
+    Py_ssize_t shard;
+    PyObject *rows, *upper;
+    if (!PyArg_ParseTuple(given, "nOO", &shard, &rows, &upper) || minted_rows(self, shard, rows, upper) < 0)
+        return NULL;
+    Py_RETURN_NONE;
+}
+
 /* ---- Minting in two steps */
 
-PyDoc_STRVAR(prepare_doc,
-             "prepare(shard, chunks, upper): minting in two steps, for who may not fail half way: what can fail is done here, and "
-             "`Mint.apply` does the rest. The chunks, none of them empty, are one batch each. Nothing else may be minted in between.");
-static PyObject *prepare(PyObject *self, PyObject *given) {
+PyObject *prepared_mint(PyObject *self, Py_ssize_t shard, PyObject *chunks, PyObject *upper) {
     Trace *trace = (Trace *)self;
-    Py_ssize_t shard;
-    PyObject *chunks, *upper;
-    if (!PyArg_ParseTuple(given, "nO!O", &shard, &PyList_Type, &chunks, &upper))
+    if (!PyObject_TypeCheck(self, trace_type)) {
+        PyErr_SetString(PyExc_TypeError, "batches are minted into a trace");
         return NULL;
+    }
     PyObject *lower = element(trace->_uppers, shard);
-    PyObject *number = PyTuple_GetItem(given, 0);
     const Py_ssize_t count = PyList_Size(chunks);
     Mint *made = lower == NULL ? NULL : (Mint *)PyType_GenericAlloc(mint_type, 0);
     if (made == NULL)
         return NULL;
-    made->shard = Py_NewRef(number);
+    made->shard = PyLong_FromSsize_t(shard);
     made->trace = Py_NewRef(self);
     made->batches = PyList_New(count);
     for (Py_ssize_t i = 0; made->batches != NULL && i < count; i++, lower = upper) {
@@ -554,7 +520,7 @@ static PyObject *prepare(PyObject *self, PyObject *given) {
         else
             PyList_SetItem(made->batches, i, batch);
     }
-    if (made->batches == NULL)
+    if (made->batches == NULL || made->shard == NULL)
         goto failed;
     made->routed = is_set(trace->routes) ? call_method(self, "_routed", made->batches) : Py_NewRef(Py_None);
     if (made->routed == NULL)
@@ -576,6 +542,17 @@ static PyObject *prepare(PyObject *self, PyObject *given) {
 failed:
     Py_DECREF((PyObject *)made);
     return NULL;
+}
+
+PyDoc_STRVAR(prepare_doc,
+             "prepare(shard, chunks, upper): minting in two steps, for who may not fail half way: what can fail is done here, and "
+             "`Mint.apply` does the rest. The chunks, none of them empty, are one batch each. Nothing else may be minted in between.");
+static PyObject *prepare(PyObject *self, PyObject *given) {
+    Py_ssize_t shard;
+    PyObject *chunks, *upper;
+    if (!PyArg_ParseTuple(given, "nO!O", &shard, &PyList_Type, &chunks, &upper))
+        return NULL;
+    return prepared_mint(self, shard, chunks, upper);
 }
 
 PyDoc_STRVAR(make_room_doc, "make_room(rows): do the merging that a batch of this many rows pays for before it is appended. The "
@@ -621,23 +598,38 @@ static PyObject *apply(PyObject *self, PyObject *unused) {
     Py_RETURN_NONE;
 }
 
+static int settle_shard(Trace *trace, Py_ssize_t shard) {
+    if (!is_set(trace->spines))
+        return 0;
+    Spine *spine = spine_at(trace, shard);
+    if (spine == NULL)
+        return -1;
+    const Py_ssize_t units = spine->_units == NULL ? 0 : PyList_Size(spine->_units);
+    if (spine->_stale == Py_False && (units < 2 || !is_to_join(spine, rows_in(PyList_GetItem(spine->_units, units - 1)))))
+        return 0;
+    PyObject *done = PyObject_CallMethod((PyObject *)trace, "_settle", "n", shard);
+    Py_XDECREF(done);
+    return done == NULL ? -1 : 0;
+}
+
 PyDoc_STRVAR(settle_doc, "settle(shard): do the merging that `Mint.apply` has left. Rows whose multiplicities do not add up to 64 "
                          "bits stay apart, for whoever adds them up to report.");
 static PyObject *settle(PyObject *self, PyObject *number) {
-    Trace *trace = (Trace *)self;
     const Py_ssize_t shard = PyLong_AsSsize_t(number);
-    if (shard == -1 && PyErr_Occurred())
+    if ((shard == -1 && PyErr_Occurred()) || settle_shard((Trace *)self, shard) < 0)
         return NULL;
-    if (!is_set(trace->spines))
-        Py_RETURN_NONE;
-    Spine *spine = spine_at(trace, shard);
-    if (spine == NULL)
-        return NULL;
-    const Py_ssize_t units = spine->_units == NULL ? 0 : PyList_Size(spine->_units);
-    if (spine->_stale == Py_False && (units < 2 || !is_to_join(spine, rows_in(PyList_GetItem(spine->_units, units - 1)))))
-        Py_RETURN_NONE;
-    return call_method(self, "_settle", number);
+    Py_RETURN_NONE;
 }
+
+int applied_mint(PyObject *mint) {
+    PyObject *done = apply(mint, NULL);
+    Py_XDECREF(done);
+    return done == NULL ? -1 : 0;
+}
+
+int settled_mint(PyObject *mint) { return settle_shard((Trace *)((Mint *)mint)->trace, PyLong_AsSsize_t(((Mint *)mint)->shard)); }
+
+int64_t rows_of_mint(PyObject *mint) { return rows_of(((Mint *)mint)->batches); }
 
 /* ---- Types */
 
@@ -699,16 +691,6 @@ static PyType_Slot mint_slots[] = {
 static PyType_Slot batch_slots[] = {
     {Py_tp_dealloc, free_batch}, {Py_tp_members, batch_members}, {Py_tp_methods, batch_methods}, {0, NULL}};
 
-/* A type of this module, or NULL. */
-static PyTypeObject *add_type(PyObject *module, const char *name, const char *full, size_t size, unsigned long flags,
-                              PyType_Slot *slots, PyTypeObject *base) {
-    PyType_Spec spec = {full, (int)size, 0, (unsigned)(Py_TPFLAGS_DEFAULT | flags), slots};
-    PyObject *made = base == NULL ? PyType_FromSpec(&spec) : PyType_FromSpecWithBases(&spec, (PyObject *)base);
-    if (made != NULL && PyModule_AddObjectRef(module, name, made) < 0)
-        Py_CLEAR(made);
-    return (PyTypeObject *)made;
-}
-
 #define ADD(variable, name, Type, flags, slots, base)                                                                            \
     ((variable = add_type(module, name, "tektite.kernels.call." name, sizeof(Type), flags, slots, base)) != NULL)
 
@@ -722,5 +704,7 @@ int add_trace_types(PyObject *module) {
         || !ADD(mint_type, "Mint", Mint, Py_TPFLAGS_HAVE_GC, mint_slots, NULL))
         return -1;
     nothing = version_of(PyTuple_New(0));
+    if (PyModule_AddIntMacro(module, FEW_ROWS) < 0)
+        return -1;
     return nothing == NULL || PyModule_AddObjectRef(module, "EMPTY", nothing) < 0 ? -1 : 0;
 }
