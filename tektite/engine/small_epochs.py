@@ -1,8 +1,8 @@
 """Closing an epoch of few rows by one call of C, which is what most epochs of a program that writes row by row are.
 
-`small_epoch` prepares what `prepare_epoch` would, where that is simple: no storage, nothing scheduled, loaded or left for later, and
-inputs that are bags with one shard. Elsewhere it returns None. What it returns is a `Decision` that changes the same attributes of
-the same objects; see native/steps.c.
+`small_epoch` prepares what `prepare_epoch` would, where that is simple: no storage, nothing scheduled, loaded or left for
+later, and inputs that are bags with one shard. Elsewhere it returns None. What it returns is a `Decision` that changes the same
+attributes of the same objects; see native/steps.c.
 """
 
 from __future__ import annotations
