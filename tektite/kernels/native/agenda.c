@@ -88,7 +88,7 @@ static int next_of(Scope *scope, PyObject *outer, PyObject **member, PyObject **
         if (PyList_Size(waiting)) {
             *moment = Py_NewRef(first);
             const int other = PyObject_RichCompareBool(first, scope->moment, Py_NE);
-            PyObject *begun = other > 0 ? PyObject_CallMethod((PyObject *)scope, "_begin", "O", first) : Py_NewRef(Py_None);
+            PyObject *begun = other > 0 ? PyObject_CallMethod((PyObject *)scope, "_begin", "(O)", first) : Py_NewRef(Py_None);
             PyObject *position = other < 0 || begun == NULL ? NULL : PyObject_CallFunctionObjArgs(pop, waiting, NULL);
             *member = position == NULL ? NULL : Py_XNewRef(PyList_GetItem(scope->body, PyLong_AsSsize_t(position)));
             Py_XDECREF(begun);
