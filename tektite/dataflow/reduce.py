@@ -114,7 +114,7 @@ def linear(kinds: Sequence[tuple[Any, ...]]) -> Operation:
     return Operation(reduce_kernel.LINEAR, np.array(params, np.int64), len(kinds))
 
 
-reduce_shard: Any = calls().reduce_shard
+reduce_few: Any = calls().reduce_few
 _reduce_rows = returning_chunks(reduce_kernel.reduce, "rrv")
 
 
@@ -356,12 +356,7 @@ class BuiltinReduce(ReduceNode):
         return KernelQuestion(self, shard, part, past, _rounds(moment))
 
     def run(self, moment: Moment) -> None:
-        if self.shards == 1 and self.reader.handle.queued + self.todo.rows(moment) <= FEW_ROWS:
-            alone: Outbox = []
-            reduce_shard(self, 0, moment, alone, _reduce_rows, _rounds)
-            self.deliver([alone])
-            self.schedule_others(moment)
-        else:
+        if not reduce_few(self, moment, _reduce_rows, _rounds):
             super().run(moment)
 
     def find(self, part: ReductionPart, past: Version, at: Words) -> tuple[Chunk, Chunk, Words]:

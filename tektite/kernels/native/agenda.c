@@ -179,14 +179,148 @@ static PyObject *run_agenda(PyObject *module, PyObject *given) {
     return found < 0 ? NULL : PyBool_FromLong(found);
 }
 
+/* ---- Sweeps */
+
+#define NAMES(F)                                                                                                                 \
+    F(_end_rounds) F(available) F(away) F(ended) F(failure) F(flow) F(handle) F(high) F(imports) F(journal) F(limit)             \
+    F(low) F(name) F(on_swept) F(part) F(reached) F(root) F(rounds) F(running) F(sources) F(sweep) F(swept) F(wake) F(work)
+NAMES(DECLARE_NAME)
+
+/* The epoch up to which all sources have been closed, a new reference; None where one has failed. */
+static PyObject *available_epoch(PyObject *flow, PyObject *sources) {
+    for (Py_ssize_t i = 0; i < PyTuple_Size(sources); i++) {
+        const int failed = attribute_is_set(PyTuple_GetItem(sources, i), n_failure);
+        if (failed)
+            return failed < 0 ? NULL : Py_NewRef(Py_None);
+    }
+    if (PyTuple_Size(sources) == 1) {
+        PyObject *source = PyTuple_GetItem(sources, 0);
+        const int computed = attribute_is_set(source, n_flow);
+        if (computed <= 0)
+            return computed < 0 ? NULL : GET(source, low);
+    }
+    return PyObject_CallMethodObjArgs(flow, n_available, NULL);
+}
+
+/* Whether a sweep of a dataflow is for here: it is not in the middle of one, and nobody limits it or counts its work. */
+static int is_plain(PyObject *flow) {
+    PyObject *const forbidden[] = {n_part, n_limit};
+    for (int i = 0; i < 2; i++) {
+        const int found = attribute_is_set(flow, forbidden[i]);
+        if (found)
+            return found < 0 ? -1 : 0;
+    }
+    const int running = attribute_is_true(flow, n_running);
+    PyObject *journal = running ? NULL : GET(flow, journal);
+    const int counted = running ? 1 : journal == NULL ? -1 : journal == Py_None ? 1 : attribute_is_set(journal, n_work);
+    Py_XDECREF(journal);
+    return running < 0 || counted < 0 ? -1 : !counted;
+}
+
+/* Schedules the nodes that read what other dataflows and inputs have. */
+static int wake_imports(PyObject *imports) {
+    int done = 0;
+    for (Py_ssize_t i = 0; done == 0 && i < PyTuple_Size(imports); i++) {
+        PyObject *reader = PyTuple_GetItem(imports, i), *handle = GET(reader, handle);
+        if (handle == NULL)
+            return -1;
+        if (rows_waiting(handle)) {
+            PyObject *woken = PyObject_CallMethodObjArgs(reader, n_wake, NULL);
+            Py_XDECREF(woken);
+            done = woken == NULL ? -1 : 0;
+        }
+        Py_DECREF(handle);
+    }
+    return done;
+}
+
+/* The record of a sweep, for the journal. */
+static PyObject *record_of(PyObject *class, PyObject *flow, PyObject *reached, PyObject *high, PyObject *imports) {
+    int64_t rows = 0;
+    for (Py_ssize_t i = 0; i < PyTuple_Size(imports); i++) {
+        PyObject *handle = GET(PyTuple_GetItem(imports, i), handle);
+        if (handle == NULL)
+            return NULL;
+        rows += rows_waiting(handle);
+        Py_DECREF(handle);
+    }
+    PyObject *name = GET(flow, name), *number = PyLong_FromLongLong(rows);
+    PyObject *record = name == NULL || number == NULL ? NULL : PyObject_CallFunctionObjArgs(class, name, reached, high, number, NULL);
+    Py_XDECREF(name);
+    Py_XDECREF(number);
+    return record;
+}
+
+/* What follows when the agenda is empty. */
+static int end_sweep(PyObject *flow, PyObject *high, PyObject *record) {
+    if (SET(flow, running, Py_False) < 0 || SET(flow, reached, high) < 0 || SET(flow, swept, Py_True) < 0)
+        return -1;
+    const int loops = attribute_is_true(flow, n_rounds);
+    PyObject *rested = loops < 0 ? NULL : loops ? PyObject_CallMethodObjArgs(flow, n__end_rounds, NULL) : Py_NewRef(Py_None);
+    Py_XDECREF(rested);
+    PyObject *journal = rested == NULL || SET(flow, sweep, Py_None) < 0 ? NULL : GET(flow, journal);
+    PyObject *noted = journal == NULL ? NULL : PyObject_CallMethodObjArgs(journal, n_ended, record, NULL);
+    Py_XDECREF(journal);
+    Py_XDECREF(noted);
+    PyObject *callbacks = noted == NULL ? NULL : GET(flow, on_swept);
+    int done = callbacks == NULL ? -1 : 0;
+    for (Py_ssize_t i = 0; done == 0 && i < PyTuple_Size(callbacks); i++) {
+        PyObject *called = PyObject_CallNoArgs(PyTuple_GetItem(callbacks, i));
+        Py_XDECREF(called);
+        done = called == NULL ? -1 : 0;
+    }
+    Py_XDECREF(callbacks);
+    return done;
+}
+
+PyDoc_STRVAR(sweep_doc, "sweep(flow, deadline, clock, call, record): begin a sweep of a dataflow and run it, as `Dataflow.begin`, "
+                        "`run_agenda` and `Dataflow._end` do. Returns whether it has ended; None, and nothing has happened, where these "
+                        "have to, or there is nothing to sweep. `record` is the class of what the journal gets.");
+static PyObject *sweep(PyObject *module, PyObject *given) {
+    PyObject *flow, *clock, *call, *class, *done = NULL;
+    double deadline;
+    if (!PyArg_ParseTuple(given, "OdOOO", &flow, &deadline, &clock, &call, &class))
+        return NULL;
+    const int plain = is_plain(flow);
+    if (plain <= 0)
+        return plain < 0 ? NULL : Py_NewRef(Py_None);
+    PyObject *sources = GET(flow, sources), *high = sources == NULL ? NULL : available_epoch(flow, sources), *reached = GET(flow, reached);
+    PyObject *imports = GET(flow, imports), *root = GET(flow, root), *record = NULL, *outermost = PyTuple_New(0);
+    const int is_behind = high == NULL || reached == NULL ? -1 : high == Py_None ? 0 : PyObject_RichCompareBool(high, reached, Py_GT);
+    if (is_behind == 0)
+        done = Py_NewRef(Py_None);
+    if (is_behind <= 0 || imports == NULL || root == NULL || outermost == NULL || SET(flow, high, high) < 0
+        || SET(flow, running, Py_True) < 0 || SET(flow, away, Py_None) < 0
+        || (record = record_of(class, flow, reached, high, imports)) == NULL || SET(flow, sweep, record) < 0
+        || wake_imports(imports) < 0)
+        goto end;
+    const int found = run_scope((Scope *)root, outermost, clock, deadline, call, Py_None);
+    if (found == 0 || (found > 0 && end_sweep(flow, high, record) == 0))
+        done = PyBool_FromLong(found);
+end:
+    Py_XDECREF(sources);
+    Py_XDECREF(high);
+    Py_XDECREF(reached);
+    Py_XDECREF(imports);
+    Py_XDECREF(root);
+    Py_XDECREF(record);
+    Py_XDECREF(outermost);
+    return done;
+}
+
+/* ---- Types */
+
 #define SCOPE_MEMBER(name) MEMBER(Scope, name),
 static PyMemberDef scope_members[] = {SCOPE_FIELDS(SCOPE_MEMBER){NULL, 0, 0, 0, NULL}};
 static PyMethodDef scope_methods[] = {
     {"schedule", schedule, METH_VARARGS, schedule_doc}, {"next", next, METH_O, next_doc}, {NULL, NULL, 0, NULL}};
 static PyType_Slot scope_slots[] = {SLOTS(scope), {Py_tp_members, scope_members}, {Py_tp_methods, scope_methods}, {0, NULL}};
-static PyMethodDef agenda_functions[] = {{"run_agenda", run_agenda, METH_VARARGS, run_doc}, {NULL, NULL, 0, NULL}};
+static PyMethodDef agenda_functions[] = {{"run_agenda", run_agenda, METH_VARARGS, run_doc},
+                                         {"sweep", sweep, METH_VARARGS, sweep_doc},
+                                         {NULL, NULL, 0, NULL}};
 
 int add_agenda(PyObject *module) {
+    NAMES(INTERN)
     PyObject *heaps = PyImport_ImportModule("heapq");
     if (heaps == NULL)
         return -1;

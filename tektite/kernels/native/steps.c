@@ -1,4 +1,4 @@
-/* What closes an epoch of few rows, and what evaluates a reduction of few rows: `small_epoch` and `reduce_shard`.
+/* What closes an epoch of few rows, and what evaluates a reduction of few rows: `small_epoch` and `reduce_few`.
 
    Both do what a page of Python does elsewhere, without its calls. `small_epoch` looks whether an epoch is simple enough, and says
    None where it is not: then tektite/engine/epochs.py prepares it. The rules are there; this knows the common case of them. */
@@ -10,24 +10,11 @@
 
 #define NAMES(F)                                                                                                                 \
     F(_checked_batch) F(_checks_batches) F(_parts) F(_width) F(adopted) F(change_number) F(changed) F(changes) F(chunks)         \
-    F(defer) F(edges) F(emit) F(epoch) F(flow) F(handle) F(high) F(i) F(imported) F(is_closed) F(is_simple) F(is_stream)         \
-    F(is_system) F(key) F(low) F(output) F(own_history) F(params) F(passed) F(port) F(reached) F(reader)               \
-    F(remembers_failures) F(scheduled) F(scope) F(shape) F(storage) F(times) F(todo) F(trace) F(update_shape) F(updates)         \
-    F(width_of_rows) F(writes)
-
-#define DECLARE_NAME(name) static PyObject *n_##name;
+    F(defer) F(deliver) F(edges) F(emit) F(epoch) F(flow) F(handle) F(has_new) F(high) F(imported) F(is_closed)                  \
+    F(is_simple) F(is_stream) F(is_system) F(key) F(low) F(output) F(own_history) F(params) F(passed) F(port) F(reached)         \
+    F(reader) F(readers) F(remembers_failures) F(schedule_others) F(scheduled) F(scope) F(shape) F(storage) F(times)             \
+    F(todo) F(trace) F(update_shape) F(updates) F(width_of_rows) F(writes)
 NAMES(DECLARE_NAME)
-
-#define GET(object, name) PyObject_GetAttr((PyObject *)(object), n_##name)
-#define SET(object, name, value) PyObject_SetAttr((PyObject *)(object), n_##name, (PyObject *)(value))
-
-/* Whether an attribute is true; -1 with an error. */
-static int attribute_is_true(PyObject *object, PyObject *name) {
-    PyObject *value = PyObject_GetAttr(object, name);
-    const int found = value == NULL ? -1 : value == Py_None ? 0 : PyObject_IsTrue(value);
-    Py_XDECREF(value);
-    return found;
-}
 
 static int64_t number_in(PyObject *object, PyObject *name) {
     PyObject *value = PyObject_GetAttr(object, name);
@@ -322,18 +309,11 @@ end:
     return done;
 }
 
-PyDoc_STRVAR(reduce_shard_doc,
-             "reduce_shard(node, shard, moment, outbox, kernel, rounds): evaluate few rows that wait for a reduction at a moment: take "
-             "them, run the kernel, append what changes to the output and send it on. Keys that are deferred, and sums that do not fit, are "
-             "left to the node's `defer` and `settled`.");
-static PyObject *reduce_shard(PyObject *module, PyObject *given) {
-    PyObject *node, *moment, *outbox, *kernel, *rounds;
-    Py_ssize_t shard;
-    if (!PyArg_ParseTuple(given, "OnO!OOO", &node, &shard, &PyTuple_Type, &moment, &outbox, &kernel, &rounds))
-        return NULL;
+/* Evaluates few rows that wait for a reduction at a moment. */
+static int reduce_shard(PyObject *node, Py_ssize_t shard, PyObject *moment, PyObject *outbox, PyObject *kernel, PyObject *rounds) {
     PyObject *flow = GET(node, flow), *reader = GET(node, reader), *high = NULL, *reached = NULL, *handle = NULL, *taken = NULL;
     PyObject *keys = NULL, *past = NULL, *work = NULL, *widths = NULL, *shape = NULL, *params = NULL, *at = NULL, *found = NULL;
-    PyObject *done = NULL;
+    int done = -1;
     if (flow == NULL || reader == NULL || (high = GET(flow, high)) == NULL || (reached = GET(flow, reached)) == NULL
         || (handle = GET(reader, handle)) == NULL)
         goto end;
@@ -345,7 +325,7 @@ static PyObject *reduce_shard(PyObject *module, PyObject *given) {
         goto end;
     PyObject *old = PyTuple_GetItem(taken, 0), *delta = PyTuple_GetItem(taken, 1), *new = PyTuple_GetItem(taken, 2);
     if (PyTuple_Size(delta) == 0 && (keys == NULL || PyList_Size(keys) == 0)) {
-        done = Py_NewRef(Py_None);
+        done = 0;
         goto end;
     }
     if (own) {
@@ -380,7 +360,7 @@ static PyObject *reduce_shard(PyObject *module, PyObject *given) {
             goto end;
     }
     if (((Rows *)result)->n == 0 || deliver(node, shard, result, moment, high, outbox) == 0)
-        done = Py_NewRef(Py_None);
+        done = 0;
 end:
     Py_XDECREF(flow);
     Py_XDECREF(reader);
@@ -396,6 +376,63 @@ end:
     Py_XDECREF(params);
     Py_XDECREF(at);
     Py_XDECREF(found);
+    return done;
+}
+
+/* The rows that wait for a reduction of one shard at a moment; more than `FEW_ROWS` if there are several shards. */
+static int64_t waiting_rows(PyObject *node, PyObject *moment) {
+    PyObject *reader = GET(node, reader), *handle = reader == NULL ? NULL : GET(reader, handle);
+    PyObject *todo = GET(node, todo), *parts = todo == NULL ? NULL : GET(todo, _parts);
+    int64_t rows = handle == NULL || parts == NULL ? -1 : PyList_Size(parts) == 1 ? rows_waiting(handle) : FEW_ROWS + 1;
+    if (rows >= 0 && rows <= FEW_ROWS) {
+        PyObject *keys = PyDict_GetItemWithError(PyList_GetItem(parts, 0), moment);
+        if (keys != NULL)
+            rows += rows_of(keys);
+        else if (PyErr_Occurred())
+            rows = -1;
+    }
+    Py_XDECREF(reader);
+    Py_XDECREF(handle);
+    Py_XDECREF(todo);
+    Py_XDECREF(parts);
+    return rows;
+}
+
+/* Calls a method unless what it is about is empty. */
+static int follow_up(PyObject *node, PyObject *name, PyObject *argument, int is_needed) {
+    PyObject *done = !is_needed ? Py_NewRef(Py_None) : is_needed < 0 ? NULL : PyObject_CallMethodObjArgs(node, name, argument, NULL);
+    Py_XDECREF(done);
+    return done == NULL ? -1 : 0;
+}
+
+PyDoc_STRVAR(reduce_few_doc,
+             "reduce_few(node, moment, kernel, rounds): run a reduction at a moment: take what waits, run the kernel, append what "
+             "changes to the output and send it on. Keys that are deferred, and sums that do not fit, are left to the node's `defer` "
+             "and `settled_rows`. False, and nothing has happened, where there are several shards or many rows.");
+static PyObject *reduce_few(PyObject *module, PyObject *given) {
+    PyObject *node, *moment, *kernel, *rounds;
+    if (!PyArg_ParseTuple(given, "OO!OO", &node, &PyTuple_Type, &moment, &kernel, &rounds))
+        return NULL;
+    const int64_t rows = waiting_rows(node, moment);
+    if (rows < 0 || rows > FEW_ROWS)
+        return rows < 0 ? NULL : Py_NewRef(Py_False);
+    PyObject *outbox = PyList_New(0), *outboxes = outbox == NULL ? NULL : PyList_New(1), *todo = NULL, *output = NULL, *done = NULL;
+    if (outboxes != NULL)
+        PyList_SetItem(outboxes, 0, Py_NewRef(outbox));
+    if (outboxes == NULL || reduce_shard(node, 0, moment, outbox, kernel, rounds) < 0
+        || follow_up(node, n_deliver, outboxes, PyList_Size(outbox) > 0) < 0 || (todo = GET(node, todo)) == NULL
+        || (output = GET(node, output)) == NULL)
+        goto end;
+    int is_needed = attribute_is_true(todo, n_has_new);
+    if (is_needed == 0)
+        is_needed = attribute_is_true(output, n_readers);
+    if (follow_up(node, n_schedule_others, moment, is_needed) == 0)
+        done = Py_NewRef(Py_True);
+end:
+    Py_XDECREF(outbox);
+    Py_XDECREF(outboxes);
+    Py_XDECREF(todo);
+    Py_XDECREF(output);
     return done;
 }
 
@@ -417,13 +454,10 @@ static PyType_Slot epoch_slots[] = {SLOTS(epoch),
                                     {0, NULL}};
 
 static PyMethodDef step_functions[] = {{"small_epoch", small_epoch, METH_VARARGS, small_epoch_doc},
-                                       {"reduce_shard", reduce_shard, METH_VARARGS, reduce_shard_doc},
+                                       {"reduce_few", reduce_few, METH_VARARGS, reduce_few_doc},
                                        {NULL, NULL, 0, NULL}};
 
 int add_steps(PyObject *module) {
-#define INTERN(name)                                                                                                             \
-    if ((n_##name = PyUnicode_InternFromString(#name)) == NULL)                                                                  \
-        return -1;
     NAMES(INTERN)
     epoch_type = add_type(module, "SmallEpoch", "tektite.kernels.call.SmallEpoch", sizeof(Epoch), Py_TPFLAGS_HAVE_GC, epoch_slots, NULL);
     if (epoch_type == NULL)

@@ -137,7 +137,7 @@ static int64_t rows_in(PyObject *batch) {
     return rows;
 }
 
-static int64_t rows_of(PyObject *batches) {
+int64_t rows_of(PyObject *batches) {
     int64_t rows = 0;
     for (Py_ssize_t i = 0, count = PyList_Size(batches); i < count; i++)
         rows += rows_in(PyList_GetItem(batches, i));
@@ -372,13 +372,15 @@ static PyObject *take_before(PyObject *self, PyObject *given) {
     return PyArg_ParseTuple(given, "nL", &shard, &epoch) ? taken_rows(self, shard, epoch) : NULL;
 }
 
-static PyObject *queued(PyObject *self, void *unused) {
-    PyObject *queues = ((Handle *)self)->queues;
+int64_t rows_waiting(PyObject *handle) {
+    PyObject *queues = ((Handle *)handle)->queues;
     int64_t rows = 0;
     for (Py_ssize_t shard = 0, shards = queues == NULL ? 0 : PyList_Size(queues); shard < shards; shard++)
         rows += rows_of(PyList_GetItem(queues, shard));
-    return PyLong_FromLongLong(rows);
+    return rows;
 }
+
+static PyObject *queued(PyObject *self, void *unused) { return PyLong_FromLongLong(rows_waiting(self)); }
 
 PyDoc_STRVAR(waiting_doc, "waiting(): whether a batch waits in some queue.");
 static PyObject *waiting(PyObject *self, PyObject *unused) {

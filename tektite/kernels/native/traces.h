@@ -69,6 +69,33 @@ static inline PyTypeObject *add_type(PyObject *module, const char *name, const c
     return (PyTypeObject *)made;
 }
 
+/* ---- Attributes of objects that are no records, by interned names: NAMES lists those of a file */
+
+#define DECLARE_NAME(name) static PyObject *n_##name;
+#define INTERN(name)                                                                                                             \
+    if ((n_##name = PyUnicode_InternFromString(#name)) == NULL)                                                                  \
+        return -1;
+#define GET(object, name) PyObject_GetAttr((PyObject *)(object), n_##name)
+#define SET(object, name, value) PyObject_SetAttr((PyObject *)(object), n_##name, (PyObject *)(value))
+
+/* Whether an attribute is true; -1 with an error. */
+static inline int attribute_is_true(PyObject *object, PyObject *name) {
+    PyObject *value = PyObject_GetAttr(object, name);
+    const int found = value == NULL ? -1 : value == Py_None ? 0 : PyObject_IsTrue(value);
+    Py_XDECREF(value);
+    return found;
+}
+
+/* Whether an attribute is not None; -1 with an error. */
+static inline int attribute_is_set(PyObject *object, PyObject *name) {
+    PyObject *value = PyObject_GetAttr(object, name);
+    const int found = value == NULL ? -1 : value != Py_None;
+    Py_XDECREF(value);
+    return found;
+}
+
+/* ---- */
+
 /* `Trace.prepare`, `Mint.apply` and `Trace.settle` of a mint's shard. The chunks are a list. */
 PRIVATE PyObject *prepared_mint(PyObject *trace, Py_ssize_t shard, PyObject *chunks, PyObject *upper);
 PRIVATE int applied_mint(PyObject *mint);
@@ -80,6 +107,9 @@ PRIVATE int minted_rows(PyObject *trace, Py_ssize_t shard, PyObject *rows, PyObj
 PRIVATE PyObject *version_of_trace(PyObject *trace, Py_ssize_t shard);
 /* `Handle.take_before`. */
 PRIVATE PyObject *taken_rows(PyObject *handle, Py_ssize_t shard, int64_t epoch);
+/* `Handle.queued`; and the rows of a list of batches or chunks. */
+PRIVATE int64_t rows_waiting(PyObject *handle);
+PRIVATE int64_t rows_of(PyObject *batches);
 /* The table of a version. Borrowed. */
 PRIVATE PyObject *table_of(PyObject *version);
 
