@@ -2,13 +2,13 @@
 
    `_agenda` has the positions of the nodes that wait, by moment, each list a heap; `_moments` is a heap of its keys. */
 
-#include "rows.h"
 #include "traces.h"
 
 #define SCOPE_FIELDS(F)                                                                                                          \
     F(_agenda) F(_counted) F(_moments) F(_passed) F(_running) F(advice) F(body) F(depth) F(flow) F(last_rounds) F(limit)         \
     F(moment) F(name) F(parent) F(position) F(rounds)
-RECORD(Scope, scope, SCOPE_FIELDS)
+STRUCT(Scope, SCOPE_FIELDS)
+RECORD(scope, SCOPE_FIELDS)
 
 static PyTypeObject *scope_type;
 static PyObject *no_agenda; /* of scopes that have nothing to do: nobody adds to it */

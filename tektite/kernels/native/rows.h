@@ -36,5 +36,7 @@ PRIVATE PyObject *addresses_of(PyObject *rows);
 PRIVATE PyObject *new_words(Py_ssize_t number, int64_t **words);
 /* The first of some integers. */
 PRIVATE int64_t first_word(PyObject *array);
+/* The best of the processors that kernels are compiled for that this one is; '' if none. */
+PRIVATE PyObject *processor(PyObject *module, PyObject *nothing);
 
 #endif

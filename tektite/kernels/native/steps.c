@@ -3,7 +3,6 @@
    Both do what a page of Python does elsewhere, without its calls. `small_epoch` looks whether an epoch is simple enough, and says
    None where it is not: then tektite/engine/epochs.py prepares it. The rules are there; this knows the common case of them. */
 
-#include "rows.h"
 #include "traces.h"
 
 /* ---- Attributes */
@@ -26,7 +25,8 @@ static int64_t number_in(PyObject *object, PyObject *name) {
 /* ---- Epochs */
 
 #define EPOCH_FIELDS(F) F(core) F(writes) F(changed) F(counts) F(mints) F(others) F(high) F(last) F(epoch) F(changes)
-RECORD(Epoch, epoch, EPOCH_FIELDS)
+STRUCT(Epoch, EPOCH_FIELDS)
+RECORD(epoch, EPOCH_FIELDS)
 
 static PyTypeObject *epoch_type;
 

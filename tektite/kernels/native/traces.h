@@ -14,12 +14,15 @@
 #define DECLARE(name) PyObject *name;
 #define COUNT(name) +1
 
-/* Frees, clears and visits the fields of a record of `Type`, which follow the head of the object. */
-#define RECORD(Type, type, FIELDS)                                                                                               \
+/* A record of `Type`: an object whose fields follow its head. */
+#define STRUCT(Type, FIELDS)                                                                                                     \
     typedef struct {                                                                                                             \
         PyObject_HEAD                                                                                                            \
         FIELDS(DECLARE)                                                                                                          \
-    } Type;                                                                                                                      \
+    } Type;
+
+/* Frees, clears and visits the fields of a record. */
+#define RECORD(type, FIELDS)                                                                                                     \
     static int visit_##type(PyObject *self, visitproc visit, void *arg) {                                                        \
         Py_VISIT(Py_TYPE(self));                                                                                                 \
         return visit_fields(self, 0 FIELDS(COUNT), visit, arg);                                                                  \
@@ -69,6 +72,71 @@ static inline PyTypeObject *add_type(PyObject *module, const char *name, const c
     return (PyTypeObject *)made;
 }
 
+/* ---- Traces and what they are made of */
+
+#define TRACE_FIELDS(F)                                                                                                          \
+    F(_asked) F(_uppers) F(data) F(diffs) F(effort) F(handles) F(holds) F(memory) F(minted) F(on_mint) F(routes) F(shards)       \
+    F(spines) F(times) F(unguarded)
+#define SPINE_FIELDS(F)                                                                                                          \
+    F(_allowed) F(_at_once) F(_effort) F(_frontier) F(_joined) F(_may_wait) F(_memory) F(_open) F(_open_table) F(_owed)          \
+    F(_stale) F(_units) F(fresh) F(known) F(merged) F(shape) F(upper)
+#define HANDLE_FIELDS(F) F(guarded_by) F(hold) F(pins) F(queues) F(reads_versions) F(trace) F(wake)
+#define VERSION_FIELDS(F) F(batches) F(table)
+#define MINT_FIELDS(F) F(batches) F(routed) F(shard) F(trace) F(version)
+
+STRUCT(Trace, TRACE_FIELDS)
+STRUCT(Spine, SPINE_FIELDS)
+STRUCT(Handle, HANDLE_FIELDS)
+STRUCT(Version, VERSION_FIELDS)
+STRUCT(Mint, MINT_FIELDS)
+
+typedef struct {
+    Rows rows;
+    PyObject *lower, *upper, *_since;
+} Batch;
+
+/* A borrowed element of a list that a record has, or NULL with an error. */
+static inline PyObject *element(PyObject *list, Py_ssize_t at) {
+    if (list == NULL || !PyList_Check(list)) {
+        PyErr_SetString(PyExc_SystemError, "a record has not begun");
+        return NULL;
+    }
+    return PyList_GetItem(list, at);
+}
+
+static inline int put_element(PyObject *list, Py_ssize_t at, PyObject *value) { return PyList_SetItem(list, at, Py_NewRef(value)); }
+
+static inline int add_to_field(PyObject **field, int64_t more) {
+    const int64_t number = *field == NULL ? 0 : PyLong_AsLongLong(*field);
+    if (number == -1 && PyErr_Occurred())
+        return -1;
+    PyObject *sum = PyLong_FromLongLong(number + more);
+    if (sum == NULL)
+        return -1;
+    PyObject *before = *field;
+    *field = sum;
+    Py_XDECREF(before);
+    return 0;
+}
+
+/* Appends the elements of a list or tuple to a list, all of them or, where there is no memory, none. */
+static inline int extend(PyObject *list, PyObject *more) {
+    const Py_ssize_t size = PyList_Size(list);
+    return PyList_SetSlice(list, size, size, more);
+}
+
+static inline int is_set(PyObject *field) { return field != NULL && field != Py_None; }
+
+static inline PyObject *call_method(PyObject *object, const char *name, PyObject *argument) {
+    PyObject *method = PyObject_GetAttrString(object, name);
+    PyObject *found = method == NULL ? NULL : PyObject_CallFunctionObjArgs(method, argument, NULL);
+    Py_XDECREF(method);
+    return found;
+}
+
+#define ADD(variable, name, Type, flags, slots, base)                                                                            \
+    ((variable = add_type(module, name, "tektite.kernels.call." name, sizeof(Type), flags, slots, base)) != NULL)
+
 /* ---- Attributes of objects that are no records, by interned names: NAMES lists those of a file */
 
 #define DECLARE_NAME(name) static PyObject *n_##name;
@@ -94,7 +162,24 @@ static inline int attribute_is_set(PyObject *object, PyObject *name) {
     return found;
 }
 
-/* ---- */
+/* ---- What files offer to each other */
+
+extern PRIVATE PyTypeObject *spine_type;
+extern PRIVATE PyObject *nothing; /* the version without batches */
+
+/* A batch of sorted, consolidated rows. */
+PRIVATE PyObject *new_batch(PyObject *rows, PyObject *lower, PyObject *upper, PyObject *since);
+/* The rows of a batch, a chunk or an open merge. */
+PRIVATE int64_t rows_in(PyObject *batch);
+/* The epoch of the first time of a frontier. */
+PRIVATE int64_t first_epoch(PyObject *frontier);
+/* The batches of a spine. A new reference. */
+PRIVATE PyObject *version_in(Spine *spine);
+/* Whether a spine's newest batches are to be merged, the last of them of so many rows. */
+PRIVATE int is_to_join(Spine *spine, int64_t newest);
+/* `Spine.insert` and `Spine.append`. */
+PRIVATE int insert_batch(Spine *spine, PyObject *batch);
+PRIVATE int append_batches(Spine *spine, PyObject *batches);
 
 /* `Trace.prepare`, `Mint.apply` and `Trace.settle` of a mint's shard. The chunks are a list. */
 PRIVATE PyObject *prepared_mint(PyObject *trace, Py_ssize_t shard, PyObject *chunks, PyObject *upper);
@@ -114,6 +199,7 @@ PRIVATE int64_t rows_of(PyObject *batches);
 PRIVATE PyObject *table_of(PyObject *version);
 
 /* Adds what is in the other files to the module. */
+PRIVATE int add_spine_types(PyObject *module);
 PRIVATE int add_trace_types(PyObject *module);
 PRIVATE int add_agenda(PyObject *module);
 PRIVATE int add_steps(PyObject *module);
