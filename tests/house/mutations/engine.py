@@ -278,6 +278,8 @@ FAULTS = [
     Fault("rows may lack what they need", f"{ENGINE}.constraints Rules.check_rows", nothing, a_required_column_holds_no_null),
     Fault("batches are not looked at", f"{ENGINE}.constraints Rules.check_batch", nothing, a_key_is_there_once),
     Fault("batches are not looked at", f"{ENGINE}.constraints Rules.check_batch", nothing, what_is_not_there_cannot_be_removed),
+    Fault("small epochs are not looked at", f"{ENGINE}.input_core InputCore._checked_batch", nothing,
+          what_is_not_there_cannot_be_removed),
     Fault("unique columns are compared with nothing", f"{ENGINE}.unique_keys held_batches", returning([]),
           a_unique_value_is_there_once),
     Fault("conditions are not looked at", f"{ENGINE}.constraints RowChecks.check_rows", nothing, a_check_is_never_false),
