@@ -101,6 +101,7 @@ class Program:
             yield type(error), str(error)
             for each in self.tables.values():
                 each.rollback()
+        self.engine.settle()  # a slow machine may end turns early
         for name, view in self.views.items():
             if name != "changes":
                 try:

@@ -69,12 +69,12 @@ static PyObject *put(PyObject *self, PyObject *given) {
 }
 
 static PyObject *take_all(Handle *handle, Py_ssize_t shard) {
+    PyObject *new = handle->trace == NULL ? NULL : version_at((Trace *)handle->trace, shard);
     PyObject *queue = element(handle->queues, shard), *old = element(handle->pins, shard);
-    if (queue == NULL || old == NULL || handle->trace == NULL)
+    if (new == NULL || queue == NULL || old == NULL) {
+        Py_XDECREF(new);
         return NULL;
-    PyObject *new = version_at((Trace *)handle->trace, shard);
-    if (new == NULL)
-        return NULL;
+    }
     const int is_empty = PyList_Size(queue) == 0;
     PyObject *delta = is_empty ? PyTuple_New(0) : PyList_AsTuple(queue);
     PyObject *found = delta == NULL ? NULL : PyTuple_Pack(3, is_empty ? new : old, delta, new);
