@@ -301,7 +301,7 @@ class NotShared(Side):
         self.encoded = Encoded(self.engine, self.scale)
         self.words = {name: mapped(words) for name, words in self.encoded.words.items()}
         for words in self.words.values():
-            core_of(self.engine).dictionary.keep(words)
+            core_of(self.engine).dictionary.pin(words)
         self.encoded.words.clear()
         gc.collect()
         allocator.trim()

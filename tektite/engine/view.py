@@ -276,7 +276,7 @@ class View(ReadableCollection):
                 return f", time {core.low - 1}"
             if core.low <= core.first:
                 return ", no answer yet"
-            behind = "" if core.engine.is_current(core) else ", behind its inputs"
+            behind = "" if core.engine.is_current(core) else ", behind its tables"
             return behind + super()._state()
 
     def multiplicities(self, at: int | None = None) -> dict[tuple[Any, ...], int]:

@@ -228,7 +228,7 @@ def plans(seen: Observation) -> Iterable[SystemRow]:
         plan = seen.core.catalog.plans.get(flow)
         if plan is None or flow in replacements or flow.name.startswith(HIDDEN_PREFIX):
             continue
-        kept = plan.is_kept or not replanner.is_on
+        kept = plan.is_fixed or not replanner.is_on
         state = "kept" if kept else "being replaced" if replanner.is_replacing(flow) else "watched"
         yield flow.name, plan.text, sizes_text(plan), plan.replaced, state
 
