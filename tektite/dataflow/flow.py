@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from tektite.dataflow.away import Absence, SweepAbandoned
 from tektite.dataflow.graph import LinearStep, Outbox, Scope, run_agenda
-from tektite.dataflow.interrupts import held_interrupts
+from tektite.dataflow.interrupts import current_call, held_interrupts
 from tektite.dataflow.journal import Journal, Sweep
 from tektite.errors import FaultError, TektiteError
+from tektite.kernels.ready import calls
 from tektite.trace.batch_memory import in_units
 from tektite.trace.times import Frontier
 from tektite.trace.trace import Hold
@@ -28,6 +29,9 @@ if TYPE_CHECKING:
     from tektite.trace.batch_memory import BatchMemory
     from tektite.trace.trace import Handle, Trace
     from tektite.values.words import Words
+
+
+_sweep: Any = calls().sweep
 
 
 class Workers(Protocol):
@@ -312,6 +316,12 @@ class Dataflow:
 
     def _work(self, deadline: float) -> bool:
         try:
+            if self.failure is None:
+                whole: bool | None = _sweep(self, deadline, time.perf_counter, current_call(), Sweep)
+                if whole is False:
+                    return False
+                if whole and self.away is None:  # it took everything there was
+                    return True
             while self.failure is None:
                 resumed = self.running
                 sent = self.part is not None
@@ -422,18 +432,22 @@ class Dataflow:
         self.running = False
         self.reached = self.high
         self.swept = True
-        self.root.rest()
         if self.rounds:
-            for trace in self.traces:
-                if trace.spines is not None:
-                    for spine in trace.spines:
-                        if spine.fresh:
-                            spine.rest()
+            self._end_rounds()
         if self.sweep is not None and self.journal is not None:
             sweep, self.sweep = self.sweep, None
             self.journal.ended(sweep)
         for callback in self.on_swept:
             callback()
+
+    def _end_rounds(self) -> None:
+        """Return loops to their first round, and let their traces rest."""
+        self.root.rest()
+        for trace in self.traces:
+            if trace.spines is not None:
+                for spine in trace.spines:
+                    if spine.fresh:
+                        spine.rest()
 
     def fail(self, error: BaseException) -> None:
         """Stop forever and release everything. Users of the result get the error."""

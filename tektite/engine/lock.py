@@ -77,7 +77,8 @@ class EngineLock:
         _LOCKS.add(self)
 
     def decide(self, decision: Decision) -> None:
-        """Make a change. The caller holds the lock."""
+        """Make a change, after what is left of one before it. The caller holds the lock, and applies no change."""
+        self.roll_forward()
         try:
             self.decision = decision
             decision.apply()

@@ -322,7 +322,7 @@ class Expr(AggregateMethods, NumberMethods, ValueMethods, Namespaces):
             values = values.to_pylist() if hasattr(values, "to_pylist") else values.tolist()
         if not isinstance(values, list | tuple | Set | Iterator | range | ValuesView):
             raise IncorrectError(
-                f"{self}.is_in(...) takes a list of values, not {values!r}; for the rows of a collection, join with how='semi'"
+                f"{self}.is_in(...) takes a list of values or a collection of one column, not {values!r}"
             )
         return Expr("isin", (self, *map(lift, values)))
 

@@ -21,11 +21,20 @@ from tektite.query.columns import ColumnNames, column_list, column_numbers, proj
 from tektite.query.derived import check_collection, check_function, derived
 from tektite.query.former_names import former_name, former_options, without_former
 from tektite.query.other_names import METHODS, OTHERWISE
-from tektite.query.outputs import Outputs, check_no_null_comparison, flat, has_aggregate, outputs_of, plain
+from tektite.query.outputs import (
+    Outputs,
+    check_no_null_comparison,
+    flat,
+    has_aggregate,
+    no_condition,
+    outputs_of,
+    plain,
+)
 from tektite.query.own_columns import OwnColumn, named_columns
 from tektite.query.reduction_methods import ReductionMethods
 from tektite.query.set_methods import SetMethods
 from tektite.query.sql_methods import SqlMethods, with_sql
+from tektite.refused_operators import RefusesOperators
 from tektite.unknown_options import FILTER_OPTIONS, explains_options
 from tektite.values import types
 from tektite.values.html import html_table
@@ -40,7 +49,7 @@ ROUND_LIMIT = 100_000
 
 
 @explains_options
-class Collection(ReductionMethods, SetMethods, SqlMethods):
+class Collection(ReductionMethods, SetMethods, SqlMethods, RefusesOperators):
     """A changing bag of rows with named, typed columns.
 
     >>> import tektite as tk
@@ -52,8 +61,7 @@ class Collection(ReductionMethods, SetMethods, SqlMethods):
     engine: Any
 
     def __init__(self, engine: Any, operator: plan.Operator) -> None:
-        if engine is not None:
-            self.engine = engine
+        self.engine = engine  # None for a variable of a loop that reads no input yet
         self.operator = operator
 
     @property
@@ -78,7 +86,7 @@ class Collection(ReductionMethods, SetMethods, SqlMethods):
     def _repr_html_(self) -> str:
         """What a notebook shows: the columns, and the plan if the collection belongs to an engine."""
         columns = list(zip(self.schema.names, self.schema.types, strict=True))
-        plan_text = self.explain()._repr_html_() if hasattr(self, "engine") and self.operator.loop is None else ""
+        plan_text = self.explain()._repr_html_() if self.engine is not None and self.operator.loop is None else ""
         return html_table(["column", "type"], columns, "a query, not installed") + plan_text
 
     if not TYPE_CHECKING:  # type checkers are to see names that are not there
@@ -122,6 +130,12 @@ class Collection(ReductionMethods, SetMethods, SqlMethods):
             raise IncorrectError("c['*']: a column is named here; all columns are select('*')")
         self.schema.index(key)
         return OwnColumn(key, self.operator)
+
+    def __contains__(self, row: object) -> bool:
+        """Whether a row is among those of a table or a view."""
+        if isinstance(row, str):
+            raise IncorrectError(f"{row!r} in c: rows are tuples; a column is looked for by {row!r} in c.schema.names")
+        return row in iter(self)
 
     def __setitem__(self, key: object, value: object) -> NoReturn:
         """Refused: a query does not change."""
@@ -254,7 +268,7 @@ class Collection(ReductionMethods, SetMethods, SqlMethods):
             raise IncorrectError("filter needs a predicate such as col('x') > 1")
         for predicate in given:
             if not isinstance(predicate, Expr):
-                raise IncorrectError(f"filter takes an expression such as col('x') > 1, not {predicate!r}")
+                raise no_condition(self.schema, predicate)
             check_no_null_comparison(predicate)
         if any(node.op == "is_among" for predicate in given for node in predicate.walk()):
             from tektite.query.memberships import filtered
@@ -269,7 +283,7 @@ class Collection(ReductionMethods, SetMethods, SqlMethods):
         columns = [(name, col(name)) for name in self.schema.names]
         return derived(project(source.operator, columns, conjunction([e for _, e in outputs])), source)
 
-    def drop_nulls(self, *columns: ColumnNames) -> Collection:
+    def drop_nulls(self, *columns: ColumnNames, subset: ColumnNames = ()) -> Collection:
         """The rows without NULL, in some columns or in any.
 
         >>> import tektite as tk
@@ -277,7 +291,7 @@ class Collection(ReductionMethods, SetMethods, SqlMethods):
         >>> rows.drop_nulls().collect().to_pydict()
         {'x': [1, 2, 2]}
         """
-        names = column_list(list(flat(columns))) or list(self.schema.names)
+        names = column_list([*flat(columns), *column_list(subset)]) or list(self.schema.names)
         column_numbers(self.schema, names)
         return self.filter([col(name).is_not_null() for name in names])
 
@@ -483,8 +497,8 @@ class Collection(ReductionMethods, SetMethods, SqlMethods):
         """
         if self.operator.loop is not None:
             raise IncorrectError(f"explain: the collection belongs to loop {self.operator.loop.name!r}; leave it first")
-        if not hasattr(self, "engine"):
-            raise IncorrectError("explain: the collection reads no input, so it belongs to no engine")
+        if self.engine is None:
+            raise IncorrectError("explain: the collection reads no table, so it belongs to no engine")
         found: Explanation = self.engine.explain(self)
         return found
 
@@ -501,8 +515,8 @@ class Collection(ReductionMethods, SetMethods, SqlMethods):
         >>> engine.views
         ()
         """
-        if not hasattr(self, "engine"):
-            raise IncorrectError("collect: the collection reads no input, so it belongs to no engine")
+        if self.engine is None:
+            raise IncorrectError("collect: the collection reads no table, so it belongs to no engine")
         return self.engine.collect(self)
 
     # ------------------------------------------------------------------ loops

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from tektite.engine.core import core_of
-from tektite.engine.declarations import create_table, filled_table, table_description
+from tektite.engine.declarations import filled_table, table_description
 from tektite.engine.table import Table
 from tektite.engine.view import View
 from tektite.errors import IncorrectError, TektiteError, UnsupportedError
@@ -86,9 +86,7 @@ class RelationRequests(StatementRequests):
                 (),
                 True,
             )
-            made = filled_table(
-                core, name, declared, rows, lambda: create_table(core, name, declared, options["if_exists"])
-            )
+            made = filled_table(core, name, declared, rows, options["if_exists"])
             rights.created(name)
             return described(made)
 
@@ -178,10 +176,11 @@ class RelationRequests(StatementRequests):
         body.finish()
         if (rows is None) == (body.table is None):
             raise body.wrong("it takes rows of JSON or a table of Arrow, and not both")
-        source, rights = self.session.server.connectors.pushed(name), self.session.rights
+        connectors, rights = self.session.server.connectors, self.session.rights
         self.session.server.check_accepts_writes()
 
         def work() -> dict[str, Any]:
+            source = connectors.pushed(name)
             table = self._engine.table(source.relation)
             rights.check_insert(table)
             given = table_of(body.table if rows is None else rows_from_data(rows, table.schema), table)
