@@ -49,16 +49,16 @@ class WaitsByAsyncFor:
     if not TYPE_CHECKING:  # type checkers are to see methods that are not there
 
         def __iter__(self) -> NoReturn:
-            raise IncorrectError(f"{type(self).__name__} is waited for: write `async for`")
+            raise IncorrectError("this is waited for: write `async for`")
 
         def __enter__(self) -> NoReturn:
-            raise IncorrectError(f"{type(self).__name__} is waited for: write `async with`")
+            raise IncorrectError("this is waited for: write `async with`")
 
         def __exit__(self, *_: object) -> None:
             """Never called: there is no block."""
 
 
-class AsyncBlock(WaitsByAsyncFor, AbstractAsyncContextManager[Any]):
+class _Block(WaitsByAsyncFor, AbstractAsyncContextManager[Any]):
     """What `async with` is written with."""
 
     def __init__(self, made: AbstractAsyncContextManager[Any]) -> None:
@@ -76,7 +76,7 @@ def async_block(function: Callable[P, AsyncIterator[T]]) -> Callable[P, Abstract
     made = asynccontextmanager(function)
 
     @wraps(function)
-    def block(*args: P.args, **options: P.kwargs) -> AsyncBlock:
-        return AsyncBlock(made(*args, **options))
+    def block(*args: P.args, **options: P.kwargs) -> _Block:
+        return _Block(made(*args, **options))
 
     return block

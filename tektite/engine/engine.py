@@ -61,7 +61,7 @@ class Engine(EpochMethods, IndexMethods, LanguageMethods, ServingMethods):
     """Keeps standing queries up to date in this process, and lets them share the indexes they need.
 
     `workers` is the number of shards, each maintained by a thread (one, or as many as are stored, where left out); answers do
-    not depend on it. With `storage`, a path or a `tektite.Storage`, inputs outlive the process: an engine on
+    not depend on it. With `storage`, a path or a `tektite.Storage`, tables outlive the process: an engine on
     the same storage begins with what was durable. `merging` is how eagerly traces are merged: eager, default or lazy. `turn`
     is how many seconds a view may take at a time before the others get theirs. With a `spark` session and a storage, sweeps
     of more than `job_rows` rows run as jobs of the session. Outside of a transaction every write is an epoch of its own; with
@@ -423,7 +423,7 @@ class Engine(EpochMethods, IndexMethods, LanguageMethods, ServingMethods):
 
     @guarded_by_core
     def drop(self, name: str) -> None:
-        """Remove a view, and everything that only it used; or an input that nothing reads. What was stored of it goes too.
+        """Remove a view, and everything that only it used; or a table that nothing reads. What was stored of it goes too.
 
         >>> import tektite as tk
         >>> engine = tk.Engine()

@@ -60,7 +60,7 @@ class Subscription:
     """The changes of a view or a table as they happen. Made by `View.subscribe` and `Table.subscribe`.
 
     Iterating waits for the next `Delta`; it ends when the subscription or the engine is closed, or when the view can not change
-    any more because its inputs have ended. A view that is dropped or fails raises. `async for` does the same in a task.
+    any more because its tables have ended. A view that is dropped or fails raises. `async for` does the same in a task.
 
     >>> import tektite as tk
     >>> engine = tk.Engine()

@@ -71,7 +71,7 @@ class View(ReadableCollection):
     @guarded_by_core
     def time(self) -> int | None:
         """The last epoch that the view has finished; None before its first answer. Reading the view, unless at an earlier time,
-        first brings it up to the last epoch that its inputs have closed.
+        first brings it up to the last epoch that its tables have closed.
 
         >>> import tektite as tk
         >>> engine = tk.Engine()
@@ -108,7 +108,7 @@ class View(ReadableCollection):
 
     @property
     def closed(self) -> bool:
-        """Whether the view can never change again, because every input it reads has ended.
+        """Whether the view can never change again, because every table it reads has ended.
 
         >>> import tektite as tk
         >>> engine = tk.Engine()

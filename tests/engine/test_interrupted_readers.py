@@ -170,7 +170,7 @@ def test_a_block_that_nobody_disturbs_is_over_when_it_is_left(error: type[BaseEx
     for world, where in each_ended(prepare, error):
         lock = core_of(world.engine).lock
         free: list[bool] = []
-        other = threading.Thread(target=take_all, args=([lock.held, lock.kept], free))
+        other = threading.Thread(target=take_all, args=([lock.held, lock.undisturbed], free))
         other.start()
         other.join()
         assert free == [True, True], where

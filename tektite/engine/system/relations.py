@@ -265,6 +265,7 @@ def memory(seen: Observation) -> Iterable[SystemRow]:
             found.append(("operators", seen.name_of(flow), own))
         if waiting:
             found.append(("waiting", seen.name_of(flow), waiting))
+    found += [("waiting", shown_name(source.name), size) for source, size in seen.written.items()]
     found.append(("texts", "", seen.core.dictionary.nbytes))
     yield from found
     is_mapped = seen.core.storage is not None or (seen.core.memory is not None and seen.core.memory.mapped > 0)

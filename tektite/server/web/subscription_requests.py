@@ -17,6 +17,7 @@ from tektite.server.web.answers import Answer, described
 from tektite.server.web.body import RequestBody
 from tektite.server.web.statement_requests import StatementRequests
 from tektite.sql import runner
+from tektite.sql.access.system_policies import SYSTEM_POLICIES
 from tektite.sql.catalog.schemas import sql_name
 from tektite.sql.parse import parser
 from tektite.sql.statements.shared_queries import SharedAnswer
@@ -60,10 +61,10 @@ class SubscriptionRequests(StatementRequests):
         if since is not None and lineage is not None and lineage != server.lineage:
             raise HistoryGone("the server has begun anew since: its times are others. Subscribe again, with a snapshot")
         asked = await self._asked(sql)
-        make, what = self._source(name, sql, asked, datalog, given)
+        make, what, check = self._source(name, sql, asked, datalog, given)
         key = (what, granularity, progress)
         feed = await server.feeds.get(key, lambda: server.loop.create_task(self._new_feed(make, granularity, progress)))
-        interest = Interest(number, session, self.channel, feed, self.form, progress)
+        interest = Interest(number, session, self.channel, feed, self.form, progress, check)
         interest.on_end = lambda: self._forget(number)
         self._interests[number] = key, interest
         session.subscriptions = len(self._interests)
@@ -147,21 +148,33 @@ class SubscriptionRequests(StatementRequests):
         asked: list[parser.Statement],
         datalog: str | None,
         given: dict[str, Any],
-    ) -> tuple[Callable[[], FeedSource], Hashable]:
-        """What makes the source of a feed, and what tells it from others. Clients with the same share one."""
+    ) -> tuple[Callable[[], FeedSource], Hashable, Callable[[], None]]:
+        """What makes the source of a feed, and what tells it from others: clients with the same share one. And what raises when
+        the client may not follow it any more, unless the dataflow itself knows.
+        """
         session = self.session
         values = json.dumps(given, default=str, sort_keys=True)
         path, user = session.settings.search_path, session.settings.user
         if datalog is not None:
-            session.rights.check_rules()  # here, because a feed that others have made already makes nothing
-            return lambda: self._of_query(datalog, given), ("datalog", datalog, values)
+            check = session.rights.rules_check()
+            check()  # here, because a feed that others have made already makes nothing
+            return lambda: self._of_query(datalog, given), ("datalog", datalog, values), check
         if sql is not None:
-            return lambda: self._of_sql(asked, given), ("sql", sql, values, path, user)
+            return lambda: self._of_sql(asked, given), ("sql", sql, values, path, user), _nothing
         assert name is not None
-        if session.rights.is_bound:
+        if session.rights.is_bound and not (session.rights.may_use_rules and self._is_of_rules(name)):
             text = f"SELECT * FROM {sql_name(name)}"
-            return lambda: self._of_sql(list(parser.parse(text)), {}), ("sql", text, "", path, user)
-        return lambda: self._named(name), ("name", name, self._identity(name), path)
+            return lambda: self._of_sql(list(parser.parse(text)), {}), ("sql", text, "", path, user), _nothing
+        check = session.rights.rules_check() if session.rights.is_bound else _nothing
+        return lambda: self._named(name), ("name", name, self._identity(name), path), check
+
+    def _is_of_rules(self, name: str) -> bool:
+        """Whether a name can only be a predicate of rules: SQL finds its view, once somebody asked for it."""
+        engine = self.session.server.engine
+        core = core_of(engine)
+        installed = self.session.server.feeds.installed
+        is_view = name in core.views and core.views[name] not in installed
+        return not (is_view or name in core.inputs or name in runner(engine).definitions or name in SYSTEM_POLICIES)
 
     def _identity(self, name: str) -> str:
         """What a name is. Rules have no view before somebody asks. What was dropped and made again is found out by `Feeds`."""
@@ -215,6 +228,10 @@ class SubscriptionRequests(StatementRequests):
         if name is None:
             raise body.wrong("a sink is written from a table or a view: give its name")
         return await self._run_text(sink, {})
+
+
+def _nothing() -> None:
+    """The dataflow knows who is told what."""
 
 
 def _drop_unused(view: Any) -> None:
