@@ -138,7 +138,7 @@ NAMES = {
     "UUID": "tk.Uuid",
     "Map": "tk.Json",
     "Window": "over(...) of an expression",
-    "window": "over(...) of an expression",
+    "window": "over(...) of an expression, or Collection.tumble('at', '1h') for windows of time",
     "SparkSession": "tk.Engine(spark=session)",
     "LazyFrame": "engine.create_table(name, rows)",
     "Series": "engine.values({'x': [...]})",

@@ -61,11 +61,8 @@ OPTIONS = {
     },
     "distinct": {"keep": "top_k(1, by=..., per='x')", "on": "unique('x')", "subset": "unique('x')"},
     "drop": {"axis": "nothing: drop leaves columns out, and filter(...) rows"},
-    "drop_nulls": {
-        "how": "filter(...) with is_not_null() of columns",
-        "subset": "the columns without a name: drop_nulls('x')",
-    },
-    "drop_table": {"force": "if_exists='keep'", "ignore_if_not_exists": "if_exists='keep'"},
+    "drop_nulls": {"how": "filter(...) with is_not_null() of columns"},
+    "drop_table": {"force": "if_exists=True", "ignore_if_not_exists": "if_exists=True"},
     "fill_null": {"strategy": "fill_null(0); or last(ignore_nulls=True).over(order_by=..., rows=(None, 0))"},
     "first": {"ignore_null": "ignore_nulls="},
     "hop": {"period": "size=", "slide": "every=", "step": "every=", "window": "size="},
@@ -84,6 +81,10 @@ OPTIONS = {
         "rname": "suffix='_r'",
         "using": "on=",
         "validate": "nothing: primary_key= of create_table(...) makes a column unique",
+    },
+    "join_asof": {
+        "group_by": "by=",
+        "tolerance": "a copy of the other side's time, other.with_columns(seen='at'), and filter(...) by the distance from it",
     },
     "lit": {"dtype": "type="},
     "over": {

@@ -1,9 +1,20 @@
-"""Errors for methods that remote sessions do not have: queries built in Python cannot be sent to a server."""
+"""Errors for what remote sessions do not have: methods for queries built in Python, which cannot be sent to a server, and the
+other kind of block or loop.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, ClassVar, NoReturn
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from functools import wraps
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, ParamSpec, TypeVar
+
+from tektite.engine.other_names import METHODS
+from tektite.errors import IncorrectError, UnsupportedError
+from tektite.refused_operators import RefusesOperators
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 class ShowsWhatIsDocumented:
@@ -15,11 +26,57 @@ class ShowsWhatIsDocumented:
         return [name for name in super().__dir__() if name not in self._internal]
 
 
-class SaysWhatDoesNotTravel(ShowsWhatIsDocumented):
+class SaysWhatDoesNotTravel(ShowsWhatIsDocumented, RefusesOperators):
     """Answers an unknown name with what to use instead."""
 
     if not TYPE_CHECKING:  # type checkers are to see names that are not there
 
         def __getattr__(self, name: str) -> NoReturn:
             hint = "" if name.startswith("_") else "; over a wire, write it in SQL or Datalog: session.sql(...)"
+            if "Session" in type(self).__name__ and METHODS.get(name, "").startswith(("sql(", "transaction(")):
+                hint = f"; use {METHODS[name]}"
             raise AttributeError(f"{type(self).__name__} has no {name!r}{hint}")
+
+        def __getitem__(self, key: object) -> NoReturn:
+            raise UnsupportedError(
+                f"{type(self).__name__}[{key!r}]: columns for expressions do not travel: write the query in SQL, session.sql(...)"
+            )
+
+
+class WaitsByAsyncFor:
+    """What is read by `async for` and `async with` alone says so to a plain `for` and `with`."""
+
+    if not TYPE_CHECKING:  # type checkers are to see methods that are not there
+
+        def __iter__(self) -> NoReturn:
+            raise IncorrectError("this is waited for: write `async for`")
+
+        def __enter__(self) -> NoReturn:
+            raise IncorrectError("this is waited for: write `async with`")
+
+        def __exit__(self, *_: object) -> None:
+            """Never called: there is no block."""
+
+
+class _Block(WaitsByAsyncFor, AbstractAsyncContextManager[Any]):
+    """What `async with` is written with."""
+
+    def __init__(self, made: AbstractAsyncContextManager[Any]) -> None:
+        self._made = made
+
+    async def __aenter__(self) -> Any:
+        return await self._made.__aenter__()
+
+    async def __aexit__(self, *raised: Any) -> bool | None:
+        return await self._made.__aexit__(*raised)
+
+
+def async_block(function: Callable[P, AsyncIterator[T]]) -> Callable[P, AbstractAsyncContextManager[T]]:
+    """Makes an asynchronous generator the block of an `async with`, as `contextlib.asynccontextmanager` does."""
+    made = asynccontextmanager(function)
+
+    @wraps(function)
+    def block(*args: P.args, **options: P.kwargs) -> _Block:
+        return _Block(made(*args, **options))
+
+    return block

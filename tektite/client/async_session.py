@@ -5,13 +5,12 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
-from contextlib import asynccontextmanager
 from contextvars import ContextVar
 from typing import Any, Literal, Self
 
 import pyarrow as pa
 
-from tektite.client.absent_names import SaysWhatDoesNotTravel, ShowsWhatIsDocumented
+from tektite.client.absent_names import SaysWhatDoesNotTravel, ShowsWhatIsDocumented, WaitsByAsyncFor, async_block
 from tektite.client.address import ServerAddress
 from tektite.client.conversion import as_params, as_table
 from tektite.client.link import Link
@@ -126,7 +125,7 @@ class AsyncStatement:
 
 
 @explains_options
-class AsyncSession(SaysWhatDoesNotTravel):
+class AsyncSession(WaitsByAsyncFor, SaysWhatDoesNotTravel):
     """One user's way to a server. Its methods are those of `RemoteSession`, as coroutines.
 
     >>> import asyncio
@@ -231,7 +230,7 @@ class AsyncSession(SaysWhatDoesNotTravel):
         made._generation = self.link.generation
         return made
 
-    @asynccontextmanager
+    @async_block
     async def transaction(self) -> AsyncIterator[AsyncTransaction]:
         """A transaction around a block: committed at its end, rolled back if it raises. Others who use the session wait."""
         begun = await self.begin_transaction()

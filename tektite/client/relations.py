@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import pyarrow as pa
 
@@ -100,6 +100,17 @@ class AsyncRelation(SaysWhatDoesNotTravel):
         if not table.num_columns:
             return [()] * table.num_rows
         return python_rows(table, f"{self.kind} {self.name!r}", "to_arrow()")
+
+    if not TYPE_CHECKING:  # type checkers are to see methods that are not there
+
+        def __len__(self) -> NoReturn:
+            raise IncorrectError(f"the length of {self.kind} {self.name!r} is waited for: await x.count()")
+
+        def __iter__(self) -> NoReturn:
+            raise IncorrectError(f"the rows of {self.kind} {self.name!r} are waited for: for row in await x.rows()")
+
+        def __bool__(self) -> bool:
+            return True
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.name!r} {self.schema}>"

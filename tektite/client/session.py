@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 from tektite.blocks import safe_block
 from tektite.client.absent_names import SaysWhatDoesNotTravel
@@ -12,6 +12,8 @@ from tektite.client.event_loop import BackgroundLoop
 from tektite.client.results import RemoteResult
 from tektite.client.tables import RemoteSubscription, RemoteTable, RemoteView
 from tektite.client_protocol import Cardinality, IfExists, Mode
+from tektite.errors import IncorrectError
+from tektite.refused_operators import NamesAlone
 from tektite.unknown_options import explains_options
 
 
@@ -131,12 +133,12 @@ class RemoteSession(SaysWhatDoesNotTravel):
     @property
     def tables(self) -> tuple[str, ...]:
         """The names of all tables."""
-        return self._loop.run(self._made.tables())
+        return NamesAlone(self._loop.run(self._made.tables()))
 
     @property
     def views(self) -> tuple[str, ...]:
         """The names of all views."""
-        return self._loop.run(self._made.views())
+        return NamesAlone(self._loop.run(self._made.views()))
 
     def create_table(
         self,
@@ -271,6 +273,16 @@ class RemoteSession(SaysWhatDoesNotTravel):
     def close(self) -> None:
         """End the session: its transaction, and its subscriptions. Closing twice is harmless."""
         self._loop.run(self._made.close())
+
+    if not TYPE_CHECKING:  # type checkers are to see methods that are not there
+
+        async def __aenter__(self) -> NoReturn:
+            raise IncorrectError(
+                "a RemoteSession waits: write `with`, or `async with await tk.connect_async(url)` in a task"
+            )
+
+        async def __aexit__(self, *_: object) -> None:
+            """Never called: there is no block."""
 
     def __enter__(self) -> Self:
         return self

@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 import pyarrow as pa
 
-from tektite.client.absent_names import ShowsWhatIsDocumented
-from tektite.engine.subscription import Change, Delta, check_timeout
+from tektite.client.absent_names import ShowsWhatIsDocumented, WaitsByAsyncFor
+from tektite.engine.backlog import Delta
+from tektite.engine.subscription import Change, check_timeout
 from tektite.errors import ConflictError, TektiteError
 from tektite.values.python_values import python_list
 from tektite.values.schema import Schema
@@ -30,7 +31,7 @@ WAITING_ROWS = 1_000_000
 """Rows that may wait for the reader before the server is asked to stop."""
 
 
-class AsyncSubscription(ShowsWhatIsDocumented):
+class AsyncSubscription(WaitsByAsyncFor, ShowsWhatIsDocumented):
     """Changes as they happen. Made by `subscribe` of a session, a table or a view.
 
     >>> import asyncio

@@ -133,7 +133,7 @@ class Buffer:
     def bytes(self) -> int:
         """About what its rows take."""
         waiting = [chunk for by_shard in self._waiting.values() for chunks in by_shard for chunk in chunks]
-        return sum([chunk.n * int(chunk.head[4::3].sum()) for chunk in waiting])
+        return sum([chunk.bytes for chunk in waiting])
 
     def moments(self) -> list[Moment]:
         """The moments for which there are rows, in order."""

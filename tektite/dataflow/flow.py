@@ -283,7 +283,8 @@ class Dataflow:
         """Choose the first epoch to answer: the last one that the most advanced source has closed, or an `earliest` one that all
         of them still distinguish; but none before the first answer of a source.
         """
-        latest = max((_reach(source) - 1 for source in self.sources), default=0)
+        known: dict[Dataflow, int] = {}
+        latest = max((_reach(source, known) - 1 for source in self.sources), default=0)
         start = latest if earliest is None else min(latest, earliest)
         self.first = max([start, 0, *(source.first for source in self.sources)])
         self.reached = self.high = self.first
@@ -489,12 +490,18 @@ class Dataflow:
         return {name: getattr(self, name) for name in kept} | {"journal": None, "unlocked": None}
 
 
-def _reach(source: EpochSource) -> int:
-    """The first epoch that a source will not have answered after its first sweep, if that is to come."""
+def _reach(source: EpochSource, known: dict[Dataflow, int]) -> int:
+    """The first epoch that a source will not have answered after its first sweep, if that is to come. `known` holds what this
+    walk has found: many ways lead from a dataflow to a source, and each dataflow is asked once.
+    """
     flow = source.flow
     if flow is None or flow.swept:
         return source.low
-    return max(source.low, min([_reach(other) for other in flow.sources if not other.closed], default=source.low))
+    found = known.get(flow)
+    if found is None:
+        lows = [_reach(other, known) for other in flow.sources if not other.closed]
+        found = known[flow] = max(source.low, min(lows, default=source.low))
+    return found
 
 
 class KeepsTooMuch(FaultError):

@@ -4,6 +4,7 @@ altered_tables       puts a table with other columns, or another name, in place 
 argument_query       ArgumentQuery: one dataflow that answers any number of arguments
 argument_tables      the tables of arguments that a query in any language reads
 arrangement_sources  sources of shared arrangements that are no input and no view
+backlog              what a subscription was told of and has not yielded
 catalog              every arrangement that queries share, by collection and leading columns
 change_feed          the changes of a view from one moment on, for one follower
 changes              what the former name of `View.subscribe` returns

@@ -4,7 +4,7 @@ the same name means.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -18,7 +18,7 @@ from tektite.engine.names import check_name
 from tektite.engine.stored_inputs import widen
 from tektite.engine.write_set import WriteSet
 from tektite.errors import ConflictError, IncorrectError
-from tektite.expr import Expr
+from tektite.expr import Expr, lit
 from tektite.expr import type_of as expression_type
 from tektite.query.collection import Collection
 from tektite.storage.description import CheckConstraint, InputDescription, UniqueConstraint
@@ -162,24 +162,41 @@ def create_table(core: EngineCore, name: str, declared: InputDescription, if_exi
         try:
             core.drop(name)
         except ConflictError as error:
-            raise ConflictError(
-                f"{error}. if_exists='keep' keeps the table with its rows, and table.delete(tk.lit(True)) empties it"
-            ) from None
+            if not _is_emptied(existing, declared):
+                raise ConflictError(
+                    f"{error}: drop that first. A table with the same columns and options is replaced while it is read; "
+                    "if_exists='keep' keeps the table with its rows"
+                ) from None
+            return existing.facade
     check_name(core, name)
     made = InputCore(core, name, declared, core.epoch)
     change = DurableChange(core.epoch, arrangements={name: made.describe().to_json()}, lows={name: made.low})
     return core.add_input(made, core.to_storage(change))
 
 
+def _is_emptied(existing: InputCore, declared: InputDescription) -> bool:
+    """Whether a table that is read can be replaced by one of the same declaration: its rows go, and its readers stay."""
+    found = replace(existing.describe(), checked=declared.checked)
+    return found == declared and not declared.append
+
+
 def filled_table(
-    core: EngineCore, name: str, declared: InputDescription, rows: pa.Table | None, make: Callable[[], Table]
+    core: EngineCore, name: str, declared: InputDescription, rows: pa.Table | None, if_exists: IfExists
 ) -> Table:
-    """The table that `make` makes, with its first `rows` if it is new. Rows that do not fit its declaration change nothing."""
+    """What `create_table` gives, with its first `rows` if it is new or was replaced. Rows that do not fit its declaration change
+    nothing.
+    """
     before = core.inputs.get(name)
     if rows is not None:
         _check_rows(core, name, declared, rows)
-    made = make()
-    if rows is not None and core.inputs[name] is not before:
+    made = create_table(core, name, declared, if_exists)
+    if core.inputs[name] is before and if_exists == "replace":  # views read it, and follow
+        with core.engine.transaction():
+            if not declared.stream:
+                made.delete(lit(True))
+            if rows is not None:
+                made.insert(rows)
+    elif rows is not None and core.inputs[name] is not before:
         try:
             made.insert(rows)
         except BaseException:

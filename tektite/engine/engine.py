@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from tektite.client_protocol import IfExists, Mode
 from tektite.engine.constants import given_values
-from tektite.engine.declarations import create_table, create_view, filled_table, table_description
+from tektite.engine.declarations import create_view, filled_table, table_description
 from tektite.engine.engine_core import EngineCore
 from tektite.engine.epoch_methods import EpochMethods
 from tektite.engine.former_tables import keyword_schema, table_options
@@ -36,6 +36,7 @@ from tektite.plan.explanation import Explanation
 from tektite.query.collection import Collection
 from tektite.query.former_names import former_name, former_options, without_former
 from tektite.query.limits import Sorted
+from tektite.refused_operators import NamesAlone
 from tektite.runtime.memory_limit import bytes_from
 from tektite.storage.options import Storage
 from tektite.storage.partition import Move, move_here
@@ -60,7 +61,7 @@ class Engine(EpochMethods, IndexMethods, LanguageMethods, ServingMethods):
     """Keeps standing queries up to date in this process, and lets them share the indexes they need.
 
     `workers` is the number of shards, each maintained by a thread (one, or as many as are stored, where left out); answers do
-    not depend on it. With `storage`, a path or a `tektite.Storage`, inputs outlive the process: an engine on
+    not depend on it. With `storage`, a path or a `tektite.Storage`, tables outlive the process: an engine on
     the same storage begins with what was durable. `merging` is how eagerly traces are merged: eager, default or lazy. `turn`
     is how many seconds a view may take at a time before the others get theirs. With a `spark` session and a storage, sweeps
     of more than `job_rows` rows run as jobs of the session. Outside of a transaction every write is an epoch of its own; with
@@ -188,7 +189,8 @@ class Engine(EpochMethods, IndexMethods, LanguageMethods, ServingMethods):
         share unless one is NULL; `checks` are conditions that no row makes false, by name or in a list. With several workers
         the key decides which of them has a row;
         `shard_by` names the columns at its head that do so alone. `checked=False` trusts removals and unique keys, and does
-        not look them up. `if_exists="keep"` returns an equal table that is there already, and "replace" drops it before.
+        not look them up. `if_exists="keep"` returns an equal table that is there already. "replace" drops it before, or
+        empties it if it is equal and views read it: they follow.
 
         >>> import tektite as tk
         >>> engine = tk.Engine()
@@ -213,9 +215,7 @@ class Engine(EpochMethods, IndexMethods, LanguageMethods, ServingMethods):
             name, columns, mode, primary_key, order_by, required, shard_by, checked, unique, checks
         )
         self._core.check_changeable(name, "create_table")
-        return filled_table(
-            self._core, name, declared, rows, lambda: create_table(self._core, name, declared, if_exists)
-        )
+        return filled_table(self._core, name, declared, rows, if_exists)
 
     @former_name("engine.create_table(name, {column: type})")
     def input(
@@ -423,7 +423,7 @@ class Engine(EpochMethods, IndexMethods, LanguageMethods, ServingMethods):
 
     @guarded_by_core
     def drop(self, name: str) -> None:
-        """Remove a view, and everything that only it used; or an input that nothing reads. What was stored of it goes too.
+        """Remove a view, and everything that only it used; or a table that nothing reads. What was stored of it goes too.
 
         >>> import tektite as tk
         >>> engine = tk.Engine()
@@ -480,7 +480,7 @@ class Engine(EpochMethods, IndexMethods, LanguageMethods, ServingMethods):
         >>> engine.views
         ('totals',)
         """
-        return tuple(name for name in self._core.views if not name.startswith("__"))
+        return NamesAlone(name for name in self._core.views if not name.startswith("__"))
 
     @property
     @guarded_by_core
@@ -494,7 +494,7 @@ class Engine(EpochMethods, IndexMethods, LanguageMethods, ServingMethods):
         ('sales',)
         """
         known = self._core.system.names()
-        return tuple(name for name in self._core.inputs if not name.startswith("__") and name not in known)
+        return NamesAlone(name for name in self._core.inputs if not name.startswith("__") and name not in known)
 
     @guarded_by_core
     def idle(self, fuel: int = 1 << 20) -> bool:

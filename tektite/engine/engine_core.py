@@ -36,6 +36,7 @@ from tektite.engine.notices import Notices, is_over
 from tektite.engine.publication import Publication
 from tektite.engine.replanning import Replanner
 from tektite.engine.session import Sessions, Snapshots
+from tektite.engine.system.process_memory import ProcessMemory
 from tektite.engine.system.tables import SystemTables
 from tektite.engine.table import Table
 from tektite.engine.text_collector import TextCollector
@@ -89,6 +90,7 @@ class EngineCore:
         replan: bool = True,
     ) -> None:
         """`move` brings stored rows to their shards when the number of these has changed."""
+        self.process_memory = ProcessMemory()  # first: what a storage brings is the engine's
         self.autocommit = autocommit
         """Whether a write outside of any transaction is an epoch of its own."""
         self.engine = engine
@@ -253,7 +255,7 @@ class EngineCore:
             check_time(to)
             latest = max([source.low for source in going], default=self.epoch)
             if to < latest:
-                raise IncorrectError(f"cannot advance to {to}: an input has closed the epochs before {latest}")
+                raise IncorrectError(f"cannot advance to {to}: a table has closed the epochs before {latest}")
             target = to
         self._close(going, target, writes, None, positions, known)
         return target - 1
@@ -312,7 +314,7 @@ class EngineCore:
         except (IncorrectError, ConflictError) as error:
             if writes is self.writes and writes.updates:
                 error.args = (
-                    f"{error}, and what waits goes on waiting: correct it, or forget it by rollback() of the input",
+                    f"{error}, and what waits goes on waiting: correct it, or forget it by rollback() of the table",
                 )
             raise
         if timed is not None:
@@ -372,7 +374,7 @@ class EngineCore:
         # Before the first epoch closes, what is constant is there already.
         if 0 < self.epoch <= view.flow.low or self.coordinator.current(view.flow):
             return
-        turn = math.inf if self.coordinator.working or self.lock.is_kept else self.coordinator.turn
+        turn = math.inf if self.coordinator.working or self.lock.is_undisturbed else self.coordinator.turn
         closed = self.epoch
         while not (self.coordinator.finish(view.flow, turn) or 0 < closed <= view.flow.low):
             if is_over(deadline) or view.flow not in self.coordinator.flows:  # it may have been dropped
@@ -390,7 +392,7 @@ class EngineCore:
 
     def _without_lock(self, function: Callable[[], None]) -> None:
         """Call a function while others use the engine, unless nobody else is to get a turn."""
-        if self.lock.is_kept or self.catalog.is_building:
+        if self.lock.is_undisturbed or self.catalog.is_building:
             function()
         else:
             self.lock.without(function)
@@ -424,7 +426,7 @@ class EngineCore:
         """
         assert self.lock.is_owned, "take the engine's lock before"
         self.wait_for_all()
-        return self.lock.kept
+        return self.lock.undisturbed
 
     def is_current(self, view: InputCore | ViewCore) -> bool:
         """Whether a view reflects every epoch that its inputs have closed."""

@@ -70,7 +70,7 @@ class EpochMethods:
         return self.next_epoch
 
     def advance(self, to: int | None = None, *, positions: Mapping[str, Position | None] | None = None) -> int:
-        """Close the open epoch of every input (or all epochs before `to`) and bring the views up to date. In an engine that does
+        """Close the open epoch of every table (or all epochs before `to`) and bring the views up to date. In an engine that does
         not commit by itself (`autocommit=False`), it holds what was written since the last one; otherwise it lets time pass.
 
         A view that needs more than its turn goes on in the next one; the others do not wait for it. Reading a view

@@ -301,7 +301,7 @@ class InputCore:
         self.check_open("update")
         if self.semantics != "bag" and diffs is not None:
             raise IncorrectError(
-                f"table {self.name!r} has {self.semantics} semantics: diffs are for bag inputs; use insert and remove"
+                f"table {self.name!r} has mode {self.semantics!r}: diffs are for bags; use insert and remove"
             )
         words = encode(self, data)
         rows = words.shape[1]
@@ -321,7 +321,7 @@ class InputCore:
         self, words: Words, diffs: Words | None = None, *, times: Words | None = None, into: WriteSet | None = None
     ) -> None:
         """`update` with rows that are encoded already (columns x rows). The dictionary has their texts, and the caller has seen
-        to that they stay: see `Dictionary.adding` and `Dictionary.keep`.
+        to that they stay: see `Dictionary.adding` and `Dictionary.pin`.
 
         The words are not copied and must stay as they are. In a set or upsert input a positive diff puts its row and
         another one removes it, in the order given.

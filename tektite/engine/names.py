@@ -22,8 +22,11 @@ def check_name(core: EngineCore, name: str) -> None:
     if name in core.system.names():
         raise ConflictError(f"{name!r} is a system relation: choose another name")
     if name in core.views or name in core.inputs:
-        kind = "a view" if name in core.views else "an input"
-        raise ConflictError(f"there is {kind} named {name!r} already").about(condition="duplicate-table")
+        kind = "view" if name in core.views else "table"
+        raise ConflictError(
+            f"there is a {kind} named {name!r} already; if_exists='keep' or 'replace' (in SQL, IF NOT EXISTS or OR REPLACE) lets "
+            "a call be made again"
+        ).about(condition="duplicate-table")
     if (claim := core.hooks.claim(name)) is not None:
         raise ConflictError(f"there is {claim} named {name!r} already").about(condition="duplicate-table")
 

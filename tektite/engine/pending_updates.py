@@ -59,6 +59,11 @@ class PendingUpdates:
             self._counted = len(self.chunks), rows
         return rows
 
+    @property
+    def bytes(self) -> int:
+        """About what the updates take."""
+        return sum([chunk.bytes for chunk, _ in self.chunks])
+
     def add(self, chunk: Chunk, last: int) -> None:
         """Add a chunk whose latest epoch is `last`."""
         self.chunks.append((chunk, last))

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 import pyarrow as pa
 
+from tektite.engine.backlog import Delta
 from tektite.engine.lock import guarded_by_core
-from tektite.engine.subscription import Delta, Listener, Subscription
+from tektite.engine.subscription import Listener, Subscription
 from tektite.errors import ConflictError, IncorrectError, TektiteError
 from tektite.query.collection import Collection
 from tektite.unknown_options import explains_options
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from tektite.engine.view_core import ViewCore
 
 SHOWN_FIRST = 5
-"""Rows that the representation of an input or a view shows."""
+"""Rows that the representation of a table or a view shows."""
 
 
 @explains_options
@@ -127,7 +128,7 @@ class ReadableCollection(Collection):
         return int(self._read()[-1].sum())
 
     def __bool__(self) -> bool:
-        """True, also of one without rows: whether there is an input or a view is asked more often than whether it is empty."""
+        """True, also of one without rows: whether there is a table or a view is asked more often than whether it is empty."""
         return True
 
     def _tuples(self, table: pa.Table) -> list[tuple[Any, ...]]:

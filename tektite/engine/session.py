@@ -344,7 +344,7 @@ class Transaction:
 
     @guarded
     def write(self, source: InputCore, write: Callable[[WriteSet], None]) -> None:
-        """Let a function write to an input. What breaks the input's declaration is refused at once, and a call that fails leaves
+        """Let a function write to a table. What breaks the table's declaration is refused at once, and a call that fails leaves
         everything as it was.
         """
         self._check_open()
@@ -408,7 +408,7 @@ class Transaction:
         return self.writes.rows(table._core) > 0
 
     def forget(self, source: InputCore) -> None:
-        """Drop what was written to one input."""
+        """Drop what was written to one table."""
         self.writes.forget(source)
 
     @guarded
@@ -508,7 +508,7 @@ class Transaction:
         """Refuse writes that follow from what others have changed since."""
         if self.reads is None or not any(self.writes.rows(source) for source in self.writes.updates):
             return
-        with self._core.lock.kept:  # `commit` has waited for what was away
+        with self._core.undisturbed():  # without waiting: `commit` has
             changed = self.reads.changed(self._core, self._changes)
         if changed is not None:
             raise TransactionConflict(

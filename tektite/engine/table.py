@@ -132,7 +132,7 @@ class Table(ReadableCollection):
     def insert(self, data: Any, *, time: int | None = None) -> int | None:
         """Add rows: tuples, dicts, columns, NumPy arrays, Arrow tables or pandas frames.
 
-        In an upsert input a row replaces the one that has its key; in a set input a row that is there already stays as it is.
+        In an upsert table a row replaces the one that has its key; in a set table a row that is there already stays as it is.
         Returns the time at which the rows can be read; None where they wait: for a transaction's commit, for `Engine.advance` if
         the engine does not commit by itself, or for the `time` that is given, which closes when `advance` has come so far.
 
@@ -150,7 +150,7 @@ class Table(ReadableCollection):
         return core.engine.write(lambda into: core.write(data, time, 1, "insert", into), time is not None)
 
     def remove(self, data: Any, *, time: int | None = None) -> int | None:
-        """Take rows away. In an upsert input the key columns alone decide, and `data` may hold only those. Returns what `insert`
+        """Take rows away. In an upsert table the key columns alone decide, and `data` may hold only those. Returns what `insert`
         does.
 
         >>> import tektite as tk
@@ -213,7 +213,7 @@ class Table(ReadableCollection):
     def update(self, data: Any, *, times: Any = None, diffs: Any = None) -> int | None:
         """Change multiplicities: row i by `diffs[i]` at epoch `times[i]` (by 1, in the open epoch, where left out).
 
-        Times may come in any order and may lie ahead; each counts when its epoch closes. Diffs are for bag inputs. Returns what
+        Times may come in any order and may lie ahead; each counts when its epoch closes. Diffs are for bag tables. Returns what
         `insert` does.
 
         >>> import tektite as tk
@@ -285,7 +285,7 @@ class Table(ReadableCollection):
             transaction.forget(self._core)
 
     def advance(self, to: int | None = None) -> int:
-        """Close this input's epochs before `to` (the open one, where left out); the last one of them.
+        """Close this table's epochs before `to` (the open one, where left out); the last one of them.
 
         >>> import tektite as tk
         >>> engine = tk.Engine(autocommit=False)
@@ -339,7 +339,7 @@ class Table(ReadableCollection):
         with a row (otherwise it is inserted); `order` one that says which of several rows with one key comes last.
         `position` names a column that grows with the source (an offset, a version): `follow` goes on where the load ended,
         and loading again adds only what is new; rows behind `upto` are left to the stream. A load that is named by `once`
-        happens once. `extra="ignore"` leaves out columns that the input lacks. `progress` shows a bar (by default on a
+        happens once. `extra="ignore"` leaves out columns that the table lacks. `progress` shows a bar (by default on a
         terminal), or is called with tasks done and tasks in all.
         """
         from tektite.spark.load import load
@@ -368,7 +368,7 @@ class Table(ReadableCollection):
         Columns are as for `load`; after a load with a `position`, rows up to where it ended are left out. `trigger` is what
         Spark's `DataStreamWriter.trigger` takes, such as {"availableNow": True}. A micro-batch waits while views are more
         than `lag` epochs behind. The stream's checkpoint lies in the engine's storage, or in the folder `checkpoint`. A
-        stream with another checkpoint than the one that this input has followed is refused, because it would begin
+        stream with another checkpoint than the one that this table has followed is refused, because it would begin
         again and count rows twice; `reset=True` says that this is meant. `on_progress` is called behind every epoch, from the
         stream's thread, with what the epoch held and took; the last of them are in `recent` of what is returned.
 

@@ -52,7 +52,7 @@ def check_zones(name: str, given: Schema, declared: Schema) -> None:
 
 
 def check_moved_keys(table: InputCore, old: pa.Table, new: pa.Table) -> None:
-    """Refuse a change after which two rows of an upsert input would have one key: the later one would replace the other."""
+    """Refuse a change after which two rows of an upsert table would have one key: the later one would replace the other."""
     if table.semantics != "upsert" or not new.num_rows:
         return
     columns = list(table.key_columns)

@@ -21,8 +21,18 @@ if TYPE_CHECKING:
 
 LOG = logging.getLogger("tektite")
 
-_UNITS = {"ms": 0.001, "s": 1.0, "min": 60.0, "h": 3600.0, "": 1.0}
+_UNITS = {"ms": 0.001, "s": 1.0, "min": 60.0, "h": 3600.0}
 _LEAST = 0.001
+
+
+def seconds_said(text: str) -> float:
+    """The seconds of a text with a unit; 0 if it says no time.
+
+    >>> seconds_said("500 ms"), seconds_said("1s"), seconds_said("10 parsecs")
+    (0.5, 1.0, 0.0)
+    """
+    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(ms|s|min|h)\s*", text)
+    return float(found[1]) * _UNITS[found[2]] if found else 0.0
 
 
 def seconds_from(clock: object) -> float:
@@ -36,8 +46,8 @@ def seconds_from(clock: object) -> float:
         seconds = clock.total_seconds()
     elif isinstance(clock, int | float) and not isinstance(clock, bool):
         seconds = float(clock)
-    elif isinstance(clock, str) and (found := re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(ms|s|min|h|)\s*", clock)):
-        seconds = float(found[1]) * _UNITS[found[2]]
+    elif isinstance(clock, str):
+        seconds = seconds_said(f"{clock}s" if clock.strip()[-1:].isdigit() else clock)
     if not _LEAST <= seconds < float("inf"):
         raise IncorrectError(
             f"clock is how often time passes by itself, a number of seconds or a text such as '1s' or '500 ms', not {clock!r}"

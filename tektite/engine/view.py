@@ -71,7 +71,7 @@ class View(ReadableCollection):
     @guarded_by_core
     def time(self) -> int | None:
         """The last epoch that the view has finished; None before its first answer. Reading the view, unless at an earlier time,
-        first brings it up to the last epoch that its inputs have closed.
+        first brings it up to the last epoch that its tables have closed.
 
         >>> import tektite as tk
         >>> engine = tk.Engine()
@@ -108,7 +108,7 @@ class View(ReadableCollection):
 
     @property
     def closed(self) -> bool:
-        """Whether the view can never change again, because every input it reads has ended.
+        """Whether the view can never change again, because every table it reads has ended.
 
         >>> import tektite as tk
         >>> engine = tk.Engine()
@@ -276,7 +276,7 @@ class View(ReadableCollection):
                 return f", time {core.low - 1}"
             if core.low <= core.first:
                 return ", no answer yet"
-            behind = "" if core.engine.is_current(core) else ", behind its inputs"
+            behind = "" if core.engine.is_current(core) else ", behind its tables"
             return behind + super()._state()
 
     def multiplicities(self, at: int | None = None) -> dict[tuple[Any, ...], int]:

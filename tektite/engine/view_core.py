@@ -191,7 +191,7 @@ class ViewCore:
         if low == first:
             raise IncorrectError(
                 f"view {self.name!r} has no answer yet: its first one will be as of time {first}, once every "
-                "input it reads has closed that"
+                "table it reads has closed that"
             )
         since = max(min([t[0] for t in self.trace.since()], default=0), first)
         if epoch < since or (epoch >= low and not self.flow.closed):
@@ -264,8 +264,9 @@ class ViewCore:
         feed = ChangeFeed(self, snapshot)
 
         def deliver() -> None:
-            table = feed.table()
-            if table.num_rows:
+            table, done = feed.look()
+            done()
+            if table is not None:
                 function(table)
 
         feed.call(function, deliver)

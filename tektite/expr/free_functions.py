@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from tektite.errors import IncorrectError
 from tektite.expr.ast import Expr, Scalar, concat, lift, lit
@@ -11,13 +11,20 @@ from tektite.unknown_options import explained
 from tektite.values.types import String
 
 
+def _check_not_texts_alone(function: str, values: Sequence[object], *first: str) -> None:
+    """Refuse texts that are meant to be columns."""
+    if all(isinstance(value, str) for value in values):
+        columns = ", ".join([*first, *(f"tk.col({value!r})" for value in values)])
+        raise IncorrectError(
+            f"{function}() of texts alone is a text: columns are {function}({columns}), and texts tk.lit(...)"
+        )
+
+
 def _variadic(op: str, least_count: int, doc: str) -> Callable[..., Expr]:
     def build(*values: Expr | Scalar) -> Expr:
         if len(values) < least_count:
             raise IncorrectError(f"{op}() needs at least {least_count} value(s), got {len(values)}")
-        if all(isinstance(value, str) for value in values):
-            columns = ", ".join(f"tk.col({value!r})" for value in values)
-            raise IncorrectError(f"{op}() of texts alone is a text: columns are {op}({columns}), and texts tk.lit(...)")
+        _check_not_texts_alone(op, values)
         return Expr(op, tuple(map(lift, values)))
 
     build.__name__ = build.__qualname__ = op
@@ -104,6 +111,7 @@ def concat_ws(separator: Expr | str, *values: Expr | Scalar) -> Expr:
     """
     if not values:
         raise IncorrectError("concat_ws(separator, ...) needs at least 1 value, got 0")
+    _check_not_texts_alone("concat_ws", values, repr(separator))
     between, pieces = lift(separator), []
     before: Expr = lit(False)
     for value in map(lift, values):

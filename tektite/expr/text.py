@@ -62,7 +62,7 @@ class TextDictionary(Protocol):
     def text_table(self) -> TextTable:
         """The table in which kernels find texts by id. Call `lookup` first for ids that they do not find there."""
 
-    def keep(self, words: Words) -> None:
+    def pin(self, words: Words) -> None:
         """Keep the texts whose ids are in an array, as long as the array lives."""
 
     def adding(self) -> AbstractContextManager[Any]:

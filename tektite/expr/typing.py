@@ -99,7 +99,7 @@ class Resolver:
         sources = [given if step.source is None else step.source for given, step in zip(expr.args, steps, strict=False)]
         found = " and ".join(f"{'column ' if a.op == 'col' else ''}{a} of type {s.type}"
                              for a, s in zip(sources, steps, strict=True))  # fmt: skip
-        return IncorrectError(f"{expr}: {problem}" + (f", found {found}" if found else "")).about(
+        return IncorrectError(f"{expr}: {problem}" + (f", found {found}" if found else "") + _instead(steps)).about(
             condition="undefined-function"
         )
 
@@ -501,6 +501,16 @@ class Resolver:
             pattern = [None if arg.op != CONSTANT else arg.extra for arg in args]
         function = TextFunction(name, (*pattern, *constants), tuple(arg.type for arg in free), result)
         return Step((ops.MAP1, ops.MAP2, ops.MAP3)[len(free) - 1], result, tuple(free), function, expr)
+
+
+def _instead(steps: Sequence[Step]) -> str:
+    """What to write for operands that have a time zone and have none."""
+    if {step.type for step in steps} != {Timestamp, TimestampTz}:
+        return ""
+    return (
+        "; say which clock a timestamp shows: .dt.from_zone('UTC') of it is a moment, and .dt.in_zone('UTC') of a moment is what "
+        "the clock shows (of Python's values, value.replace(tzinfo=datetime.UTC), and back)"
+    )
 
 
 def _unnamed(type: StructType) -> bool:

@@ -58,6 +58,8 @@ def outputs_of(verb: str, schema: Schema, columns: Iterable[Any], named: Mapping
             library = type(column).__module__.partition(".")[0]
             if library in ("polars", "pyspark", "ibis", "duckdb", "sqlglot", "sqlalchemy"):
                 raise IncorrectError(f"{verb}: {column!s} is an expression of {library}; write it with tk.col")
+            if callable(column):
+                raise _no_function(f"{verb}: an argument", column)
             raise IncorrectError(
                 f"{verb} takes column names and expressions, not {column!r}; a value is tk.lit({column!r}).alias('name')"
             )
@@ -118,9 +120,29 @@ def has_aggregate(expression: Expr) -> bool:
 
 
 def _expression(verb: str, name: str, value: Any) -> Expr:
-    if isinstance(value, ColumnAggregate) or callable(value):
+    if callable(value) and not isinstance(value, Expr):
+        raise _no_function(f"{verb}: {name}", value)
+    if isinstance(value, ColumnAggregate):
         raise IncorrectError(f"{verb}: {name} is {value!r}, not a column or an expression")
     return col(value) if isinstance(value, str) else plain(lift(value))
+
+
+def _no_function(what: str, function: object) -> IncorrectError:
+    """An error that says what to write in place of a function of the whole query, or of a value."""
+    name = getattr(function, "__name__", repr(function))
+    return IncorrectError(
+        f"{what} is the function {name}, not a column or an expression: write what it computes, with the collection's "
+        "columns, such as c['x'] + 1 or tk.col('x') + 1; map_batches(function) calls a function of Python with the rows"
+    )
+
+
+def no_condition(schema: Schema, found: object) -> IncorrectError:
+    """An error that says what to write in place of something that is no condition."""
+    instead = ""
+    if isinstance(found, str):
+        written = f"tk.col({found!r})" if found in schema.names else f"tk.sql_expr({found!r})"
+        instead = f": a text is a value in conditions; write filter({written})"
+    return IncorrectError(f"filter takes an expression such as col('x') > 1, not {found!r}{instead}")
 
 
 def _no_aggregate(name: str, given: Any) -> IncorrectError:

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tektite.engine.core import core_of
+from tektite.engine.ticker import seconds_said
 from tektite.engine.write_set import WriteSet
 from tektite.errors import FaultError, IncorrectError, TektiteError
 from tektite.server.work import CancellableCall, WorkerThreads
@@ -36,6 +37,9 @@ SHORT = 0.002
 """Seconds up to which an epoch is closed in the event loop: a worker's turn takes a tenth of that, and other clients
 wait as long.
 """
+
+_MOST_SECONDS = 60.0
+"""Writers wait no longer for an epoch to close."""
 
 
 @dataclass(frozen=True)
@@ -55,13 +59,12 @@ class EpochPolicy:
         words = str(text).lower().removeprefix("every").strip()
         if words in ("commit", "explicit"):
             return EpochPolicy(words)
-        try:
-            number = float(words.removesuffix("ms").strip())
-            if not words.endswith("ms") or not 0 < number <= 60_000:
-                raise ValueError
-        except ValueError:
-            raise IncorrectError(f"epochs close on commit, every so many ms or explicit, not {text!r}") from None
-        return EpochPolicy("interval", number / 1000)
+        seconds = seconds_said(words)
+        if not 0 < seconds <= _MOST_SECONDS:
+            raise IncorrectError(
+                f"epochs close on commit, explicitly, or every so often (such as '5 ms', at least once a minute), not {text!r}"
+            )
+        return EpochPolicy("interval", seconds)
 
 
 class DurabilityWatch:

@@ -16,8 +16,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tektite.engine.ticker import seconds_said
 from tektite.errors import IncorrectError
-from tektite.server.epochs import EpochPolicy
 
 if TYPE_CHECKING:
     from tektite.server.feeds import FeedChanges
@@ -42,13 +42,10 @@ class Granularity:
         if isinstance(said, int) and not isinstance(said, bool) and 1 <= said <= 1 << 40:
             return Granularity(said)
         if isinstance(said, str):
-            try:
-                found = EpochPolicy.parse(said)
-            except IncorrectError:  # which speaks of epochs of the server
-                found = EpochPolicy()
-            if found.seconds:
-                return Granularity(1, found.seconds)
-        raise IncorrectError(f"a granularity is a number of epochs, or a time such as '100 ms', not {said!r}")
+            seconds = seconds_said(said)
+            if seconds:
+                return Granularity(1, seconds)
+        raise IncorrectError(f"a granularity is a number of epochs, or a time such as '100 ms' or '1 s', not {said!r}")
 
     @property
     def is_some(self) -> bool:

@@ -84,7 +84,7 @@ class Feed:
             raise IncorrectError(f"table {self.name!r}: rows have a diff or an operation, not both")
         if self.diff is not None and self.semantics != "bag":
             raise IncorrectError(
-                f"table {self.name!r} has {self.semantics} semantics: diffs are for bag inputs; use an operation column"
+                f"table {self.name!r} has mode {self.semantics!r}: diffs are for bags; use an operation column"
             )
         try:
             arrow = to_arrow_schema(frame.schema, timezone="UTC")
@@ -176,8 +176,8 @@ class Feed:
         extra = [name for name in found if name not in self.schema.names and name not in beside]
         if extra and not self.ignore_extra:
             raise IncorrectError(
-                f"unknown column {extra[0]!r}: the input's columns are {', '.join(self.schema.names)}; drop it, declare "
-                "it as a column of the input, or say extra='ignore'"
+                f"unknown column {extra[0]!r}: the table's columns are {', '.join(self.schema.names)}; drop it, declare "
+                "it as a column of the table, or say extra='ignore'"
             )
         # A timestamp of Spark is a moment. In a column of timestamps it is stored as what a clock in UTC shows.
         moments = {name for name, type in zip(self.schema.names, self.schema.types, strict=True) if type == TimestampTz}
@@ -236,8 +236,8 @@ class Feed:
             )
         if meant == REPLACE and self.semantics != "upsert":
             raise IncorrectError(
-                f"operation column {self.operation!r}: found {text!r}, but the input has {self.semantics} semantics: an "
-                "update without its old row needs an upsert input, which has a key"
+                f"operation column {self.operation!r}: found {text!r}, but the table has mode {self.semantics!r}: an "
+                "update without its old row needs mode 'upsert', which has a key"
             )
         # In a bag rows add up. Elsewhere the operation matters: the new row of an update may or may not have the old one's key.
         return meant if self.semantics != "bag" else PUT if meant > 0 else REMOVE

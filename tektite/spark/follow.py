@@ -1,4 +1,4 @@
-"""Follow: makes each micro-batch of a stream an epoch of an input, exactly once.
+"""Follow: makes each micro-batch of a stream an epoch of a table, exactly once.
 
 Spark gives a micro-batch the same rows whenever it runs it again, and numbers it in the stream's checkpoint. The number of
 the last micro-batch is stored together with its rows. A micro-batch that Spark runs again, because it did not learn of its
@@ -60,7 +60,7 @@ class StreamStopped(Exception):
 
 
 class Following:
-    """A stream that an input follows. Made by `Table.follow`."""
+    """A stream that a table follows. Made by `Table.follow`."""
 
     query: StreamingQuery
 
@@ -313,7 +313,7 @@ def follow(
 
 
 def free_name(spark: SparkSession, name: str) -> str:
-    """A stream name that is unused in the session: another engine may follow a stream into an input of the same name."""
+    """A stream name that is unused in the session: another engine may follow a stream into a table of the same name."""
     taken = any(query.name == name for query in spark.streams.active)
     return f"{name}_{uuid.uuid4().hex[:8]}" if taken else name
 
@@ -332,7 +332,7 @@ def default_checkpoint(source: Table) -> str | None:
 
 
 def check_together(name: str, record: ReadPositions, found: checkpoints.StreamCheckpoint, folder: str) -> None:
-    """Refuse a checkpoint that does not belong to the rows of the input."""
+    """Refuse a checkpoint that does not belong to the rows of the table."""
     if record.query is not None and found.query != record.query:
         what = f"is that of stream {found.query}" if found.query else "is new"
         raise ConflictError(

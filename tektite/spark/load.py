@@ -1,4 +1,4 @@
-"""Load: makes the rows of a DataFrame one epoch of an input.
+"""Load: makes the rows of a DataFrame one epoch of a table.
 
 Either all rows count, or none if one is wrong or a job fails. Nothing is written before the columns have been checked.
 """
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from tektite.engine.table import Table
 
 _TURNS: WeakKeyDictionary[Table, threading.RLock] = WeakKeyDictionary()
-"""The locks of `turn`, by input."""
+"""The locks of `turn`, by table."""
 
 LEASE: Final = 7 * 86400.0
 """The most seconds for which the files that a load reads are kept if its driver dies; longer than a load takes."""
@@ -105,8 +105,8 @@ def load(
 def run_and_take(source: Table, run: Callable[[], Encoded | Loaded], take: Callable[[Encoded | Loaded], None]) -> int:
     """Run the job of a load, and close an epoch with what it found; the number of rows.
 
-    If what it found depends on the input's rows and somebody changed these meanwhile, the job runs again, a few times. Streams
-    into the input then wait until it is done: each of their micro-batches would be such a change.
+    If what it found depends on the table's rows and somebody changed these meanwhile, the job runs again, a few times. Streams
+    into the table then wait until it is done: each of their micro-batches would be such a change.
     """
     core, into = core_of(source.engine), core_of(source)
     with ExitStack() as alone:
@@ -124,7 +124,7 @@ def run_and_take(source: Table, run: Callable[[], Encoded | Loaded], take: Calla
 
 @contextmanager
 def turn(source: Table) -> Iterator[None]:
-    """Held while a micro-batch is written to an input, and by a load that others have been in the way of."""
+    """Held while a micro-batch is written to a table, and by a load that others have been in the way of."""
     with _TURNS.setdefault(source, threading.RLock()):
         yield
 
@@ -199,7 +199,7 @@ def feed_of(
     position: str | None,
     extra: str,
 ) -> Feed:
-    """The checked feed of a DataFrame into an input."""
+    """The checked feed of a DataFrame into a table."""
     if is_connect(frame):
         raise UnsupportedError(
             f"table {source.name!r}: the DataFrame is one of a Spark Connect session, whose driver is another process: make "

@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 
 from pyspark.sql import SparkSession
 
+from tektite.query.former_names import former_name
+
 SECONDS_BETWEEN = 0.2
 Shown = Callable[[int, int], None]
 
@@ -19,7 +21,7 @@ Shown = Callable[[int, int], None]
 class EpochProgress:
     """One micro-batch of a followed stream, and the duration of each step."""
 
-    input: str
+    table: str
     batch: int
     """Spark's number of the micro-batch."""
     epoch: int
@@ -37,6 +39,12 @@ class EpochProgress:
     """How many closed epochs the slowest view lacks."""
     finished: float = field(default_factory=time.time)
     """When it was done, in seconds since 1970."""
+
+    @property
+    @former_name("progress.table")
+    def input(self) -> str:
+        """`table`, by its former name."""
+        return self.table
 
     @property
     def seconds(self) -> float:

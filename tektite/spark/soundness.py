@@ -171,6 +171,6 @@ def _check_columns(plan: TablePlan, source: SparkSource, has: list[str]) -> None
     extra = [name for name in has if name not in plan.schema.names and name not in beside]
     if extra and source.extra != "ignore":
         raise IncorrectError(
-            f"the input has no column {extra[0]!r}: {hint(extra[0], plan.schema.names)}; leave it out, declare it, or "
+            f"the table has no column {extra[0]!r}: {hint(extra[0], plan.schema.names)}; leave it out, declare it, or "
             "say extra: ignore"
         )

@@ -475,16 +475,29 @@ class Handle:
 
     def take_before(self, shard: int, epoch: int) -> tuple[Version, tuple[Batch, ...], Version]:
         """Consume exactly the updates before `epoch`, splitting queued batches that straddle it."""
-        queue = self.queues[shard]
-        for batch in queue:
+        for batch in self.queues[shard]:
             if batch.upper[0][0] > epoch:
                 break
         else:
             return self.take(shard)
         old = self.pins[shard]
+        now, later = self._divided(shard, epoch)
+        if not later:
+            return self.take(shard)
+        new = shortened(Version((*old.batches, *now)), self.trace) if now else old
+        self.queues[shard] = later
+        self.pins[shard] = new
+        return old, tuple(now), new
+
+    def before(self, shard: int, epoch: int) -> list[Batch]:
+        """The updates before `epoch` that wait. They go on waiting."""
+        return self._divided(shard, epoch)[0]
+
+    def _divided(self, shard: int, epoch: int) -> tuple[list[Batch], list[Batch]]:
+        """The queue of a shard before `epoch`, and from there on."""
         now: list[Batch] = []
         later: list[Batch] = []
-        for batch in queue:
+        for batch in self.queues[shard]:
             if batch.upper[0][0] <= epoch:
                 now.append(batch)
             elif batch.lower[0][0] >= epoch:
@@ -493,13 +506,7 @@ class Handle:
                 first, second = split_batch(batch, self.trace.data, epoch)
                 now.append(first)
                 later.append(second)
-        now, later = [b for b in now if b.n], [b for b in later if b.n]
-        if not later:
-            return self.take(shard)
-        new = shortened(Version((*old.batches, *now)), self.trace) if now else old
-        self.queues[shard] = later
-        self.pins[shard] = new
-        return old, tuple(now), new
+        return [b for b in now if b.n], [b for b in later if b.n]
 
     def forget(self) -> None:
         """Release what has not been taken, after the handle was dropped."""

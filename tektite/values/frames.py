@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import sys
 from abc import abstractmethod
+from types import GenericAlias
 from typing import TYPE_CHECKING, Any, Protocol
 
+import numpy as np
 import pyarrow as pa
 
 from tektite.errors import IncorrectError, TektiteError, UnsupportedError
@@ -76,7 +78,8 @@ def _rows(source: Any) -> pa.Table | None:
     if hasattr(source, "__arrow_c_stream__"):
         return pa.table(source)
     if isinstance(source, dict):
-        has_rows = any(hasattr(value, "__len__") and not isinstance(value, str | type) for value in source.values())
+        types = (str, type, GenericAlias, pa.DataType, np.dtype)
+        has_rows = any(hasattr(value, "__len__") and not isinstance(value, types) for value in source.values())
         return pa.table({str(name): column for name, column in source.items()}) if has_rows else None
     if isinstance(source, list) and source and isinstance(source[0], dict):
         names = dict.fromkeys([name for row in source for name in row])

@@ -7,8 +7,10 @@ import decimal
 import re
 import uuid
 from collections.abc import Mapping
+from types import GenericAlias
 from typing import Any, Final
 
+import numpy as np
 import pyarrow as pa
 
 from tektite.errors import IncorrectError
@@ -62,6 +64,14 @@ _WORDS: Final = {
     "blob": Blob, "bytea": Blob, "binary": Blob, "bytes": Blob,
 }  # fmt: skip
 _DECIMAL = re.compile(r"(?:decimal|numeric)\s*\(\s*(\d+)\s*(?:,\s*(\d+)\s*)?\)")
+
+_DIGITS: Final = "; a decimal says its digits, as in tk.Decimal(12, 2)"
+_ELEMENTS: Final = "; a list says its elements, as in list[int] or tk.List(int)"
+_FIELDS: Final = "; a JSON is tk.Json, and named fields are tk.Struct(x=int)"
+_SAYS_MORE: Final[dict[object, str]] = {
+    decimal.Decimal: _DIGITS, "decimal": _DIGITS, "numeric": _DIGITS, list: _ELEMENTS, "list": _ELEMENTS,
+    dict: _FIELDS, "dict": _FIELDS, "struct": _FIELDS,
+}  # fmt: skip
 
 _WORD = re.compile(r"[a-z]+")
 _FIELD = re.compile(r',\s*"((?:[^"]|"")*)"\s+')
@@ -147,11 +157,17 @@ def as_type(given: Any, where: str = "") -> Type:
 
     >>> as_type(int), as_type("varchar"), as_type("decimal(12, 2)"), as_type(pa.date32())
     (int, string, decimal(12, 2), date)
+    >>> as_type(list[int]), as_type("text[]"), as_type("timestamp[us]"), as_type(np.int32)
+    (list(int), list(string), timestamp, int)
     """
     if isinstance(given, Type):
         return given
     if isinstance(given, pa.DataType):
         return type_from_arrow(given)
+    if isinstance(given, np.dtype) or isinstance(given, type) and issubclass(given, np.generic):
+        return _of_numpy(given, where)
+    if isinstance(given, GenericAlias) and given.__origin__ is list:
+        return ListType("list", as_type(given.__args__[0], where))
     found = _CLASSES.get(given) if isinstance(given, type) else None
     if isinstance(given, str):
         word = " ".join(given.lower().split())
@@ -159,9 +175,27 @@ def as_type(given: Any, where: str = "") -> Type:
         digits = _DECIMAL.fullmatch(word)
         if digits is not None:
             found = Decimal(int(digits[1]), int(digits[2] or 0))
+        if found is None and word.endswith("[]"):
+            found = ListType("list", as_type(word.removesuffix("[]"), where))
         if found is None:
-            found = type_from_text(given)
+            found = type_from_text(given) or _of_arrow_word(word)
     if found is None:
-        hint = "; a decimal says its digits, as in tk.Decimal(12, 2)" if given in (decimal.Decimal, "decimal") else ""
+        hint = _SAYS_MORE.get(given, "") if isinstance(given, str | type) else ""
         raise IncorrectError(f"{where}expected a type such as {KNOWN}, found {given!r}{hint}")
     return found
+
+
+def _of_arrow_word(word: str) -> Type | None:
+    """The type that Arrow or NumPy prints as a word, such as "timestamp[us]" and "datetime64[ns]"; None if it prints none."""
+    try:
+        return type_from_arrow(pa.type_for_alias(word))
+    except ValueError:
+        return _of_numpy(np.dtype(word), "") if word.startswith("datetime64") else None
+
+
+def _of_numpy(given: Any, where: str) -> Type:
+    """The type of values that NumPy has such an array of."""
+    try:
+        return type_from_arrow(pa.from_numpy_dtype(np.dtype(given)))
+    except (TypeError, ValueError, pa.ArrowException):
+        raise IncorrectError(f"{where}expected a type such as {KNOWN}, found {given!r}") from None

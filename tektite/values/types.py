@@ -7,7 +7,7 @@ form of it whose order is the order of the values (`tektite.values.composites`).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final, NoReturn
 
 from tektite.errors import IncorrectError
 from tektite.unknown_options import explained
@@ -39,6 +39,14 @@ class Type:
     def has_keys(self) -> bool:
         """Whether values with different words may be equal: 0.0 and -0.0, 1 month and 30 days. `expr.key` gives one word."""
         return self.kind in _KEYED
+
+    if not TYPE_CHECKING:  # type checkers know that it is no function
+
+        def __call__(self, *_: object) -> NoReturn:
+            raise IncorrectError(
+                f"{self} is a type, not a function: write it without (); a value of it is tk.lit(value, type), and a column "
+                "becomes one by cast(type)"
+            )
 
     def __str__(self) -> str:
         return self.kind

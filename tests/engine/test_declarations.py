@@ -205,3 +205,15 @@ def test_view_that_is_installed_explains_its_definition(engine: tk.Engine) -> No
     query = table.join(table, on="k").count(by="k")
     assert "join" in query.explain()
     assert "join" in engine.create_view("v", query).explain()
+
+
+def test_a_table_that_is_read_is_replaced_by_an_equal_one_and_its_readers_follow() -> None:
+    engine = tk.Engine()
+    engine.create_table("t", [{"a": 1}, {"a": 2}])
+    view = engine.create_view("v", "SELECT sum(a) AS a FROM t")
+    changes = view.subscribe()
+    assert engine.create_table("t", [{"a": 7}], if_exists="replace").rows() == [(7,)] == view.rows()
+    assert [change.time for change in changes.changes()] == [0, 1, 1]
+    assert engine.create_table("t", {"a": int}, if_exists="replace").rows() == []
+    with pytest.raises(tk.ConflictError, match="'v' reads it: drop that first"):
+        engine.create_table("t", {"b": int}, if_exists="replace")

@@ -13,7 +13,7 @@ PACKAGE = Path(__file__).parents[2] / "tektite"
 # a package belongs to the package's row, unless it has a row of its own.
 LAYERS = (
     ("errors", "blocks"),
-    ("unknown_options",),
+    ("unknown_options", "refused_operators"),
     ("values.types",),
     ("values.words",),
     ("trace.times",),

@@ -1,4 +1,4 @@
-"""What is public on engines, inputs and views is what the reference documents."""
+"""What is public on engines, tables and views is what the reference documents."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import tektite as tk
 
 REFERENCE = Path(__file__).parents[2] / "docs" / "reference.md"
 CALL_COLUMN = re.compile(r"^\| (.*?) \| .* \|$", re.MULTILINE)
-NAME = re.compile(r"`(engine|input|view|c)\.(\w+)")
+NAME = re.compile(r"`(engine|table|view|c)\.(\w+)")
 
 
 def documented(*prefixes: str) -> set[str]:
@@ -36,8 +36,8 @@ def test_engine(engine: tk.Engine) -> None:
     assert public(engine) == documented("engine")
 
 
-def test_input(engine: tk.Engine) -> None:
-    assert public(engine.table("table")) == documented("input", "c")
+def test_table(engine: tk.Engine) -> None:
+    assert public(engine.table("table")) == documented("table", "c")
 
 
 def test_view(engine: tk.Engine) -> None:

@@ -61,7 +61,7 @@ def test_every_epoch_tells_what_it_held_and_took(files: Files, tmp_path: Path) -
         engine.advance()
         following = table.follow(files.stream(), trigger=NOW, on_progress=seen.append)
         following.await_termination()
-    assert [(one.input, one.batch, one.epoch, one.rows, one.behind) for one in seen] == [
+    assert [(one.table, one.batch, one.epoch, one.rows, one.behind) for one in seen] == [
         ("t", number, number + 1, number + 1, 0) for number in range(3)
     ]
     assert list(following.recent) == seen

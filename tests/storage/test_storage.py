@@ -129,7 +129,7 @@ def test_another_declaration_is_an_error_that_names_both(tmp_path: Path, options
         ):
             engine.create_table("edges", columns, **options)
         engine.create_table("edges", {"src": tk.Int, "dst": tk.Int})  # which changed nothing
-        with pytest.raises(tk.ConflictError, match="there is an input named"):
+        with pytest.raises(tk.ConflictError, match="there is a table named"):
             engine.create_table("edges", {"src": tk.Int, "dst": tk.Int})
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from tektite.engine.core import core_of
-from tektite.engine.declarations import create_table, filled_table, table_description
+from tektite.engine.declarations import filled_table, table_description
 from tektite.engine.table import Table
 from tektite.engine.view import View
 from tektite.errors import IncorrectError, TektiteError, UnsupportedError
@@ -86,9 +86,7 @@ class RelationRequests(StatementRequests):
                 (),
                 True,
             )
-            made = filled_table(
-                core, name, declared, rows, lambda: create_table(core, name, declared, options["if_exists"])
-            )
+            made = filled_table(core, name, declared, rows, options["if_exists"])
             rights.created(name)
             return described(made)
 
