@@ -118,23 +118,33 @@ class Triangles:
         self.engine.close()
 
 
+BLOCK = 1 << 20
+"""Edges that are drawn at once: what is made on the way takes little memory beside the edges."""
+
+
 def rmat_edges(edges: int, scale: int) -> tuple[Words, Words]:
     """Different edges of an R-MAT graph with 2**scale nodes (0.57, 0.19, 0.19, 0.05), in random order."""
     found: Words = np.empty(0, np.int64)
     drawn = 0
     while len(found) < edges:
-        size = 2 * edges
-        src, dst = np.zeros(size, np.int64), np.zeros(size, np.int64)
-        for level in range(scale):
-            numbers = np.arange(drawn, drawn + size, dtype=np.uint64) * np.uint64(scale) + np.uint64(level)
-            at = (r(RMAT_SEED, numbers) >> np.uint64(11)).astype(np.float64) / 2**53
-            src = 2 * src + (at >= 0.76)
-            dst = 2 * dst + (((at >= 0.57) & (at < 0.76)) | (at >= 0.95))
-        drawn += size
+        more = drawn + max((edges - len(found)) * 5 // 4, 1024)
+        blocks = [_drawn_edges(start, min(start + BLOCK, more), scale) for start in range(drawn, more, BLOCK)]
+        drawn = more
         # Each edge once, where it first came.
-        both = np.concatenate([found, (src << scale) | dst])
+        both = np.concatenate([found, *blocks])
         found = both[np.sort(np.unique(both, return_index=True)[1])]
     return found[:edges] >> scale, found[:edges] & ((1 << scale) - 1)
+
+
+def _drawn_edges(start: int, stop: int, scale: int) -> Words:
+    """Edges number start..stop as they are drawn, some of them equal: both ends in one word."""
+    places = np.arange(start, stop, dtype=np.uint64) * np.uint64(scale)
+    src, dst = np.zeros(stop - start, np.int64), np.zeros(stop - start, np.int64)
+    for level in range(scale):
+        at = (r(RMAT_SEED, places + np.uint64(level)) >> np.uint64(11)).astype(np.float64) / 2**53
+        src = 2 * src + (at >= 0.76)
+        dst = 2 * dst + (((at >= 0.57) & (at < 0.76)) | (at >= 0.95))
+    return (src << scale) | dst
 
 
 def count_triangles(src: Words, dst: Words) -> int:

@@ -5,7 +5,8 @@ adds `swaps` edges and removes as many. `recompute` is the first answer once mor
 no counterpart in the other programs.
 
 With `anchor=FILE`, the program of benchmarks/anchor, differential-dataflow and single-threaded code over hash maps do the same
-before. The paper's graph has 4.8M nodes and 68M edges: `--param scale=22 --param edges=68_000_000`.
+before. With `graphx=true`, GraphX on Spark computes reach and wcc, which are what it has of these. The paper's graph has 4.8M
+nodes and 68M edges: `--param scale=22 --param edges=68_000_000`.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ import tektite as tk
 from benchmarks.anchors import run_anchor, with_anchor
 from benchmarks.conjunctions import rmat_edges
 from benchmarks.measure import Laps, Others, ccdf, memory
+from benchmarks.on_spark.graphx import GRAPHX, by_graphx
 from benchmarks.plots import Record, draw_bars, draw_ccdf, figure, short
 from benchmarks.workloads import Words
 from tektite import graph
@@ -43,10 +45,17 @@ def run(
     swaps: int = 1_000,
     epochs: int = 20,
     anchor: str = "",
+    graphx: bool = False,
+    java_memory: str = "4g",
     check: bool = True,
 ) -> Iterator[dict[str, Any]]:
     """For each task and number of workers a record of the first answer, and one of the epochs."""
     src, dst = rmat_edges(edges + swaps * epochs, scale)
+    by_spark = {}
+    if graphx:
+        by_spark = by_graphx(
+            src[:edges], dst[:edges], [task for task in tasks if task in GRAPHX], max(workers), java_memory
+        )
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "edges"
         if anchor:
@@ -61,6 +70,11 @@ def run(
                     found = with_anchor(record, other, "phase")
                     if record["phase"] == "first" and plain:
                         found |= {"plain_seconds": plain[0]["seconds"], "plain_cpu_seconds": plain[0]["cpu_seconds"]}
+                    if record["phase"] == "first" and task in by_spark:
+                        taken, rows = by_spark[task]
+                        found |= {"graphx_seconds": taken, "of_graphx": taken / record["seconds"]}
+                        if check and rows != record["rows"]:
+                            raise AssertionError(f"{task}: {record['rows']} rows, and {rows} by GraphX")
                     if check and other and task != "index":
                         wanted = next(one["rows"] for one in other if one["phase"] == record["phase"])
                         if wanted != record["rows"]:
@@ -140,6 +154,7 @@ def plot(records: list[Record], path: Path) -> None:
             "tektite": [one["seconds"] for one in first],
             "differential-dataflow": [one.get("anchor_seconds") for one in first],
             "hash maps": [one.get("plain_seconds") for one in first],
+            "GraphX": [one.get("graphx_seconds") for one in first],
         }
         draw_bars(left, names, bars, "seconds", log=True)
         epochs = [one for one in records if one["phase"] == "epochs"]

@@ -11,10 +11,13 @@ import subprocess
 import sys
 import tempfile
 import time
+from array import array
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, cast
+
+from benchmarks.measure import percentile
 
 NAME = "push"
 DESCRIPTION = "INSERT to the changes at WebSocket subscribers: one of each, and 1,000 subscribers of 10 views"
@@ -32,9 +35,14 @@ def run(
     changes: int = 1000,
     seconds: float = 20.0,
     granularities: tuple[str | None, ...] = (None, "50 ms"),
+    keys: int = 0,
 ) -> Iterator[dict[str, Any]]:
-    """Records by `what`: one row to one subscriber, with and without a storage; many subscribers."""
-    for stored in (False, True):
+    """Records by `what`: one row to one subscriber, with and without a storage, unless `rows` is 0; many subscribers.
+
+    Each change of many is a row more. With `keys` it replaces a row, so that what the server keeps does not grow: long runs show
+    whether its memory is steady.
+    """
+    for stored in (False, True) if rows else ():
         with server(stored) as (port, _):
             yield {
                 "what": f"one subscriber, {'with' if stored else 'no'} storage",
@@ -42,7 +50,7 @@ def run(
             }
     for granularity in granularities:
         with server(False, subscribers + 10) as (port, process):
-            found = asyncio.run(fan_out(port, process, subscribers, views, changes, seconds, granularity))
+            found = asyncio.run(fan_out(port, process, subscribers, views, changes, seconds, granularity, keys))
             yield {"what": f"{subscribers} subscribers of {views} views, granularity {granularity}", **found}
 
 
@@ -170,18 +178,30 @@ async def one_by_one(port: int, rows: int) -> dict[str, Any]:
 
 
 async def fan_out(
-    port: int, process: int, subscribers: int, views: int, changes: int, seconds: float, granularity: str | None
+    port: int,
+    process: int,
+    subscribers: int,
+    views: int,
+    changes: int,
+    seconds: float,
+    granularity: str | None,
+    keys: int,
 ) -> dict[str, Any]:
     """Single-row INSERTs at a fixed rate, each a change of one view; every subscriber follows one view."""
     import psutil
 
     writer = await connected(port)
-    await writer.ask("sql", text="CREATE TABLE t (id bigint, k bigint, sent bigint)")
+    kind = (
+        "id bigint PRIMARY KEY, k bigint, sent bigint) WITH (mode = upsert"
+        if keys
+        else "id bigint, k bigint, sent bigint"
+    )
+    await writer.ask("sql", text=f"CREATE TABLE t ({kind})")
     for number in range(views):
         await writer.ask("create-view", name=f"v{number}", query=f"SELECT id, sent FROM t WHERE k = {number}")
     await writer.ask("prepare", name="add", text="INSERT INTO t VALUES ($1, $2, $3)")
     counts = [0] * subscribers
-    delays: list[float] = []
+    delays = array("d")
     frames = [0]
 
     def taker(number: int) -> Any:
@@ -198,7 +218,7 @@ async def fan_out(
             arrived = time.monotonic_ns()
             rows = json.loads(data)["table"]["rows"]
             counts[number] += len(rows)
-            delays.extend((arrived - row[1]) / 1e6 for row in rows)
+            delays.extend((arrived - row[1]) / 1e6 for row in rows if row[3] > 0)
 
         return take
 
@@ -209,17 +229,26 @@ async def fan_out(
         peer.take = taker(number)
         peers.append(peer)
     memory = [psutil.Process(process).memory_info().rss]
+    minutes: list[tuple[float, float]] = []
+    told = 0
     before = psutil.Process(process).cpu_times()
     began, sent = time.perf_counter(), 0
     writer.take = lambda data: None
     while (now := time.perf_counter() - began) < seconds:
         while sent < now * changes:
-            writer.send("execute", name="add", params=[sent, sent % views, time.monotonic_ns()])
+            writer.send(
+                "execute", name="add", params=[sent % keys if keys else sent, sent % views, time.monotonic_ns()]
+            )
             sent += 1
-        if sent % changes < 5:
+        if now // 60 > len(minutes):
             memory.append(psutil.Process(process).memory_info().rss)
+            minutes.append((round(memory[-1] / 1e6, 1), round(percentile(sorted(delays[told:]), 0.99), 1)))
+            told = len(delays)
+            print(f"minute {len(minutes)}: {minutes[-1][0]} MB, p99 {minutes[-1][1]} ms", flush=True)
         await asyncio.sleep(0.002)
-    wanted = [len(range(number % views, sent, views)) for number in range(subscribers)]
+    memory.append(psutil.Process(process).memory_info().rss)
+    told_rows = sent + max(sent - keys, 0) if keys else sent  # a row that is replaced is told, too
+    wanted = [len(range(number % views, told_rows, views)) for number in range(subscribers)]
     deadline = time.perf_counter() + 30
     while counts != wanted and time.perf_counter() < deadline:
         await asyncio.sleep(0.05)
@@ -229,5 +258,5 @@ async def fan_out(
     return {
         "changes/s": sent / seconds, "delivered": sum(counts), "missing": sum(wanted) - sum(counts),
         "messages/s": frames[0] / seconds, "p50 ms": ordered[len(ordered) // 2], "p99 ms": ordered[len(ordered) * 99 // 100],
-        "server CPU": cpu / seconds, "MB before": memory[0] / 1e6, "MB after": memory[-1] / 1e6,
+        "server CPU": cpu / seconds, "MB before": memory[0] / 1e6, "MB after": memory[-1] / 1e6, "minutes": minutes,
     }  # fmt: skip

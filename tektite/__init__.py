@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any, NoReturn
 if TYPE_CHECKING:
     from tektite.connecting import connect, connect_async
     from tektite.engine.argument_query import ArgumentQuery
+    from tektite.engine.backlog import Delta
     from tektite.engine.changes import Changes as Changes
     from tektite.engine.engine import Engine
     from tektite.engine.holds import Held, Index, IndexInfo
     from tektite.engine.profile import OperatorProfile, Profile
     from tektite.engine.session import Session, Transaction
-    from tektite.engine.subscription import Change, Delta, Listener, Subscription
+    from tektite.engine.subscription import Change, Listener, Subscription
     from tektite.engine.system.spans import SpanExport
     from tektite.engine.table import Table
     from tektite.engine.view import View
@@ -202,7 +203,8 @@ _HOMES = {
     "engine.profile": "OperatorProfile Profile",
     "engine.system.spans": "SpanExport",
     "engine.session": "Session Transaction",
-    "engine.subscription": "Change Delta Listener Subscription",
+    "engine.backlog": "Delta",
+    "engine.subscription": "Change Listener Subscription",
     "engine.table": "Table",
     "engine.view": "View",
     "errors": "ConflictError FaultError FunctionError IncorrectError NotFoundError TektiteError TransactionConflict "

@@ -39,7 +39,7 @@ class Encoded:
         for name, table in load(scale, relations).items():
             self.schemas[name] = Schema(table.schema)
             words = self.words[name] = self.schemas[name].encode(table, core_of(engine).dictionary)
-            core_of(engine).dictionary.keep(words)
+            core_of(engine).dictionary.pin(words)
 
     def rows(self, relations: Iterable[str] = RELATIONS) -> int:
         """How many rows some relations have."""

@@ -77,7 +77,7 @@ class Side:
         self.batches = [{name: mapped(words) for name, words in part.items()} for part in parts]
         for part in self.batches:
             for words in part.values():
-                core_of(self.engine).dictionary.keep(words)
+                core_of(self.engine).dictionary.pin(words)
         encoded.words.clear()
         self.loaded = 0
         self.shared = None

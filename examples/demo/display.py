@@ -163,7 +163,9 @@ def notes(record: Record) -> str:
     """How the figures are to be read, and what none of them includes."""
     through = f"{milliseconds(quantile(record.through, 0.5))} (99%: {milliseconds(quantile(record.through, 0.99))})"
     return (
-        "First answers and changes are medians. Not shared: each query loads and indexes its relations for itself. Spark SQL: "
+        "First answers and changes are medians. Shared: a change is also written to a storage, by which Spark's "
+        "tasks load; few queries do not make up for that. Not shared: there is no storage, and each query loads and "
+        "indexes its relations for itself. Spark SQL: "
         "computes all answers anew over cached relations, as many at a time as there are cores; its memory is that of Spark's "
         f"processes, which also load and stream for the first side. Spark loaded and indexed the relations in "
         f"{record.load.get(SHARED, 0):.1f} s, before any query. From a file of {record.settings.changes:,} lineitems to the "

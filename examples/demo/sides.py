@@ -8,8 +8,9 @@
   many queries run at a time as there are cores. It uses the Spark that the first side has started. It is not waited for longer
   than `SPARK_SECONDS`.
 
-An operation's seconds are the engine's own work, which both engines do alike: closing an epoch whose rows have been encoded,
-until every query has taken it in. What a change takes through Spark, from the file to the durable epoch, stands beside.
+An operation's seconds are the engine's own work: closing an epoch whose rows have been encoded, until every query has taken it
+in. What a change takes through Spark, from the file to the durable epoch, stands beside. The engines differ in two things that
+the shared side pays for: its epochs are written to a storage, which Spark's tasks load by, and its process has Spark's driver.
 """
 
 from __future__ import annotations
@@ -301,7 +302,7 @@ class NotShared(Side):
         self.encoded = Encoded(self.engine, self.scale)
         self.words = {name: mapped(words) for name, words in self.encoded.words.items()}
         for words in self.words.values():
-            core_of(self.engine).dictionary.keep(words)
+            core_of(self.engine).dictionary.pin(words)
         self.encoded.words.clear()
         gc.collect()
         allocator.trim()

@@ -16,7 +16,8 @@ import numpy as np
 import pyarrow as pa
 
 from tektite.client.absent_names import ShowsWhatIsDocumented, WaitsByAsyncFor
-from tektite.engine.subscription import Change, Delta, check_timeout
+from tektite.engine.backlog import Delta
+from tektite.engine.subscription import Change, check_timeout
 from tektite.errors import ConflictError, TektiteError
 from tektite.values.python_values import python_list
 from tektite.values.schema import Schema

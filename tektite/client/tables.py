@@ -11,7 +11,8 @@ from tektite.client.absent_names import SaysWhatDoesNotTravel
 from tektite.client.event_loop import BackgroundLoop
 from tektite.client.relations import AsyncRelation, AsyncTable, AsyncView
 from tektite.client.subscriptions import AsyncSubscription
-from tektite.engine.subscription import Change, Delta
+from tektite.engine.backlog import Delta
+from tektite.engine.subscription import Change
 from tektite.errors import TektiteError, UnsupportedError
 from tektite.unknown_options import explains_options
 from tektite.values.frames import ArrowReadable

@@ -25,12 +25,13 @@ from tektite.trace.batch import Batch
 from tektite.trace.batch_memory import FEW_ROWS, BatchMemory
 from tektite.trace.chunk import Chunk, Consolidated, returning_chunks
 from tektite.trace.merge import DiffOverflow, merge_all
+from tektite.trace.records import Version
 from tektite.trace.routes import Intervals
-from tektite.trace.spine import Version
 from tektite.trace.trace import Handle, Trace
 from tektite.values.words import Words
 
-_build = returning_chunks(build, rows=Consolidated)
+build_rows = returning_chunks(build, rows=Consolidated)
+"""The rows at some addresses, sorted and consolidated."""
 partition_chunk = returning_chunks(partition_moments, "rvm")
 """The rows of a chunk by moment: a chunk, where each part begins, and the moments. Columns may stay where they are."""
 
@@ -133,7 +134,7 @@ class Buffer:
     def bytes(self) -> int:
         """About what its rows take."""
         waiting = [chunk for by_shard in self._waiting.values() for chunks in by_shard for chunk in chunks]
-        return sum([chunk.n * int(chunk.head[4::3].sum()) for chunk in waiting])
+        return sum([chunk.bytes for chunk in waiting])
 
     def moments(self) -> list[Moment]:
         """The moments for which there are rows, in order."""
@@ -179,7 +180,7 @@ def consolidate(chunks: list[Chunk], shape: tuple[int, int, int], low: int, memo
         and is_large(chunks, shape, memory)
     ):
         return merged_runs(sorted_runs(chunks, shape, low, memory), shape, low, memory)
-    built: Consolidated = _build(addresses(chunks), *shape, low)
+    built: Consolidated = build_rows(addresses(chunks), *shape, low)
     if built.n < 0:
         raise IncorrectError(TOO_LARGE)
     built.low = low

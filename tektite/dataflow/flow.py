@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from tektite.dataflow.away import Absence, SweepAbandoned
 from tektite.dataflow.graph import LinearStep, Outbox, Scope, run_agenda
-from tektite.dataflow.interrupts import held_interrupts
+from tektite.dataflow.interrupts import current_call, held_interrupts
 from tektite.dataflow.journal import Journal, Sweep
 from tektite.errors import FaultError, TektiteError
+from tektite.kernels.ready import calls
 from tektite.trace.batch_memory import in_units
 from tektite.trace.times import Frontier
 from tektite.trace.trace import Hold
@@ -28,6 +29,9 @@ if TYPE_CHECKING:
     from tektite.trace.batch_memory import BatchMemory
     from tektite.trace.trace import Handle, Trace
     from tektite.values.words import Words
+
+
+_sweep: Any = calls().sweep
 
 
 class Workers(Protocol):
@@ -283,7 +287,8 @@ class Dataflow:
         """Choose the first epoch to answer: the last one that the most advanced source has closed, or an `earliest` one that all
         of them still distinguish; but none before the first answer of a source.
         """
-        latest = max((_reach(source) - 1 for source in self.sources), default=0)
+        known: dict[Dataflow, int] = {}
+        latest = max((_reach(source, known) - 1 for source in self.sources), default=0)
         start = latest if earliest is None else min(latest, earliest)
         self.first = max([start, 0, *(source.first for source in self.sources)])
         self.reached = self.high = self.first
@@ -311,6 +316,12 @@ class Dataflow:
 
     def _work(self, deadline: float) -> bool:
         try:
+            if self.failure is None:
+                whole: bool | None = _sweep(self, deadline, time.perf_counter, current_call(), Sweep)
+                if whole is False:
+                    return False
+                if whole and self.away is None:  # it took everything there was
+                    return True
             while self.failure is None:
                 resumed = self.running
                 sent = self.part is not None
@@ -421,18 +432,22 @@ class Dataflow:
         self.running = False
         self.reached = self.high
         self.swept = True
-        self.root.rest()
         if self.rounds:
-            for trace in self.traces:
-                if trace.spines is not None:
-                    for spine in trace.spines:
-                        if spine.fresh:
-                            spine.rest()
+            self._end_rounds()
         if self.sweep is not None and self.journal is not None:
             sweep, self.sweep = self.sweep, None
             self.journal.ended(sweep)
         for callback in self.on_swept:
             callback()
+
+    def _end_rounds(self) -> None:
+        """Return loops to their first round, and let their traces rest."""
+        self.root.rest()
+        for trace in self.traces:
+            if trace.spines is not None:
+                for spine in trace.spines:
+                    if spine.fresh:
+                        spine.rest()
 
     def fail(self, error: BaseException) -> None:
         """Stop forever and release everything. Users of the result get the error."""
@@ -489,12 +504,18 @@ class Dataflow:
         return {name: getattr(self, name) for name in kept} | {"journal": None, "unlocked": None}
 
 
-def _reach(source: EpochSource) -> int:
-    """The first epoch that a source will not have answered after its first sweep, if that is to come."""
+def _reach(source: EpochSource, known: dict[Dataflow, int]) -> int:
+    """The first epoch that a source will not have answered after its first sweep, if that is to come. `known` holds what this
+    walk has found: many ways lead from a dataflow to a source, and each dataflow is asked once.
+    """
     flow = source.flow
     if flow is None or flow.swept:
         return source.low
-    return max(source.low, min([_reach(other) for other in flow.sources if not other.closed], default=source.low))
+    found = known.get(flow)
+    if found is None:
+        lows = [_reach(other, known) for other in flow.sources if not other.closed]
+        found = known[flow] = max(source.low, min(lows, default=source.low))
+    return found
 
 
 class KeepsTooMuch(FaultError):

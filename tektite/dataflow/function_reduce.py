@@ -20,7 +20,7 @@ from tektite.dataflow.reduce import NOTHING, GroupNames, GroupResults, Groups, R
 from tektite.errors import FaultError, IncorrectError, TektiteError
 from tektite.kernels.operators.collect import collect, settle
 from tektite.trace.chunk import Chunk, column_spec
-from tektite.trace.spine import Version
+from tektite.trace.records import Version
 from tektite.values.words import Words
 
 if TYPE_CHECKING:

@@ -13,17 +13,21 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from heapq import heapify, heappop, heappush
+from heapq import heapify
+from types import MemberDescriptorType
 from typing import TYPE_CHECKING, Any, Protocol
 
 from tektite.dataflow.interrupts import current_call
 from tektite.errors import FaultError
 from tektite.expr.guards import Guard, either
+from tektite.kernels.ready import calls
 from tektite.trace.chunk import Chunk, column_spec
 from tektite.trace.times import Frontier, passed_frontier, running_frontier
 from tektite.values.words import Words
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from tektite.dataflow.errors import ErrorOrigin
     from tektite.dataflow.flow import Dataflow
     from tektite.dataflow.node import Node
@@ -88,11 +92,27 @@ def run_step(step: LinearStep, shard: int, chunk: Chunk, times: int, outbox: Out
     return made
 
 
-_NOTHING: dict[Moment, list[int]] = {}
-"""The agenda of scopes that have nothing to do. Nobody adds to it."""
+if TYPE_CHECKING:
+
+    class ScopeRecord:
+        """The agenda of a scope; see native/agenda.c."""
+
+        def schedule(self, position: int, moment: Moment) -> None:
+            """Add the node at `position` to the agenda of `moment`."""
+
+        def next(self, outer: Moment) -> tuple[Node | Scope, Moment] | None:
+            """Take the next node from the agenda under the parent's moment `outer`; None if there is none."""
+
+    _NOTHING: dict[Moment, list[int]]
+else:
+    ScopeRecord = calls().ScopeRecord
+    _NOTHING = calls().NO_AGENDA
+    """The agenda of scopes that have nothing to do. Nobody adds to it."""
+_run_agenda: Any = calls().run_agenda
+_FIELDS = tuple(name for name, value in vars(ScopeRecord).items() if isinstance(value, MemberDescriptorType))
 
 
-class Scope:
+class Scope(ScopeRecord):
     """A loop's body, or the outermost level of a dataflow."""
 
     def __init__(
@@ -131,36 +151,6 @@ class Scope:
         members.append(self)
         for position, member in enumerate(members):
             member.position = position
-
-    def schedule(self, position: int, moment: Moment) -> None:
-        """Add the node at `position` to the agenda of `moment`."""
-        waiting = self._agenda.get(moment)
-        if waiting is None:
-            if self._agenda is _NOTHING:
-                self._agenda = {}
-            self._agenda[moment] = [position]
-            heappush(self._moments, moment)
-            if self.parent is not None:
-                self.parent.schedule(self.position, moment[:-1])
-        elif position not in waiting:
-            heappush(waiting, position)
-
-    def next(self, outer: Moment) -> tuple[Node | Scope, Moment] | None:
-        """Take the next node from the agenda under the parent's moment `outer`; None if there is none."""
-        moments = self._moments
-        while moments:
-            moment = moments[0]
-            if moment[:-1] != outer:
-                return None
-            waiting = self._agenda[moment]
-            if waiting:
-                if moment != self.moment:
-                    self._begin(moment)
-                return self.body[heappop(waiting)], moment
-            heappop(moments)
-            del self._agenda[moment]
-        self._agenda = _NOTHING  # an emptied dict keeps its table
-        return None
 
     def upcoming(self, outer: Moment) -> tuple[Node, Moment] | None:
         """The node that would run next under the parent's moment `outer`, in this scope or in one nested in it."""
@@ -253,7 +243,8 @@ class Scope:
 
     def ship(self) -> dict[str, Any]:
         """The attributes of a copy in another process. Its agenda is empty."""
-        return self.__dict__ | {"_moments": [], "_agenda": {}, "_passed": (None, ()), "_running": (None, ())}
+        state = {name: getattr(self, name) for name in _FIELDS}
+        return state | {"_moments": [], "_agenda": {}, "_passed": (None, ()), "_running": (None, ())}
 
 
 class Port:
@@ -326,30 +317,20 @@ _ENTER: dict[tuple[int, int], Words] = {}
 
 def run_agenda(root: Scope, deadline: float) -> bool:
     """Run a dataflow's agenda. Returns whether it is empty; False if the deadline came first."""
-    path: list[tuple[Scope, Moment]] = [(root, ())]
-    limited = root.flow.limit is not None
-    call = current_call()
-    journal = root.flow.journal
+    flow = root.flow
+    journal = flow.journal
     work = None if journal is None else journal.work
-    while path:
-        scope, outer = path[-1]
-        found = scope.next(outer)
-        if found is None:
-            path.pop()
-            continue
-        member, moment = found
-        if isinstance(member, Scope):
-            path.append((member, moment))
-            continue
-        if work is None:
-            member.run(moment)
-        else:
-            work.run(member, moment)
-        if limited:
-            root.flow.check_limit()
-        if time.perf_counter() > deadline or (call is not None and call.is_interrupted):
-            for nested, at in path[1:]:
-                assert nested.parent is not None
-                nested.parent.schedule(nested.position, at)
-            return False
-    return True
+    around: Callable[[Node, Moment], None] | None = None if work is None else work.run
+    if flow.limit is not None:
+        unlimited = around or _run_node
+
+        def around(node: Node, moment: Moment) -> None:
+            unlimited(node, moment)
+            flow.check_limit()
+
+    done: bool = _run_agenda(root, deadline, time.perf_counter, current_call(), around)
+    return done
+
+
+def _run_node(node: Node, moment: Moment) -> None:
+    node.run(moment)

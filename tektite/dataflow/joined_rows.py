@@ -60,12 +60,12 @@ class JoinedRows:
         at = int(state[PAIR])
         if at // far + 1 < near:
             return self._later_batches(at // far + 1 + (near - at // far - 1) // 2)
-        self._keep(self.near_rows[-1:], self.far_rows[at % far :], 0)
+        self._narrow(self.near_rows[-1:], self.far_rows[at % far :], 0)
         if len(self.far) > 1:
             return self._other_batches((len(self.far) + 1) // 2)
         return self._later_rows()
 
-    def _keep(self, near: JoinSide, far: JoinSide, pair: int) -> None:
+    def _narrow(self, near: JoinSide, far: JoinSide, pair: int) -> None:
         """Be what is left with fewer rows, at a pair of batches."""
         self.near_rows, self.far_rows = near, far
         self.near, self.far = addresses(near), addresses(far)
@@ -104,7 +104,7 @@ class JoinedRows:
 
     def _other_batches(self, first: int) -> JoinedRows:
         other = JoinedRows(self.near_rows, self.far_rows[first:])
-        self._keep(self.near_rows, self.far_rows[:first], 0)
+        self._narrow(self.near_rows, self.far_rows[:first], 0)
         return other
 
     def _later_rows(self) -> JoinedRows | None:
@@ -120,7 +120,7 @@ class JoinedRows:
         is_near = small is near
         other = JoinedRows([second] if is_near else [near], [far] if is_near else [second])
         other.state[LARGE_ROW] = self.state[LARGE_ROW]
-        self._keep([first] if is_near else [near], [far] if is_near else [first], 0)
+        self._narrow([first] if is_near else [near], [far] if is_near else [first], 0)
         return other
 
 

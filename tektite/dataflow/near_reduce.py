@@ -25,7 +25,7 @@ from tektite.trace.addresses import addresses
 from tektite.trace.batch import Batch
 from tektite.trace.batch_memory import FEW_ROWS
 from tektite.trace.chunk import Chunk
-from tektite.trace.spine import Version
+from tektite.trace.records import Version
 from tektite.values.words import NULL, Words
 
 if TYPE_CHECKING:

@@ -156,14 +156,16 @@ class Node:
         """Run `work` on every shard of this process, then deliver what it emitted, in the order of shards. `rows` estimates the
         work; where there is one shard, nobody asks for it.
         """
-        flow = self.flow
         if self.shards == 1:
             alone: Outbox = []
             work(0, alone)
-            outboxes = [alone]
+            self.deliver([alone])
         else:
-            outboxes = flow.workers.map(work, self.shards, rows)
-        journal = flow.journal
+            self.deliver(self.flow.workers.map(work, self.shards, rows))
+
+    def deliver(self, outboxes: list[Outbox]) -> None:
+        """Give nodes what a run emitted, in the order of shards."""
+        journal = self.flow.journal
         if journal is not None and journal.work is not None:
             journal.work.count_rows(self, outboxes)
         for outbox in outboxes:

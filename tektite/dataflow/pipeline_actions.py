@@ -28,7 +28,7 @@ from tektite.kernels.seek.shift import scale
 from tektite.trace.addresses import addresses
 from tektite.trace.batch import Batch
 from tektite.trace.chunk import Chunk
-from tektite.trace.spine import Version
+from tektite.trace.records import Version
 from tektite.values.words import Words
 
 EMPTY: Words = np.zeros(3, np.int64)

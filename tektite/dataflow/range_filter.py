@@ -30,7 +30,7 @@ from tektite.kernels.operators.range_filter import (
 from tektite.trace.addresses import addresses
 from tektite.trace.batch import Batch
 from tektite.trace.chunk import Chunk
-from tektite.trace.spine import Version
+from tektite.trace.records import Version
 from tektite.values.words import Words
 
 COMPARISONS = {"<": 0, "<=": BEHIND, ">": ABOVE | BEHIND, ">=": ABOVE}

@@ -23,12 +23,13 @@ from tektite.dataflow.node import Node
 from tektite.errors import IncorrectError, TektiteError
 from tektite.kernels.operators import aggregate as aggregate_kernel
 from tektite.kernels.operators import reduce as reduce_kernel
+from tektite.kernels.ready import calls
 from tektite.trace.addresses import addresses
 from tektite.trace.batch import Batch
 from tektite.trace.batch_memory import FEW_ROWS
 from tektite.trace.chunk import Chunk, returning_chunks
 from tektite.trace.key_ranges import key_ranges
-from tektite.trace.spine import Version
+from tektite.trace.records import Version
 from tektite.trace.trace import Hold, Trace
 from tektite.values.words import Words
 
@@ -113,6 +114,7 @@ def linear(kinds: Sequence[tuple[Any, ...]]) -> Operation:
     return Operation(reduce_kernel.LINEAR, np.array(params, np.int64), len(kinds))
 
 
+reduce_few: Any = calls().reduce_few
 _reduce_rows = returning_chunks(reduce_kernel.reduce, "rrv")
 
 
@@ -177,8 +179,10 @@ class ReduceNode(Node):
         """Groups that fail, where their history is needed."""
         self._hold_output()
         self.todo = DeferredKeys(self, key)
+        self.width_of_rows = source.trace.data
+        """The data columns of what it reads."""
         self._width = np.array([source.trace.data], np.int64)
-        """The width of a single batch of changes, which most steps have."""
+        """The same, for a kernel that gets one batch of changes, as most steps have."""
 
     def _hold_output(self) -> None:
         if self.own_history:
@@ -211,6 +215,10 @@ class ReduceNode(Node):
             self._run_in_steps(moment, rows)
         else:
             self.each_shard(lambda shard, outbox: self._shard(shard, moment, outbox), rows)
+        self.schedule_others(moment)
+
+    def schedule_others(self, moment: Moment) -> None:
+        """Schedule what a run has made work for: itself, for keys that it deferred, and readers of its output."""
         if self.todo.has_new:
             for later in self.todo.unscheduled():
                 self.scope.schedule(self.position, later)
@@ -331,6 +339,9 @@ class BuiltinReduce(ReduceNode):
     ) -> None:
         super().__init__(source, shards, key, operation.values, columns, source.scope.depth > 0, name)
         self.operation = operation
+        self.params = operation.params
+        self.remembers_failures = bool(self.own_history and operation.sums)
+        """Whether groups that fail are remembered."""
         if self.own_history and operation.sums:
             self._remember_failures(key + len(operation.sums))
         trace = source.trace
@@ -344,10 +355,9 @@ class BuiltinReduce(ReduceNode):
         past = self.output.trace.version(shard) if self.own_history else part.old
         return KernelQuestion(self, shard, part, past, _rounds(moment))
 
-    def _evaluate(self, shard: int, part: ReductionPart, moment: Moment, outbox: Outbox) -> Chunk:
-        past = self.output.trace.version(shard) if self.own_history else part.old
-        at = _rounds(moment)
-        return self.settled(shard, part, at, self.find(part, past, at), outbox)
+    def run(self, moment: Moment) -> None:
+        if not reduce_few(self, moment, _reduce_rows, _rounds):
+            super().run(moment)
 
     def find(self, part: ReductionPart, past: Version, at: Words) -> tuple[Chunk, Chunk, Words]:
         """Run the kernel: what changes, what is deferred, and how it went."""
@@ -357,6 +367,19 @@ class BuiltinReduce(ReduceNode):
             work, widths, part.new.table, past.table, self.shape, self.operation.params, at, flow.reached, flow.high
         )
         return found
+
+    def settled_rows(
+        self,
+        shard: int,
+        taken: tuple[Version, tuple[Batch, ...], Version],
+        todo: list[Chunk] | None,
+        at: Words,
+        found: tuple[Chunk, Chunk, Words],
+        outbox: Outbox,
+    ) -> None:
+        """`settled`, for what was taken at once."""
+        old, delta, new = taken
+        self.settled(shard, ReductionPart(delta, todo or [], old, new), at, found, outbox)
 
     def settled(
         self, shard: int, part: ReductionPart, at: Words, found: tuple[Chunk, Chunk, Words], outbox: Outbox

@@ -4,6 +4,7 @@ altered_tables       puts a table with other columns, or another name, in place 
 argument_query       ArgumentQuery: one dataflow that answers any number of arguments
 argument_tables      the tables of arguments that a query in any language reads
 arrangement_sources  sources of shared arrangements that are no input and no view
+backlog              what a subscription was told of and has not yielded
 catalog              every arrangement that queries share, by collection and leading columns
 change_feed          the changes of a view from one moment on, for one follower
 changes              what the former name of `View.subscribe` returns
@@ -45,6 +46,7 @@ row_slices           large data in slices
 running_plan         what a dataflow was planned from, and for which sizes
 serving              the method of Engine that serves the console
 session              one user of an engine, and transactions: what is read and written as one
+small_epochs         closing an epoch of few rows by one call of C
 stored_inputs        imports files that other processes wrote; adds columns to stored inputs
 subscription         the changes of a view or a table epoch by epoch, for a thread, a task or a callback
 system/              the engine's own life as relations: tables that say what it holds, does and costs

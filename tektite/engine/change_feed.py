@@ -1,15 +1,16 @@
 """ChangeFeed: the changes of a view, or of a table, from one moment on, for one follower.
 
-A feed takes every change exactly once. Changes that it has not taken wait in the queue of its handle, in the view's own batches.
-So a slow follower costs only the memory of what it has not read. The view keeps its feeds, and a feed
-knows nobody who reads it but waiters and a callback: a subscription that nobody holds any more is found by Python's garbage
-collection, and its feed is let go with the next epoch.
+A feed tells every change exactly once. Changes that nobody was told of wait in the queue of its handle, in the batches of the
+view, until somebody says that they are done. So a slow follower costs only the memory of what it has not read, and an interrupt
+while they are decoded loses nothing. The view keeps its feeds, and a feed knows nobody who reads it but waiters and a callback:
+a subscription that nobody holds any more is found by Python's garbage collection, and its feed is let go with the next epoch.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -81,21 +82,27 @@ class ChangeFeed:
 
     # ------------------------------------------------------------------ changes
 
-    def take(self) -> pa.Table | None:
+    def look(self) -> tuple[pa.Table | None, Callable[[], None]]:
         """What has changed since the last call, in the order of times, as a table with the columns `time` and `diff` behind the
-        data; None if nothing has. The caller holds the lock.
+        data, or None if nothing has; and what to call when somebody has been told, which may be repeated. Until then it is
+        looked at again. The caller holds the lock.
         """
         if not self.is_open:
-            left, self._left = self._left, None
-            return left
+            return self._left, self._forget_left
+        return self._changes(), partial(self.done, self.view.low)
+
+    def _changes(self) -> pa.Table | None:
         dictionary = self.view.engine.dictionary
         with dictionary.text_use():
             words = self.words()
             return changes_table(words, self.view.schema, dictionary) if words.shape[1] else None
 
+    def _forget_left(self) -> None:
+        self._left = None
+
     def table(self) -> pa.Table:
-        """What `take` gives; without rows, if there is nothing."""
-        found = self.take()
+        """The changes that `look` finds; without rows, if there are none."""
+        found = self.look()[0]
         return self.empty() if found is None else found
 
     def empty(self) -> pa.Table:
@@ -104,10 +111,10 @@ class ChangeFeed:
         return changes_table(words, self.view.schema, self.view.engine.dictionary)
 
     def words(self) -> Words:
-        """Take the changes from the handle: data columns, time, diff."""
+        """The changes that wait, until they are `done`: data columns, time, diff."""
         view = self.view
         low = view.low
-        batches = [batch for shard in range(view.trace.shards) for batch in self.handle.take_before(shard, low)[1]]
+        batches = [batch for shard in range(view.trace.shards) for batch in self.handle.before(shard, low)]
         width = len(view.columns)
         words: Words = np.empty((width + 2, 0), np.int64)
         if batches:
@@ -118,6 +125,11 @@ class ChangeFeed:
             order = np.argsort(words[width], kind="stable")
             words = np.ascontiguousarray(words[:, order])
         return words
+
+    def done(self, upto: int) -> None:
+        """Let go of the changes before an epoch. May be repeated."""
+        for shard in range(self.view.trace.shards):
+            self.handle.take_before(shard, upto)
 
     def recover(self) -> None:
         """Do what a feed of many followers does when its view has failed: this one has ended with it."""
@@ -166,7 +178,7 @@ class ChangeFeed:
         so that it is decoded here. The caller holds the lock; may be repeated.
         """
         if self.is_open:
-            self._left = None if forget else self.take()
+            self._left = None if forget else self._changes()
             self.upto = self.view.low
             self.is_open = False
         if forget:

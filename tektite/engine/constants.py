@@ -72,5 +72,5 @@ def _collection(engine: Any, schema: Schema, data: Any, as_set: bool = False) ->
             for column, type in enumerate(schema.types):
                 words[column] = key_words(words[column], type, dictionary)
             words = np.ascontiguousarray(np.unique(words, axis=1))
-        dictionary.keep(words)
+        dictionary.pin(words)
     return Collection(engine, plan.Rows(schema, words))

@@ -7,7 +7,6 @@ installs and drops dataflows. Every method may be called from any thread: those 
 from __future__ import annotations
 
 import math
-import operator
 import time
 import weakref
 from collections.abc import Callable, Mapping, Sequence
@@ -26,7 +25,7 @@ from tektite.engine.closing import close
 from tektite.engine.collect import collect
 from tektite.engine.constraints import check_time
 from tektite.engine.core import HIDDEN_PREFIX
-from tektite.engine.epochs import prepare_epoch
+from tektite.engine.epochs import PreparedEpoch, prepare_epoch
 from tektite.engine.hooks import Hooks
 from tektite.engine.input_core import InputCore
 from tektite.engine.installation import check_installable, drop_input, drop_view, entry_for, install
@@ -36,6 +35,8 @@ from tektite.engine.notices import Notices, is_over
 from tektite.engine.publication import Publication
 from tektite.engine.replanning import Replanner
 from tektite.engine.session import Sessions, Snapshots
+from tektite.engine.small_epochs import SmallEpoch, small_epoch
+from tektite.engine.system.process_memory import ProcessMemory
 from tektite.engine.system.tables import SystemTables
 from tektite.engine.table import Table
 from tektite.engine.text_collector import TextCollector
@@ -67,8 +68,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_SOURCE = operator.attrgetter("source")
-
 PATIENCE = 1.0
 """Seconds to wait for a dataflow that is away before looking whether it is still wanted."""
 
@@ -89,6 +88,7 @@ class EngineCore:
         replan: bool = True,
     ) -> None:
         """`move` brings stored rows to their shards when the number of these has changed."""
+        self.process_memory = ProcessMemory()  # first: what a storage brings is the engine's
         self.autocommit = autocommit
         """Whether a write outside of any transaction is an epoch of its own."""
         self.engine = engine
@@ -307,8 +307,12 @@ class EngineCore:
     ) -> None:
         journal = self.coordinator.journal
         timed = ClosedEpoch(high - 1) if journal.notes_epochs and not self.system.is_refreshing else None
+        prepared: PreparedEpoch | SmallEpoch | None = None
         try:
-            prepared = prepare_epoch(self, sources, high, writes, ending, positions, known)
+            if ending is None and not positions and known is None:
+                prepared = small_epoch(self, sources, high, writes)
+            if prepared is None:
+                prepared = prepare_epoch(self, sources, high, writes, ending, positions, known)
         except (IncorrectError, ConflictError) as error:
             if writes is self.writes and writes.updates:
                 error.args = (
@@ -324,10 +328,9 @@ class EngineCore:
                 self.lock.decide(prepared)
                 if timed is not None:
                     timed.end("apply")
-                changed = list(map(_SOURCE, prepared.inputs))
+                changed = prepared.changed
+                prepared.settle()
                 del prepared  # what the traces merge away need not stay
-                for source in changed:
-                    source.settle()
                 if timed is not None:
                     timed.end("merge")
                 if self.coordinator.run():
@@ -372,7 +375,7 @@ class EngineCore:
         # Before the first epoch closes, what is constant is there already.
         if 0 < self.epoch <= view.flow.low or self.coordinator.current(view.flow):
             return
-        turn = math.inf if self.coordinator.working or self.lock.is_kept else self.coordinator.turn
+        turn = math.inf if self.coordinator.working or self.lock.is_undisturbed else self.coordinator.turn
         closed = self.epoch
         while not (self.coordinator.finish(view.flow, turn) or 0 < closed <= view.flow.low):
             if is_over(deadline) or view.flow not in self.coordinator.flows:  # it may have been dropped
@@ -390,7 +393,7 @@ class EngineCore:
 
     def _without_lock(self, function: Callable[[], None]) -> None:
         """Call a function while others use the engine, unless nobody else is to get a turn."""
-        if self.lock.is_kept or self.catalog.is_building:
+        if self.lock.is_undisturbed or self.catalog.is_building:
             function()
         else:
             self.lock.without(function)
@@ -424,7 +427,7 @@ class EngineCore:
         """
         assert self.lock.is_owned, "take the engine's lock before"
         self.wait_for_all()
-        return self.lock.kept
+        return self.lock.undisturbed
 
     def is_current(self, view: InputCore | ViewCore) -> bool:
         """Whether a view reflects every epoch that its inputs have closed."""

@@ -14,7 +14,7 @@ from tektite.engine.epochs import Batches
 from tektite.engine.pending_updates import net_changes
 from tektite.kernels.seek.route import route, split_epoch
 from tektite.trace.chunk import Chunk
-from tektite.trace.trace import EMPTY
+from tektite.trace.records import EMPTY
 
 if TYPE_CHECKING:
     from tektite.engine.input_core import InputCore

@@ -164,6 +164,11 @@ class PreparedEpoch:
     """How often inputs have changed afterwards."""
 
     @property
+    def changed(self) -> list[InputCore]:
+        """The inputs with updates."""
+        return [prepared.source for prepared in self.inputs]
+
+    @property
     def rows(self) -> int:
         """How many changes it has of tables that are not system relations."""
         ours = [each for each in self.inputs if not each.source.is_system]
@@ -189,6 +194,12 @@ class PreparedEpoch:
             self.ending.closed = True
         if self.durable is not None and core.storage is not None:
             core.storage.append(self.durable)
+
+    def settle(self) -> None:
+        """Do the merging that new batches pay for, after the decision. The batches are let go, because traces merge them away."""
+        changed, self.inputs = self.changed, []
+        for source in changed:
+            source.settle()
 
 
 def prepare_epoch(

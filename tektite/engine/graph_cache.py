@@ -75,8 +75,8 @@ class GraphCache:
         other = self._recent.get(operator.digest)
         return operator if other is None or not is_same(other, operator) else other
 
-    def _keep(self, operator: Operator) -> None:
-        """Keep a plan for those that are the same, and let go of the one that was not used for longest."""
+    def _remember(self, operator: Operator) -> None:
+        """Remember a plan for those that are the same, and let go of the one that was not used for longest."""
         constants = [part.words.size for part in walk([operator]) if isinstance(part, Rows)]
         if sum(constants) <= MOST_WORDS:
             self._recent[operator.digest] = operator
@@ -147,7 +147,7 @@ class GraphCache:
                     entry.graphs = weakref.WeakKeyDictionary()
                 entry.graphs[graph] = of, graph.key
             known[graph.key] = graph
-            self._keep(operator)
+            self._remember(operator)
         self._running.pop(flow, None)
 
     def discard(self, flow: Dataflow) -> None:

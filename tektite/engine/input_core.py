@@ -33,7 +33,7 @@ from tektite.plan import algebra as plan
 from tektite.storage.batchfile import FileInfo
 from tektite.storage.description import InputDescription
 from tektite.trace.chunk import Chunk, column_spec, returning_chunks
-from tektite.trace.spine import Version
+from tektite.trace.records import Version
 from tektite.trace.trace import Hold, Trace, split_at
 from tektite.values.schema import Schema
 from tektite.values.words import Words
@@ -270,6 +270,9 @@ class InputCore:
         self._checks: RowChecks | None = None
         if declared.checks:
             self._checks = RowChecks(self.name, schema, declared.checks, self.engine.dictionary)
+        self.is_simple = self.semantics == "bag" and not declared.uniques and self.engine.workers == 1
+        """Whether an epoch of a few of its rows is closed by `small_epoch`."""
+        self._checks_batches = self.rules.checked
         self._checks_rows = bool(self.rules.append or self.rules.required or declared.checks)
 
     def _check_rows(self, words: Words, diffs: Words | int) -> None:
@@ -321,7 +324,7 @@ class InputCore:
         self, words: Words, diffs: Words | None = None, *, times: Words | None = None, into: WriteSet | None = None
     ) -> None:
         """`update` with rows that are encoded already (columns x rows). The dictionary has their texts, and the caller has seen
-        to that they stay: see `Dictionary.adding` and `Dictionary.keep`.
+        to that they stay: see `Dictionary.adding` and `Dictionary.pin`.
 
         The words are not copied and must stay as they are. In a set or upsert input a positive diff puts its row and
         another one removes it, in the order given.
@@ -452,6 +455,10 @@ class InputCore:
                 self._checks.check_rows(rows, words[width + 1])
         if self.declared.uniques:
             check_unique_keys(self, batches)
+
+    def _checked_batch(self, batch: Chunk) -> None:
+        """Refuse a sorted batch of the only shard that the declaration does not allow."""
+        self.rules.check_batch(batch, self.trace.version(0).table, self.engine.dictionary)
 
     def settle(self) -> None:
         """Do the merging that new batches pay for."""

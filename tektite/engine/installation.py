@@ -91,7 +91,7 @@ def check_installable(core: EngineCore, name: str, collection: Collection) -> No
         raise IncorrectError(
             f"view {name!r} needs a query: a collection, or SQL in a text; not {type(collection).__name__}"
         )
-    if getattr(collection, "engine", core.engine) is not core.engine:
+    if collection.engine not in (None, core.engine):
         raise IncorrectError(f"view {name!r}: the collection belongs to another engine")
     loop = collection.operator.loop
     if loop is not None:

@@ -90,7 +90,7 @@ class LanguageMethods:
         _check_text(query, "a query")
         for name, collection in (collections or {}).items():
             check_collection(collection, f"from_sql: {name!r}")
-            if getattr(collection, "engine", self) is not self._core.engine:
+            if collection.engine not in (None, self._core.engine):
                 raise IncorrectError(f"from_sql: {name!r} is a collection of another engine")
         return plan(self._core.engine, query, _parameters(params, named), collections)
 

@@ -63,21 +63,22 @@ class _Refusal:
 class EngineLock:
     """The lock of an engine, reentrant, and the change that is being made."""
 
-    __slots__ = ("__weakref__", "decision", "held", "in_child", "kept")
+    __slots__ = ("__weakref__", "decision", "held", "in_child", "undisturbed")
 
     def __init__(self) -> None:
         self.held = threading.RLock()
         """Held while a guarded method runs; the same thread may take it again."""
         self.decision: Decision | None = None
         """The change that has been decided and may be applied only in part."""
-        self.kept = threading.RLock()
+        self.undisturbed = threading.RLock()
         """Held, beside `held`, by who lets nobody else have a turn even in a long call: see `EngineCore.undisturbed`."""
         self.in_child: list[Callable[[], object]] = []
         """Called in a process that is a fork of the engine's."""
         _LOCKS.add(self)
 
     def decide(self, decision: Decision) -> None:
-        """Make a change. The caller holds the lock."""
+        """Make a change, after what is left of one before it. The caller holds the lock, and applies no change."""
+        self.roll_forward()
         try:
             self.decision = decision
             decision.apply()
@@ -138,10 +139,10 @@ class EngineLock:
         return bool(held._is_owned())
 
     @property
-    def is_kept(self) -> bool:
+    def is_undisturbed(self) -> bool:
         """Whether the calling thread lets nobody else have a turn."""
-        kept: Any = self.kept
-        return bool(kept._is_owned())
+        undisturbed: Any = self.undisturbed
+        return bool(undisturbed._is_owned())
 
     def check_process(self) -> None:
         """Refuse to go on in the child of a fork."""
@@ -160,7 +161,7 @@ _LOCKS: weakref.WeakSet[EngineLock] = weakref.WeakSet()
 def _refuse_in_child() -> None:
     """Let a forked process use none of the engines: the threads that they need are in its parent alone."""
     for lock in list(_LOCKS):
-        lock.held, lock.kept = threading.RLock(), threading.RLock()  # a thread of the parent may have held them
+        lock.held, lock.undisturbed = threading.RLock(), threading.RLock()  # a thread of the parent may have held them
         for function in lock.in_child:
             function()
         lock.decision = _Refusal(

@@ -15,7 +15,7 @@ from tektite.kernels.operators.upsert import resolve
 from tektite.trace.batch_memory import BatchMemory
 from tektite.trace.chunk import Chunk
 from tektite.trace.key_ranges import key_ranges
-from tektite.trace.spine import Version
+from tektite.trace.records import Version
 
 MOST_ROWS = 1 << 22
 """Rows that stay as they came. From there on it is worth a sort to see what cancels."""
@@ -58,6 +58,11 @@ class PendingUpdates:
                 rows += chunk.n
             self._counted = len(self.chunks), rows
         return rows
+
+    @property
+    def bytes(self) -> int:
+        """About what the updates take."""
+        return sum([chunk.bytes for chunk, _ in self.chunks])
 
     def add(self, chunk: Chunk, last: int) -> None:
         """Add a chunk whose latest epoch is `last`."""

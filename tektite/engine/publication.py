@@ -11,6 +11,7 @@ import logging
 from typing import TYPE_CHECKING
 
 from tektite.dataflow.arrange import consolidate
+from tektite.engine.lock import StepByStep
 from tektite.errors import ConflictError
 from tektite.storage.batchfile import BatchSection
 from tektite.storage.description import ViewDescription
@@ -63,20 +64,28 @@ class Publication:
             self.waits = True
             return
         self.waits = False
-        chunks = [self._taken(shard) for shard in range(view.trace.shards)]
-        if self.low is None:
-            self._begin(chunks)
-            return
-        rows = self._rows(chunks, self.low)
-        if rows:
-            self.low = view.low
-            self.storage.append(DurableChange(view.engine.epoch, rows=rows, lows={view.name: view.low}))
+        low = view.low
+        changes = self._begun() if self.low is None else self._changes(self.low)
 
-    def _begin(self, chunks: list[list[Chunk]]) -> None:
-        """Bring what is stored to what the view holds."""
+        def taken() -> None:
+            if changes or self.low is None:
+                self.low = low
+            for shard in range(view.trace.shards):
+                self.handle.take_before(shard, low)
+
+        view.lock.decide(StepByStep(*[view.engine.to_storage(change) for change in changes], taken))
+
+    def _changes(self, stored: int) -> list[DurableChange]:
+        """What the view has changed since an epoch."""
+        view = self.view
+        rows = self._rows(self._waiting(), stored)
+        return [DurableChange(view.engine.epoch, rows=rows, lows={view.name: view.low})] if rows else []
+
+    def _begun(self) -> list[DurableChange]:
+        """What brings that which is stored to what the view holds."""
         view, writer = self.view, self.storage.writer
         state = writer.manifest.state
-        self.low = view.low
+        chunks = self._waiting()
         epoch = view.engine.epoch
         described = self.description.to_json()
         known = state.arrangements.get(view.name)
@@ -88,19 +97,20 @@ class Publication:
             ]
             rows = self._rows([new + gone for new, gone in zip(chunks, old, strict=True)], stored)
             if not rows and stored <= view.low:
-                return
+                return []
             if stored < view.low:
-                self.storage.append(DurableChange(epoch, rows=rows, lows={view.name: view.low}))
-                return
+                return [DurableChange(epoch, rows=rows, lows={view.name: view.low})]
+        found = []
         if known is not None:  # another query had the name, or the same one ran with other data: begin again
-            self.storage.append(DurableChange(epoch, arrangements={view.name: None}))
+            found.append(DurableChange(epoch, arrangements={view.name: None}))
         rows = self._rows(chunks, 0)
-        self.storage.append(
-            DurableChange(epoch, rows=rows, arrangements={view.name: described}, lows={view.name: view.low})
-        )
+        lows = {view.name: view.low}
+        return [*found, DurableChange(epoch, rows=rows, arrangements={view.name: described}, lows=lows)]
 
-    def _taken(self, shard: int) -> list[Chunk]:
-        return [Chunk(b.head, b.memory) for b in self.handle.take_before(shard, self.view.low)[1]]
+    def _waiting(self) -> list[list[Chunk]]:
+        """What has changed and is not stored yet, by shard."""
+        shards = range(self.view.trace.shards)
+        return [[Chunk(b.head, b.memory) for b in self.handle.before(shard, self.view.low)] for shard in shards]
 
     def _rows(self, chunks: list[list[Chunk]], lower: int) -> list[BatchSection]:
         """One batch of each shard that has changed, from the epoch `lower` up to what the view has answered."""

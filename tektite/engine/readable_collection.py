@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 import pyarrow as pa
 
+from tektite.engine.backlog import Delta
 from tektite.engine.lock import guarded_by_core
-from tektite.engine.subscription import Delta, Listener, Subscription
+from tektite.engine.subscription import Listener, Subscription
 from tektite.errors import ConflictError, IncorrectError, TektiteError
 from tektite.query.collection import Collection
 from tektite.unknown_options import explains_options

@@ -97,7 +97,7 @@ class Replanner:
         """Work out for each source which sizes are others than plans were made for."""
         bounds: dict[Readable, tuple[float, float]] = {}
         for plan in self._core.catalog.plans.values():
-            if plan.is_kept:
+            if plan.is_fixed:
                 continue
             for source, rows in plan.sizes.items():
                 least, most = bounds.get(source, (-1.0, float("inf")))
@@ -132,7 +132,7 @@ class Replanner:
                 looks += 1
 
     def _may_replace(self, flow: Dataflow, plan: RunningPlan) -> bool:
-        return self.is_on and not plan.is_kept and flow.swept and flow.failure is None and not flow.closed
+        return self.is_on and not plan.is_fixed and flow.swept and flow.failure is None and not flow.closed
 
     def _plan_again(self, flow: Dataflow, plan: RunningPlan) -> None:
         sizes: Mapping[Readable, int] = {
@@ -151,7 +151,7 @@ class Replanner:
             new.read(flow)  # so that it never comes further
         except TektiteError as error:
             LOG.warning("view %r keeps its plan, since another one could not be made: %s", flow.name, error)
-            plan.is_kept = True
+            plan.is_fixed = True
             self._known = -1
             return
 
@@ -168,7 +168,7 @@ class Replanner:
         if old not in coordinator.flows or old.failure is not None or new.failure is not None or not self.is_on:
             if new.failure is not None and old.failure is None and old in self._core.catalog.plans:
                 LOG.warning("view %r keeps its plan, since another one failed: %s", old.name, new.failure)
-                self._core.catalog.plans[old].is_kept = True
+                self._core.catalog.plans[old].is_fixed = True
                 self._known = -1
             self.give_up()
         elif Succession.is_ready(old, new):
@@ -221,11 +221,11 @@ class Replanner:
 
     # ------------------------------------------------------------------ what views ask
 
-    def keep(self, view: ViewCore) -> None:
+    def fix_plan(self, view: ViewCore) -> None:
         """Let a view keep its plan, whatever becomes of the sizes."""
         plan = self._core.catalog.plans.get(view.flow)
         if plan is not None:
-            plan.is_kept = True
+            plan.is_fixed = True
 
     def about(self, view: ViewCore) -> list[str]:
         """What is to be said of the plan that a view runs by, in lines."""
@@ -235,7 +235,7 @@ class Replanner:
         lines = ["sizes that its plan was made for", f"  {sizes_text(plan)}"]
         if plan.replaced:
             lines.append(f"  it has had {plan.replaced} other plan{'s' * (plan.replaced > 1)} before")
-        if plan.is_kept or not self.is_on:
+        if plan.is_fixed or not self.is_on:
             lines.append("  it keeps its plan")
         elif self.is_replacing(view.flow):
             lines.append("  another plan is being made ready")

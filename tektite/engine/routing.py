@@ -10,8 +10,9 @@ lets the router go on with another view (`change_to`): followers are told the di
 
 from __future__ import annotations
 
-from collections import deque
+import itertools
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
@@ -20,6 +21,7 @@ import pyarrow as pa
 from tektite.dataflow.flow import KeepsTooMuch
 from tektite.dataflow.output import changes_table
 from tektite.engine.change_feed import ChangeFeed
+from tektite.engine.lock import StepByStep
 from tektite.engine.notices import Waiter
 from tektite.engine.versions import in_schema_order, read_lead
 from tektite.errors import TektiteError
@@ -71,7 +73,10 @@ class RoutedFeed:
         """Earlier changes count as changes at this time."""
         self._router = router
         self._value = value
-        self._parts: deque[tuple[pa.Table, int, int]] = deque()
+        self._parts: dict[int, tuple[pa.Table, int, int]] = {}
+        """What it was given, by the router's numbers."""
+        self._told = -1
+        """The number of the last part that its follower was told."""
 
     @property
     def view(self) -> ViewCore:
@@ -83,21 +88,25 @@ class RoutedFeed:
         """The first epoch that it can not tell of yet, or ever."""
         return self._router.low if self.upto is None else self.upto
 
-    def give(self, table: pa.Table, begin: int, end: int, copied: bool = False) -> None:
-        """Keep some rows of a table of changes until they are taken; a copy of them, if that is said."""
-        if copied:
-            table, begin, end = table.take(np.arange(begin, end)), 0, end - begin
-        self._parts.append((table, begin, end))
+    def give(self, number: int, table: pa.Table, begin: int, end: int) -> None:
+        """Keep some rows of a table of changes until they are done. May be repeated."""
+        if number > self._told:
+            self._parts[number] = table, begin, end
 
-    def take(self) -> pa.Table | None:
-        """What has changed since the last call; see `ChangeFeed.take`. The caller holds the lock."""
+    def look(self) -> tuple[pa.Table | None, Callable[[], None]]:
+        """What has changed since the last call; see `ChangeFeed.look`. The caller holds the lock."""
         if self.is_open:
             self._router.route()
-        if not self._parts:
-            return None
-        parts, self._parts = self._parts, deque()
-        named = [table.slice(begin, end - begin).select(self._columns(table)) for table, begin, end in parts]
-        return pa.concat_tables(named)
+        parts = dict(self._parts)
+        if not parts:
+            return None, lambda: None
+        named = [table.slice(begin, end - begin).select(self._columns(table)) for table, begin, end in parts.values()]
+        return pa.concat_tables(named), partial(self._done, max(parts))
+
+    def _done(self, last: int) -> None:
+        self._told = last
+        for number in [each for each in self._parts if each <= last]:
+            self._parts.pop(number, None)
 
     def _columns(self, table: pa.Table) -> list[int]:
         """The places of its own columns in a table of changes, with time and diff."""
@@ -155,6 +164,10 @@ class Router:
         self._stopped = 0
         """The first epoch that the view had no answer for then."""
         self._followers: dict[int, list[RoutedFeed]] = {}
+        self._numbers = itertools.count()
+        """Of parts, for feeds to know them again."""
+        self._last_number = -1
+        """The number of the parts of what the view told last of all."""
         self._feed = self._fed_by(view)
         self.empty = self._feed.empty()
 
@@ -177,10 +190,14 @@ class Router:
         """The view may have failed or gone: then its followers end, behind what it had finished."""
         if self._feed.is_open:
             return
-        left = self._feed.take()
+        left, done = self._feed.look()
         if left is not None:
             order = np.argsort(left.column(0).to_numpy(), kind="stable")
-            self._share(left.take(order))
+            if self._last_number < 0:
+                self._last_number = next(self._numbers)
+            for give in self._shares(left.take(order), self._last_number):
+                give()
+        done()
         if self._last is not None:
             return
         if self.recovery is not None and isinstance(self.view.failure, KeepsTooMuch):
@@ -243,7 +260,7 @@ class Router:
 
     def _give(self, feed: RoutedFeed, words: Words) -> None:
         if words.shape[1]:
-            feed.give(self._decoded(words), 0, words.shape[1])
+            feed.give(next(self._numbers), self._decoded(words), 0, words.shape[1])
 
     def remove(self, value: int, feed: RoutedFeed) -> None:
         """A follower has ended."""
@@ -258,23 +275,27 @@ class Router:
         if not self._feed.is_open:
             return
         words = self._feed.words()
+        done = partial(self._feed.done, self._feed.low)
         if not words.shape[1]:
+            done()
             return
-        self._share(self._decoded(words[:, np.argsort(words[0], kind="stable")]))
+        table = self._decoded(words[:, np.argsort(words[0], kind="stable")])
+        self.view.lock.decide(StepByStep(*self._shares(table, next(self._numbers)), done))
 
-    def _share(self, table: pa.Table) -> None:
-        """Give changes, which are ordered by the first column, to the followers of its values."""
+    def _shares(self, table: pa.Table, number: int) -> list[Callable[[], None]]:
+        """Steps that give changes, which are ordered by the first column, to the followers of its values. May be repeated."""
         lead = table.column(0).to_numpy()
         cuts = [0, *(np.flatnonzero(lead[1:] != lead[:-1]) + 1).tolist(), table.num_rows]
         is_large = len(cuts) > 2 and table.nbytes > LARGE
+        found: list[Callable[[], None]] = []
         for value, begin, end in zip(lead[cuts[:-1]].tolist(), cuts[:-1], cuts[1:], strict=True):
-            for feed in self._followers.get(value, ()):
+            for feed in self._followers.get(value, ())[:]:
                 if not feed.is_open:
                     self.remove(value, feed)
                     continue
-                feed.give(table, begin, end, is_large)
-                for waiter in list(feed.waiters):
-                    waiter.notify()
+                rows = (table.take(np.arange(begin, end)), 0, end - begin) if is_large else (table, begin, end)
+                found += [partial(feed.give, number, *rows), partial(self._wake, [feed])]
+        return found
 
     def change_to(self, view: ViewCore) -> None:
         """Follow another view in place of this one: what followers had is retracted, and what the other has is told, in the last
@@ -289,7 +310,7 @@ class Router:
         self._last = None
         self._forget_feed()
         self.view = view
-        self._feed = self._fed_by(view)
+        self._feed, self._last_number = self._fed_by(view), -1
         for value, feeds in self._followers.items():
             old, new = before[value], view.words(None, True, value).copy()
             old[-1] *= -1
@@ -297,7 +318,7 @@ class Router:
             words[-2] = view.low - 1
             table = self._decoded(words)
             for feed in feeds:
-                feed.give(table, 0, table.num_rows)
+                feed.give(next(self._numbers), table, 0, table.num_rows)
             self._wake(feeds)
 
     def _decoded(self, words: Words) -> pa.Table:

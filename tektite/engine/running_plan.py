@@ -25,7 +25,7 @@ class RunningPlan:
     """The plan after all rewrites."""
     replaced: int = 0
     """How many plans it has had before."""
-    is_kept: bool = False
+    is_fixed: bool = False
     """Whether it stays, whatever becomes of the sizes."""
 
 

@@ -508,7 +508,7 @@ class Transaction:
         """Refuse writes that follow from what others have changed since."""
         if self.reads is None or not any(self.writes.rows(source) for source in self.writes.updates):
             return
-        with self._core.lock.kept:  # `commit` has waited for what was away
+        with self._core.undisturbed():  # without waiting: `commit` has
             changed = self.reads.changed(self._core, self._changes)
         if changed is not None:
             raise TransactionConflict(

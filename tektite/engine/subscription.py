@@ -1,7 +1,8 @@
 """Subscription: the changes of a view or a table, epoch by epoch, for a thread, a task or a callback.
 
-What a subscription yields adds up: the sum of all deltas with times up to t is what the view or table holds at t. Each change is
-told exactly once, however far behind its reader is. Waiting needs no thread and does not hold the engine's lock.
+What a subscription yields adds up: the sum of all deltas with times up to t is what the view or table holds at t. Each change
+is told exactly once, however far behind its reader is, and whatever ends a call that reads. Waiting needs no thread and does
+not hold the engine's lock.
 """
 
 from __future__ import annotations
@@ -11,9 +12,9 @@ import weakref
 from collections.abc import AsyncIterator, Callable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
-import numpy as np
 import pyarrow as pa
 
+from tektite.engine.backlog import Backlog, Delta
 from tektite.engine.change_feed import ChangeFeed
 from tektite.engine.lock import EngineLock, guarded
 from tektite.engine.notices import Waiter, wait_in_task, wait_in_thread
@@ -28,25 +29,6 @@ if TYPE_CHECKING:
     from tektite.engine.view import View
     from tektite.engine.view_core import ViewCore
     from tektite.values.schema import Schema
-
-
-class Delta(NamedTuple):
-    """What changed in a view at one time.
-
-    >>> import tektite as tk
-    >>> engine = tk.Engine()
-    >>> sales = engine.create_table("sales", {"shop": str, "amount": int})
-    >>> subscription = sales.subscribe()
-    >>> _ = sales.insert([("north", 3)])
-    >>> time, table = subscription.poll(0)
-    >>> time, table.to_pylist()
-    (0, [{'shop': 'north', 'amount': 3, 'diff': 1}])
-    """
-
-    time: int
-    """The epoch. All that changed in it is here."""
-    table: pa.Table
-    """The rows that changed, and by how much each: the view's columns, and `diff`. Empty where a subscription tells progress."""
 
 
 class Change(NamedTuple):
@@ -71,73 +53,6 @@ class _End:
 
 
 _END = _End()
-
-
-class Backlog:
-    """Changes that were taken of a feed and not yet yielded. Several threads may yield them."""
-
-    def __init__(self, feed: ChangeFeed | RoutedFeed, progress: bool) -> None:
-        self.told = feed.start - 1
-        """The last time of which everything was taken."""
-        self._feed = feed
-        self._progress = progress
-        self._lock = threading.Lock()
-        self._table: pa.Table | None = None
-        self._times: list[int] = []
-        self._cuts: list[int] = []
-        self._at = 0
-
-    def __len__(self) -> int:
-        return len(self._times) - self._at
-
-    def fill(self) -> None:
-        """Take what the feed has, when everything before has been yielded. The caller holds the engine's lock."""
-        feed, view = self._feed, self._feed.view
-        low, width = feed.low, len(feed.schema.names)
-        changes = feed.take()
-        tells_progress = self._progress and low > max(view.first, self.told + 1)
-        if changes is None and not tells_progress:
-            return
-        if changes is None:
-            changes = feed.empty()
-        found, first = np.unique(changes.column(width).to_numpy(), return_index=True)
-        times, cuts = found.tolist(), [*first.tolist(), changes.num_rows]
-        if tells_progress and (not times or times[-1] < low - 1):
-            times.append(low - 1)
-            cuts.append(changes.num_rows)
-        self.told = low - 1
-        table = changes.remove_column(width)
-        with self._lock:
-            self._table, self._times, self._cuts, self._at = table, times, cuts, 0
-
-    def clear(self) -> None:
-        """Forget all of them."""
-        with self._lock:
-            self._table, self._times, self._at = None, [], 0
-
-    def pop(self) -> Delta | None:
-        """The changes of the next time."""
-        with self._lock:
-            at = self._at
-            if self._table is None or at >= len(self._times):
-                return None
-            self._at += 1
-            delta = Delta(self._times[at], self._table.slice(self._cuts[at], self._cuts[at + 1] - self._cuts[at]))
-            if self._at == len(self._times):
-                self._table = None
-            return delta
-
-    def rest(self, empty: pa.Table) -> pa.Table:
-        """All of them at once, with their times as the last column but one; the rows of `empty` where there are none."""
-        with self._lock:
-            if self._table is None:
-                return empty
-            table = self._table.slice(self._cuts[self._at])
-            counts = np.diff(self._cuts[self._at :])
-            times = pa.array(np.repeat(np.array(self._times[self._at :], np.int64), counts))
-            self._table, self._times, self._at = None, [], 0
-        place = table.num_columns - 1
-        return table.add_column(place, empty.column_names[place], times)
 
 
 @explains_options
@@ -268,33 +183,48 @@ class Subscription:
         [{'shop': 'north', 'amount': 3, 'diff': 1}]
         """
         check_timeout(timeout)
-        found = self._next(timeout)
-        if isinstance(found, _End):
-            raise ConflictError(
-                f"the subscription to {self._view.kind} {self._view.name!r} has ended: {self._reason()}"
-            )
-        return found
+        call = object()
+        try:
+            found = self._next(call, timeout)
+            if isinstance(found, _End):
+                raise ConflictError(
+                    f"the subscription to {self._view.kind} {self._view.name!r} has ended: {self._reason()}"
+                )
+            return found
+        except BaseException:
+            self._backlog.give_back(call)
+            raise
 
     def __iter__(self) -> Iterator[Delta]:
         return self
 
     def __next__(self) -> Delta:
-        found = self._next(None)
-        if found is None or isinstance(found, _End):
-            raise StopIteration
-        return found
+        call = object()
+        try:
+            found = self._next(call, None)
+            if found is None or isinstance(found, _End):
+                raise StopIteration
+            return found
+        except BaseException:
+            self._backlog.give_back(call)
+            raise
 
     def __aiter__(self) -> AsyncIterator[Delta]:
         return self
 
     async def __anext__(self) -> Delta:
-        delta = self._backlog.pop()
-        if delta is not None:
-            return delta
-        found: Delta | _End = await wait_in_task(self._waiters(), self._collect, self._look)
-        if isinstance(found, _End):
-            raise StopAsyncIteration
-        return found
+        call = object()
+        try:
+            delta = self._backlog.pop(call)
+            if delta is not None:
+                return delta
+            found: Delta | _End = await wait_in_task(self._waiters(), self._collect, lambda: self._look(call))
+            if isinstance(found, _End):
+                raise StopAsyncIteration
+            return found
+        except BaseException:
+            self._backlog.give_back(call)
+            raise
 
     @guarded
     def table(self) -> pa.Table:
@@ -310,10 +240,15 @@ class Subscription:
         >>> subscription.table().to_pylist()
         [{'shop': 'north', 'amount': 3, 'time': 0, 'diff': 1}, {'shop': 'north', 'amount': 3, 'time': 1, 'diff': -1}]
         """
-        self._collect()
-        if self._has_ended and not len(self._backlog):
-            self._raise_why_ended()
-        return self._backlog.rest(self._feed.empty())
+        call = object()
+        try:
+            self._collect()
+            if self._has_ended and not len(self._backlog):
+                self._raise_why_ended()
+            return self._backlog.rest(call, self._feed.empty())
+        except BaseException:
+            self._backlog.give_back(call)
+            raise
 
     def changes(self) -> list[Change]:
         """All that can be told without waiting, row by row.
@@ -329,14 +264,14 @@ class Subscription:
         columns = [python_list(column) for column in self.table().columns]
         return [Change(values[:-2], *values[-2:]) for values in zip(*columns, strict=True)]
 
-    def _next(self, timeout: float | None) -> Delta | _End | None:
-        delta = self._backlog.pop()
+    def _next(self, call: object, timeout: float | None) -> Delta | _End | None:
+        delta = self._backlog.pop(call)
         if delta is not None:
             return delta
 
         def look(deadline: float | None) -> Delta | _End | None:
             self._collect(deadline)
-            return self._look()
+            return self._look(call)
 
         found: Delta | _End | None = wait_in_thread(self._waiters(), look, timeout, self._view.engine.check_may_wait)
         return found
@@ -347,10 +282,10 @@ class Subscription:
         found = [self._feed.waiters]
         return [*found, self._view.engine.notices.at_each_epoch] if at_each_epoch else found
 
-    def _look(self) -> Delta | _End | None:
+    def _look(self, call: object) -> Delta | _End | None:
         """What was collected; the end, if there is nothing more to collect."""
         has_ended = self._has_ended  # before the look: whoever sets it has filled the backlog
-        found = self._backlog.pop()
+        found = self._backlog.pop(call)
         if found is not None or not has_ended:
             return found
         self._raise_why_ended()

@@ -59,7 +59,7 @@ class TextCollection:
         forget_results(dictionary)
         self.words = 0
         """Words looked at."""
-        self.arrays = deque(dictionary.kept())
+        self.arrays = deque(dictionary.pinned())
         self.rows: deque[Any] = deque()
         """Batches and chunks."""
         for writes in (core.writes, core.scheduled, *core.snapshots.writes()):

@@ -20,7 +20,7 @@ from tektite.query.derived import derived
 from tektite.storage.description import UniqueConstraint
 from tektite.trace.batch import Batch
 from tektite.trace.chunk import Chunk
-from tektite.trace.spine import Version
+from tektite.trace.records import Version
 from tektite.trace.trace import split_at
 from tektite.values.equal_keys import key_words
 from tektite.values.words import NULL, Words

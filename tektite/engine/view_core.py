@@ -264,8 +264,9 @@ class ViewCore:
         feed = ChangeFeed(self, snapshot)
 
         def deliver() -> None:
-            table = feed.table()
-            if table.num_rows:
+            table, done = feed.look()
+            done()
+            if table is not None:
                 function(table)
 
         feed.call(function, deliver)

@@ -24,6 +24,7 @@ literals            the type and the word of a Python value
 namespaces          `.str` and `.dt`
 nested_namespaces   the functions of `.list`, `.struct` and `.json`
 number_functions    functions of numbers, in terms of others: rounding, and both divisions
+number_methods      methods of expressions that are functions of numbers
 other_names         what other libraries call the methods of expressions
 plain               expressions as plain values and back, for stored declarations
 predicates          conjunctions and their parts

@@ -46,7 +46,7 @@ class Assembler:
         self.memos: list[Memo | None] = []
         self.cells: list[Words] = []
         self.memo_numbers: dict[object, int] = {}
-        self.keep: list[Any] = []
+        self.buffers: list[Any] = []
         self.texts: set[int] = set()  # the ids of constant texts
         self.folded: dict[int, Step] = {}  # by id: the trees outlive the assembler
         self.none = self.constant(0)  # the value that stands for "no operand"
@@ -71,7 +71,7 @@ class Assembler:
         """The ids of all constant texts so far. Their texts stay as long as this array does."""
         ids = np.array(sorted(self.texts), np.int64)
         if len(ids):
-            self.dictionary.keep(ids)
+            self.dictionary.pin(ids)
         return ids
 
     def fold(self, step: Step) -> Step:
@@ -207,7 +207,7 @@ class Assembler:
         if key not in self.memo_numbers:
             table = np.array(words, np.int64) if step.op in READS_TEXTS else set_table(words)
             cell = np.array([table.ctypes.data], np.int64)
-            self.keep.append(table)
+            self.buffers.append(table)
             self.memos.append(None)
             self.cells.append(cell)
             self.memo_numbers[key] = len(self.memos) - 1
@@ -232,12 +232,12 @@ class Assembler:
                     value = self.emit(Step(ops.COPY, output.type), [value, self.none, self.none], 0)
                 specs.append((REGISTER, value))
         words = self._layout(specs, truth, first)
-        self.keep.extend(self.cells)
+        self.buffers.extend(self.cells)
         if self.texts:
-            self.keep.append(self.kept_texts())
+            self.buffers.append(self.kept_texts())
         types = tuple(output.type for output in outputs)
         guard = None if truth < 0 or predicate is None else guard_of(predicate, self.word_of)
-        return words, types, tuple(self.sources), tuple(self.memos), tuple(self.keep), guard
+        return words, types, tuple(self.sources), tuple(self.memos), tuple(self.buffers), guard
 
     def _layout(self, specs: list[tuple[int, int]], truth: int, first: int) -> Words:
         """The program's words: assigned registers, and sections in order."""

@@ -23,6 +23,7 @@ from tektite.expr import other_names
 from tektite.expr.aggregate_methods import AggregateMethods
 from tektite.expr.literals import literal_type, literal_value
 from tektite.expr.namespaces import Namespaces
+from tektite.expr.number_methods import NumberMethods
 from tektite.expr.printing import printed
 from tektite.expr.value_methods import ValueMethods
 from tektite.unknown_options import explained, explains_options
@@ -33,7 +34,7 @@ Scalar = int | float | bool | str | decimal.Decimal | datetime.date | datetime.d
 
 
 @explains_options
-class Expr(AggregateMethods, ValueMethods, Namespaces):
+class Expr(AggregateMethods, NumberMethods, ValueMethods, Namespaces):
     """A node: an operation, its operands, and parameters that are not expressions.
 
     >>> import tektite as tk
@@ -231,113 +232,6 @@ class Expr(AggregateMethods, ValueMethods, Namespaces):
 
         return applied(function, args, options)
 
-    def __abs__(self) -> Expr:
-        return Expr("abs", (self,))
-
-    def abs(self) -> Expr:
-        """The absolute value.
-
-        >>> import tektite as tk
-        >>> tk.Engine().values({"x": [-3, 4, None]}).select(tk.col("x").abs()).collect().to_pydict()
-        {'x': [3, 4, None]}
-        """
-        return Expr("abs", (self,))
-
-    def sign(self) -> Expr:
-        """-1, 0 or 1, as an Int. A NaN counts as greater than zero.
-
-        >>> import tektite as tk
-        >>> tk.Engine().values({"x": [-3, 0, 4]}).select(tk.col("x").sign()).collect().to_pydict()
-        {'x': [-1, 0, 1]}
-        """
-        return Expr("sign", (self,))
-
-    def round(self, digits: int = 0) -> Expr:
-        """The nearest number with so many digits behind the point, of the same type. Halves are rounded away from zero, as in SQL
-        (Python rounds them to the even neighbour).
-
-        >>> import tektite as tk
-        >>> rows = tk.Engine().values({"x": [2.5, -2.5, 1.25]})
-        >>> rows.select(tk.col("x").round(), tenths=tk.col("x").round(1)).collect().to_pydict()
-        {'x': [3.0, -3.0, 1.0], 'tenths': [2.5, -2.5, 1.3]}
-        """
-        return Expr("round", (self,), (_whole(digits, "round(digits)"),))
-
-    def __round__(self, digits: int = 0) -> Expr:
-        return self.round(digits)
-
-    def floor(self) -> Expr:
-        """The greatest whole number that is not greater, of the same type.
-
-        >>> import tektite as tk
-        >>> tk.Engine().values({"x": [1.7, -1.7]}).select(tk.col("x").floor()).collect().to_pydict()
-        {'x': [1.0, -2.0]}
-        """
-        return Expr("floor", (self,))
-
-    def ceil(self) -> Expr:
-        """The least whole number that is not less, of the same type.
-
-        >>> import tektite as tk
-        >>> tk.Engine().values({"x": [1.2, -1.2]}).select(tk.col("x").ceil()).collect().to_pydict()
-        {'x': [2.0, -1.0]}
-        """
-        return Expr("ceil", (self,))
-
-    def trunc(self) -> Expr:
-        """The whole number next to it on the way to zero, of the same type.
-
-        >>> import tektite as tk
-        >>> tk.Engine().values({"x": [1.7, -1.7]}).select(tk.col("x").trunc()).collect().to_pydict()
-        {'x': [1.0, -1.0]}
-        """
-        return Expr("trunc", (self,))
-
-    def sqrt(self) -> Expr:
-        """The square root; NULL if there is none.
-
-        >>> import tektite as tk
-        >>> tk.Engine().values({"x": [9.0, -1.0]}).select(tk.col("x").sqrt()).collect().to_pydict()
-        {'x': [3.0, None]}
-        """
-        return Expr("sqrt", (self,))
-
-    def ln(self) -> Expr:
-        """The natural logarithm; NULL if there is none.
-
-        >>> import tektite as tk
-        >>> tk.Engine().values({"x": [1.0, 0.0]}).select(tk.col("x").ln()).collect().to_pydict()
-        {'x': [0.0, None]}
-        """
-        return Expr("ln", (self,))
-
-    def log(self, base: Expr | Scalar = None) -> Expr:
-        """The logarithm to a base, or the natural one; NULL if there is none. (SQL's `log(x)` is `log(10)` here.)
-
-        >>> import tektite as tk
-        >>> tk.Engine().values({"x": [8.0, 0.0]}).select(tk.col("x").log(2)).collect().to_pydict()
-        {'x': [3.0, None]}
-        """
-        return self.ln() if base is None else self.ln() / lift(base).ln()
-
-    def exp(self) -> Expr:
-        """The exponential.
-
-        >>> import tektite as tk
-        >>> tk.Engine().values({"x": [0.0, 1.0]}).select(tk.col("x").exp()).collect().to_pydict()
-        {'x': [1.0, 2.718281828459045]}
-        """
-        return Expr("exp", (self,))
-
-    def power(self, exponent: Expr | Scalar) -> Expr:
-        """Raised to a power, as a Float; NULL if that is not a number.
-
-        >>> import tektite as tk
-        >>> tk.Engine().values({"x": [3, -2]}).select(tk.col("x").power(2)).collect().to_pydict()
-        {'x': [9.0, 4.0]}
-        """
-        return Expr("power", (self, lift(exponent)))
-
     # -- comparison and logic --------------------------------------------------------------------------------------
 
     def __eq__(self, other: Expr | Scalar) -> Expr:  # type: ignore[override]
@@ -515,12 +409,6 @@ class Among:
 
 def _microseconds(span: datetime.timedelta) -> int:
     return (span.days * 86_400 + span.seconds) * 1_000_000 + span.microseconds
-
-
-def _whole(number: Any, what: str) -> int:
-    if not isinstance(number, int) or isinstance(number, bool):
-        raise IncorrectError(f"{what} takes a whole number, not {number!r}")
-    return number
 
 
 def _col(name: str, *more: Any) -> Expr:

@@ -426,6 +426,13 @@ def joined(resolver: Resolver, expr: Expr, value: Step, separator: Step) -> Step
     return resolver.text("list_join", expr, String, (value, separator), (type, *expr.params))
 
 
+def split(resolver: Resolver, expr: Expr, value: Step, separator: Step) -> Step:
+    """The parts of a text between a separator."""
+    if not {value.type, separator.type} <= {String, Untyped}:
+        raise resolver.wrong(expr, "a text is divided by a text", value, separator)
+    return resolver.text("text_split", expr, ListType("list", String), (value, separator))
+
+
 def list_concat(resolver: Resolver, expr: Expr, *lists: Step) -> Step:
     """Lists one after the other."""
     steps = resolver.common(expr, lists)
@@ -511,7 +518,7 @@ RULES: dict[str, Callable[..., Step]] = {
     "list_join": joined,
     "list_concat": list_concat,
     "struct_field": field,
-    "text_split": lambda resolver, expr, *args: resolver.text("text_split", expr, ListType("list", String), args),
+    "text_split": split,
     "to_json": to_json,
     **dict.fromkeys(("json_extract", "json_extract_path"), of_json(Json)),
     **dict.fromkeys(

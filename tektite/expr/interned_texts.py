@@ -152,14 +152,16 @@ def _sorted(lists: Array, order: str, type: Type) -> Array:
 
 
 def _join(lists: Any, separator: Any, type: Type, zone: str = "UTC") -> Array:
-    """The elements that are not NULL as texts, with a text between them."""
+    """The elements that are not NULL as texts, with a text between them; NULL of a list that has nothing but NULL, as in DuckDB."""
     rows = rows_of(lists, separator)
     elements, places = elements_of(texts(lists, rows))
     owner = np.repeat(np.arange(rows), np.diff(places))
     there = np.flatnonzero(np.asarray(elements.is_valid()))
     found = plain(shown_payloads(elements.take(pa.array(there)), type, zone))
     ends = np.searchsorted(owner[there], np.arange(rows + 1))
-    return pc.binary_join(plainly.LargeListArray.from_arrays(pa.array(ends), found), texts(separator, rows))
+    joined = pc.binary_join(plainly.LargeListArray.from_arrays(pa.array(ends), found), texts(separator, rows))
+    nothing = pa.array((np.diff(ends) == 0) & (np.diff(places) > 0))
+    return pc.if_else(nothing, pa.scalar(None, joined.type), joined)
 
 
 def shown_payloads(elements: Array, type: Type, zone: str = "UTC") -> Array:

@@ -5,6 +5,7 @@ An interval that a moment moves by, or that is compared with another, need not b
 
 from __future__ import annotations
 
+import decimal
 from dataclasses import dataclass
 from typing import Any
 
@@ -156,8 +157,12 @@ def total(one: Expr, two: Expr) -> Expr:
 
 
 def constants_of(one: Expr, two: Expr) -> tuple[Any, Any] | None:
-    """The values of two constants; None if one is no constant."""
-    return (one.params[1], two.params[1]) if one.op == "lit" and two.op == "lit" else None
+    """The values of two constants; None if one is no constant, or no number."""
+    if one.op != "lit" or two.op != "lit":
+        return None
+    values = (one.params[1], two.params[1])
+    numbers = all(value is None or isinstance(value, int | float | decimal.Decimal) for value in values)
+    return values if numbers and not any(isinstance(value, bool) for value in values) else None
 
 
 def of_unit(amount: Expr, unit: str) -> IntervalParts:

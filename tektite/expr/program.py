@@ -78,7 +78,7 @@ class RowProgram:
     )  # fmt: skip
 
     def __init__(self, words: Words, types: tuple[Type, ...], steps: Sequence[Step], memos: Sequence[Memo | None],
-                 keep: Sequence[Any], guard: Guard | None, dictionary: TextDictionary, outputs: Sequence[Expr],
+                 buffers: Sequence[Any], guard: Guard | None, dictionary: TextDictionary, outputs: Sequence[Expr],
                  predicate: Expr | None, columns: Columns) -> None:  # fmt: skip
         self.types = types
         self.guard = guard
@@ -88,7 +88,7 @@ class RowProgram:
             types,
             steps,
             memos,
-            keep,
+            buffers,
             guard,
         )  # keeps alive the cells and sets whose addresses are in the words
         self._words = words
@@ -163,26 +163,26 @@ class RowProgram:
         where = "" if self._predicate is None else f" where {self._predicate}"
         return f"select {', '.join(map(str, self._outputs))}{where}"
 
-    def run(self, source: int, nd: int, nt: int, nf: int, lo: int, keep: object = None) -> tuple[object, Words]:
+    def run(self, source: int, nd: int, nt: int, nf: int, lo: int, memory: object = None) -> tuple[object, Words]:
         """The rows at head address `source`, filtered and mapped: (what keeps their memory alive, their head).
 
         They have nd data, nt time and nf diff columns. The result has the outputs, then the same times with epochs of at
-        least `lo`, and the same diffs. `keep` keeps the input alive; it is part of the result only if the result shares the
+        least `lo`, and the same diffs. `memory` owns the rows; it is part of the result only if the result shares the
         input's memory.
         """
         if not self._read:
-            return self._run(source, nd, nt, nf, lo, keep, {})
+            return self._run(source, nd, nt, nf, lo, memory, {})
         learnt: dict[Memo, int] = dict.fromkeys(self._read, 0)
         for memo in learnt:
             memo.begin()
         try:
-            return self._run(source, nd, nt, nf, lo, keep, learnt)
+            return self._run(source, nd, nt, nf, lo, memory, learnt)
         finally:
             for memo, new in learnt.items():
                 memo.end(load_word(source), new)
 
     def _run(
-        self, source: int, nd: int, nt: int, nf: int, lo: int, keep: object, learnt: dict[Memo, int]
+        self, source: int, nd: int, nt: int, nf: int, lo: int, memory: object, learnt: dict[Memo, int]
     ) -> tuple[object, Words]:
         # each round finishes one level of nested text functions, unless it has more arguments than it can report
         rounds = len(self._steps) + 1
@@ -192,7 +192,7 @@ class RowProgram:
             place = 0 if texts is None else texts.address
             ended, buf, head = run_program(source, nd, nt, nf, lo, most, place, self._words)
             if ended == SHARES:
-                return (keep, buf), head
+                return (memory, buf), head
             if ended == OWNS:
                 return buf, head
             if ended == FAILED:

@@ -62,7 +62,7 @@ class TextDictionary(Protocol):
     def text_table(self) -> TextTable:
         """The table in which kernels find texts by id. Call `lookup` first for ids that they do not find there."""
 
-    def keep(self, words: Words) -> None:
+    def pin(self, words: Words) -> None:
         """Keep the texts whose ids are in an array, as long as the array lives."""
 
     def adding(self) -> AbstractContextManager[Any]:
@@ -370,11 +370,29 @@ def _regexp_replace(texts: Texts, pattern: str, replacement: str, every: bool) -
 
 
 def _like_text(texts: Any, pattern: Any) -> Texts:
-    def like(text: str, wanted: str) -> bool:
-        parts = [".*" if c == "%" else "." if c == "_" else re.escape(c) for c in wanted]
-        return re.fullmatch("".join(parts), text, re.DOTALL) is not None
+    return _by_row(is_like, pa.bool_(), texts, pattern)
 
-    return _by_row(like, pa.bool_(), texts, pattern)
+
+def is_like(text: str, pattern: str) -> bool:
+    """Whether a text matches a pattern in which % stands for any characters, and _ for one.
+
+    The parts between % are looked for one after the other, each where it stands first: nothing is tried twice.
+
+    >>> is_like("abcd", "a%_d"), is_like("abcd", "%b"), is_like("a", "a%a")
+    (True, False, False)
+    """
+    first, *parts = [
+        re.compile("".join(["." if c == "_" else re.escape(c) for c in part]), re.DOTALL) for part in pattern.split("%")
+    ]
+    if not parts:
+        return first.fullmatch(text) is not None
+    found = first.match(text)
+    for part in parts[:-1]:
+        if found is None:
+            return False
+        found = part.search(text, found.end())
+    last = len(pattern) - 1 - pattern.rindex("%")
+    return found is not None and len(text) - last >= found.end() and parts[-1].match(text, len(text) - last) is not None
 
 
 def _of_floats(call: Callable[..., Any]) -> Callable[..., Words]:

@@ -109,7 +109,8 @@ def build_calls(folder: Path) -> Path:
             includes = [f"-I{found}" for found in (sysconfig.get_paths()["include"], numpy.get_include())]
             free = ["-undefined", "dynamic_lookup"] if sys.platform == "darwin" else []
             with _new_file(path) as made:
-                _run_compiler(["-O2", "-fPIC", "-shared", *free, *includes, str(_NATIVE / "call.c"), "-o", str(made)])
+                sources = map(str, content.calls_sources())
+                _run_compiler(["-O2", "-fPIC", "-shared", *free, *includes, *sources, "-o", str(made)])
     return path
 
 

@@ -29,7 +29,8 @@ PROCESSORS = {"x86_64": ("x86-64-v3", "x86-64-v2"), "aarch64": ("aarch64",), "ar
 """What kernels are built for on each kind of machine. The first one that the processor can run is used."""
 
 _RECIPE = ("emit.py", "toolchain.py", "native/runtime.c", "native/runtime.h")
-_CALLS = ("native/call.c", "native/runtime.h")
+_NOT_IN_KERNELS = ("toolchain", "content")
+"""Modules that kernels import and that are no part of their code: of the recipe, or of what names it."""
 _PREFIX = "tektite.kernels."
 _IMPORT = re.compile(r"^from tektite\.kernels\.([\w.]+) import", re.MULTILINE)
 _DECLARES = re.compile(r"^@kernel\(", re.MULTILINE)
@@ -69,7 +70,7 @@ def imports(module: str) -> frozenset[str]:
     """A kernel module and all kernel modules that it imports, directly or not."""
     found = {module}
     for name in _IMPORT.findall(source(module).read_text()):
-        if name != "toolchain":  # part of the recipe
+        if name not in _NOT_IN_KERNELS:
             found |= imports(name)
     return frozenset(found)
 
@@ -96,12 +97,17 @@ def library_file(module: str, processor: str) -> str:
     return f"{processor}/{module}-{digest.hexdigest()[:16]}.so"
 
 
+def calls_sources() -> list[Path]:
+    """The C files of the extension module that calls kernels."""
+    return [path for path in sorted((FOLDER / "native").glob("*.c")) if path.name != "runtime.c"]
+
+
 @cache
 def calls_file() -> str:
     """The name of the extension module that calls kernels. It serves every CPython from 3.11 on."""
     digest = hashlib.sha256(f"{sys.platform} {platform.machine()}".encode())
-    for name in _CALLS:
-        digest.update(_digest(FOLDER / name))
+    for path in sorted((FOLDER / "native").glob("*.[ch]")):
+        digest.update(_digest(path))
     return f"call-{digest.hexdigest()[:16]}.abi3.so"
 
 

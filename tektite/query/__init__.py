@@ -31,6 +31,7 @@ paired_aggregates      covariance, correlation and linear regression, as arithme
 reduction_methods      the methods of `Collection` that reduce groups
 reductions             reductions of groups: distinct rows, extremes, top rows, functions
 row_order              the order of a table's rows, for ORDER BY and `sort`
+set_methods            the methods of `Collection` that put collections of the same columns together
 set_operations         INTERSECT and EXCEPT
 sql_methods            the methods of `Collection` that are read as SQL: windows of time, ASOF joins
 window_calls           a window function and its frame

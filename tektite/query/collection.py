@@ -32,6 +32,7 @@ from tektite.query.outputs import (
 )
 from tektite.query.own_columns import OwnColumn, named_columns
 from tektite.query.reduction_methods import ReductionMethods
+from tektite.query.set_methods import SetMethods
 from tektite.query.sql_methods import SqlMethods, with_sql
 from tektite.refused_operators import RefusesOperators
 from tektite.unknown_options import FILTER_OPTIONS, explains_options
@@ -48,7 +49,7 @@ ROUND_LIMIT = 100_000
 
 
 @explains_options
-class Collection(ReductionMethods, SqlMethods, RefusesOperators):
+class Collection(ReductionMethods, SetMethods, SqlMethods, RefusesOperators):
     """A changing bag of rows with named, typed columns.
 
     >>> import tektite as tk
@@ -60,8 +61,7 @@ class Collection(ReductionMethods, SqlMethods, RefusesOperators):
     engine: Any
 
     def __init__(self, engine: Any, operator: plan.Operator) -> None:
-        if engine is not None:
-            self.engine = engine
+        self.engine = engine  # None for a variable of a loop that reads no input yet
         self.operator = operator
 
     @property
@@ -86,7 +86,7 @@ class Collection(ReductionMethods, SqlMethods, RefusesOperators):
     def _repr_html_(self) -> str:
         """What a notebook shows: the columns, and the plan if the collection belongs to an engine."""
         columns = list(zip(self.schema.names, self.schema.types, strict=True))
-        plan_text = self.explain()._repr_html_() if hasattr(self, "engine") and self.operator.loop is None else ""
+        plan_text = self.explain()._repr_html_() if self.engine is not None and self.operator.loop is None else ""
         return html_table(["column", "type"], columns, "a query, not installed") + plan_text
 
     if not TYPE_CHECKING:  # type checkers are to see names that are not there
@@ -348,79 +348,6 @@ class Collection(ReductionMethods, SqlMethods, RefusesOperators):
         check_function(function, "flat_map")
         return derived(plan.MapBatches(Schema(columns), self.operator, function, many=True), self)
 
-    def concat(self, *others: Collection) -> Collection:
-        """All rows of all collections; multiplicities add up. Columns are matched by position and must have the same types.
-
-        >>> import tektite as tk
-        >>> rows = tk.Engine().values({"x": [1, 2, 2, None]})
-        >>> rows.concat(rows.filter(tk.col("x") == 1)).sort("x").collect().to_pydict()
-        {'x': [1, 1, 2, 2, None]}
-        """
-        for other in others:
-            check_collection(other, "concat")
-            if other.schema.types != self.schema.types:
-                raise IncorrectError(f"concat needs the same column types: {self!r} and {other!r}")
-        return derived(plan.Concat(self.schema, (self.operator, *(o.operator for o in others))), self, *others)
-
-    def union(self, *others: Collection, distinct: bool = False) -> Collection:
-        """All rows of all collections, or each different row once (`distinct`, SQL's UNION). Columns are matched by name.
-
-        >>> import tektite as tk
-        >>> engine = tk.Engine()
-        >>> a, b = engine.create_table("a", {"x": tk.Int}), engine.create_table("b", {"x": tk.Int})
-        >>> every, different = engine.install("every", a.union(b)), engine.install("different", a.union(b, distinct=True))
-        >>> _ = a.insert([(1,), (2,)])
-        >>> _ = b.insert([(2,)])
-        >>> sorted(every.rows()), sorted(different.rows())
-        ([(1,), (2,), (2,)], [(1,), (2,)])
-        """
-        from tektite.query.set_operations import by_name
-
-        found = self.concat(*(by_name(self, other, "union") for other in others))
-        return found.distinct() if distinct else found
-
-    def intersect(self, other: Collection, distinct: bool = True) -> Collection:
-        """The different rows that both collections have; without `distinct`, as often as both have them (SQL's INTERSECT ALL).
-        Columns are matched by name. NULL counts as equal to NULL.
-
-        >>> import tektite as tk
-        >>> engine = tk.Engine()
-        >>> a, b = engine.values({"x": [1, 2, 2]}), engine.values({"x": [2, 2, 3]})
-        >>> a.intersect(b).collect().to_pydict(), a.intersect(b, distinct=False).collect().to_pydict()
-        ({'x': [2]}, {'x': [2, 2]})
-        """
-        from tektite.query.set_operations import by_name, compare
-
-        return compare(self, by_name(self, other, "intersect"), "intersect", not distinct)
-
-    def except_(self, other: Collection, distinct: bool = True) -> Collection:
-        """The different rows that the other collection has not; without `distinct`, rows as often as they are here more often
-        than there (SQL's EXCEPT ALL). Columns are matched by name. NULL counts as equal to NULL.
-
-        >>> import tektite as tk
-        >>> engine = tk.Engine()
-        >>> a, b = engine.create_table("a", {"x": tk.Int}), engine.create_table("b", {"x": tk.Int})
-        >>> view = engine.install("rest", a.except_(b))
-        >>> _ = a.insert([(1,), (1,), (2,)])
-        >>> _ = b.insert([(2,)])
-        >>> view.rows()
-        [(1,)]
-        """
-        from tektite.query.set_operations import by_name, compare
-
-        return compare(self, by_name(self, other, "except_"), "except", not distinct)
-
-    def negate(self) -> Collection:
-        """The same rows with negated multiplicities. Use `concat` to subtract them from another collection. Of rows that occur a
-        negative number of times, `min` and `max` see nothing.
-
-        >>> import tektite as tk
-        >>> rows = tk.Engine().values({"x": [1, 2, 2, None]})
-        >>> rows.concat(rows.filter(tk.col("x") == 2).negate()).sort("x").collect().to_pydict()
-        {'x': [1, None]}
-        """
-        return derived(plan.Negate(self.schema, self.operator, contained=False), self)
-
     def inspect(self, function: Callable[[Any], None]) -> Collection:
         """The same collection. The function is called with each table of its changes, which has columns `time` and `diff`.
 
@@ -570,7 +497,7 @@ class Collection(ReductionMethods, SqlMethods, RefusesOperators):
         """
         if self.operator.loop is not None:
             raise IncorrectError(f"explain: the collection belongs to loop {self.operator.loop.name!r}; leave it first")
-        if not hasattr(self, "engine"):
+        if self.engine is None:
             raise IncorrectError("explain: the collection reads no table, so it belongs to no engine")
         found: Explanation = self.engine.explain(self)
         return found
@@ -588,7 +515,7 @@ class Collection(ReductionMethods, SqlMethods, RefusesOperators):
         >>> engine.views
         ()
         """
-        if not hasattr(self, "engine"):
+        if self.engine is None:
             raise IncorrectError("collect: the collection reads no table, so it belongs to no engine")
         return self.engine.collect(self)
 

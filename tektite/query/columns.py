@@ -50,8 +50,10 @@ def column_numbers(schema: Schema, names: ColumnNames) -> ColumnNumbers:
 
 def project(
     operator: plan.Operator, outputs: Sequence[tuple[str, Expr]], predicate: Expr | None = None
-) -> plan.Project:
-    """One column for each (name, expression), of the rows for which the predicate is true."""
+) -> plan.Operator:
+    """One column for each (name, expression), of the rows for which the predicate is true; the operator itself if these are its
+    own columns, of all rows.
+    """
     names = [name for name, _ in outputs]
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
@@ -62,15 +64,17 @@ def project(
     schema = Schema({name: expression_type(expression, positions) for name, expression in outputs})
     if (schema.names, schema.types) == (operator.schema.names, operator.schema.types):
         schema = operator.schema  # thousands of filters of a table share its schema
+        if predicate is None and all([e.op == "col" and e.params[0] == name for name, e in outputs]):
+            return operator
     return plan.Project(schema, operator, tuple(e for _, e in outputs), predicate)
 
 
-def select(operator: plan.Operator, names: Iterable[str]) -> plan.Project:
+def select(operator: plan.Operator, names: Iterable[str]) -> plan.Operator:
     """The columns with these names, in this order."""
     return project(operator, [(name, col(name)) for name in names])
 
 
-def with_columns(operator: plan.Operator, new: Mapping[str, Expr]) -> plan.Project:
+def with_columns(operator: plan.Operator, new: Mapping[str, Expr]) -> plan.Operator:
     """All columns. Each new one replaces the column of its name, or follows the others."""
     added = dict(new)
     outputs = [(name, added.pop(name, col(name))) for name in operator.schema.names]

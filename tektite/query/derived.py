@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 def derived(operator: plan.Operator, *sources: Collection) -> Collection:
     """A collection for an operator over some collections. It belongs to their engine; loop variables may have none."""
-    engines = [source.engine for source in sources if hasattr(source, "engine")]
+    engines = [source.engine for source in sources if source.engine is not None]
     if any(engine is not engines[0] for engine in engines):
         raise IncorrectError("collections of two engines cannot be combined")
     from tektite.query.collection import Collection

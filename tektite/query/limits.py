@@ -76,7 +76,7 @@ class Sorted(Collection):
 
     def _projected(self, found: Collection, outputs: Sequence[tuple[str, Expr]]) -> Collection:
         """Other columns of the same rows. Those that the order reads go along, under names of their own where they are gone."""
-        engine = getattr(self, "engine", None)
+        engine = self.engine
         if any(has_aggregate(value) for _, value in outputs):
             return found  # one row for all of them
         shown = {value.params[0]: col(name) for name, value in reversed(outputs) if value.op == "col"}
@@ -93,7 +93,7 @@ class Sorted(Collection):
 
     def _shown(self, ordered: Collection, names: list[str], is_limited: bool = False) -> Sorted:
         """Some of the rows of `ordered`, with the columns of this collection."""
-        engine = getattr(self, "engine", None)
+        engine = self.engine
         limited_before = self.is_limited or is_limited
         if ordered.schema.names == tuple(names):
             return Sorted(engine, ordered.operator, self.order, None, limited_before)
@@ -136,7 +136,7 @@ def sorted_by(collection: Collection, by: Any, descending: Any, nulls_last: Any)
     order = order_parts(collection, by, descending, "sort")
     if not isinstance(nulls_last, bool):
         raise IncorrectError(f"sort: nulls_last is True or False, not {nulls_last!r}")
-    engine = getattr(collection, "engine", None)
+    engine = collection.engine
     return Sorted(engine, collection.operator, [(part, down, not nulls_last) for part, down, _ in order])
 
 

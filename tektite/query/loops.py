@@ -84,7 +84,7 @@ class Loop:
                 "begin with one from outside"
             )
         schema = Schema(columns) if initial is None else initial.schema
-        engine = getattr(initial, "engine", None)
+        engine = None if initial is None else initial.engine
         operator = plan.Variable(schema, name, self._plan, None if initial is None else initial.operator)
         self._plan.variables.append(operator)
         return LoopVariable(engine, operator)
@@ -194,5 +194,5 @@ class LoopVariable(Collection):
                 f"is {definition.schema}"
             )
         definitions[self.variable] = definition.operator
-        if not hasattr(self, "engine") and hasattr(definition, "engine"):
+        if self.engine is None:
             self.engine = definition.engine

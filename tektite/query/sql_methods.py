@@ -155,7 +155,7 @@ def queried(
     named: Mapping[str, Any] | None = None,
 ) -> Collection:
     """A query of SQL over a collection and others."""
-    if not hasattr(collection, "engine"):
+    if collection.engine is None:
         raise IncorrectError(f"{what}: the collection reads no table, so it belongs to no engine")
     given = {"self": collection, **others}
     found: Collection = collection.engine.from_sql(query, params, collections=given, **(named or {}))

@@ -41,8 +41,8 @@ class ShardTexts:
         """See `Dictionary.lasting`. A worker compiles a program once, not for every stage."""
         return self._texts
 
-    def keep(self, words: Words) -> None:
-        """See `Dictionary.keep`. Nothing is collected while a shard acts."""
+    def pin(self, words: Words) -> None:
+        """See `Dictionary.pin`. Nothing is collected while a shard acts."""
 
     def adding(self) -> AbstractContextManager[Any]:
         """See `Dictionary.adding`."""

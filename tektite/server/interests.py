@@ -51,8 +51,17 @@ class Interest:
     """A subscription of one client."""
 
     def __init__(
-        self, number: int, session: ClientSession, channel: PushChannel, feed: SharedFeed, form: Form, progress: bool
+        self,
+        number: int,
+        session: ClientSession,
+        channel: PushChannel,
+        feed: SharedFeed,
+        form: Form,
+        progress: bool,
+        check: Callable[[], None],
     ) -> None:
+        self._check = check
+        """Raises when the client may be told no more, where the dataflow itself does not know that."""
         self.number = number
         self.form: Form = form
         self.feed = feed
@@ -86,6 +95,8 @@ class Interest:
         """Take what the feed tells."""
         if self._task is not None or self._is_closed:
             return  # it catches up, and looks how far the feed has come when it is done
+        if not self._may_go_on():
+            return
         if changes.error is not None:
             self._fail(changes.error)
         elif changes.told != self._told and (changes.start != self._told or not self._channel.is_writable):
@@ -96,6 +107,14 @@ class Interest:
             self._send(changes, changes.encode(self.form) if changes.table.num_rows else None, is_last=True)
         if changes.end is not None:
             self.end(changes.end)
+
+    def _may_go_on(self) -> bool:
+        try:
+            self._check()
+        except TektiteError as error:
+            self.end(error)
+            return False
+        return True
 
     def _send(self, changes: FeedChanges, table: bytes | None, is_last: bool) -> None:
         if not is_last:
@@ -143,6 +162,8 @@ class Interest:
                 upto, since = feed.told if self._from is None else self._from, self._told
                 self._from = None
                 found = await server.call(lambda: feed.fetch(since, upto, self._is_slow))  # noqa: B023
+                if not self._may_go_on():
+                    return
                 if found.error is not None:
                     self._fail(found.error)
                     break

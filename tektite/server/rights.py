@@ -207,6 +207,16 @@ class SessionRights:
         """Refuse rules of Datalog, attributes and facts to those who may not do everything: rules read tables as they are. What
         they define can be granted.
         """
-        self._sql.access.check_super(
-            self.who, "to use rules, attributes and facts; what rules define is granted by GRANT SELECT"
+        self.rules_check()()
+
+    def rules_check(self) -> Callable[[], None]:
+        """What refuses rules, from here on, to who is the user at the moment."""
+        access, who = self._sql.access, self.who
+        return lambda: access.check_super(
+            who, "to use rules, attributes and facts; what rules define is granted by GRANT SELECT"
         )
+
+    @property
+    def may_use_rules(self) -> bool:
+        """Whether rules are the user's to use."""
+        return self._sql.access.is_super(self.who)

@@ -53,6 +53,8 @@ class FailedTransaction(ConflictError):
 
 SHOWN = 1000
 """How many characters of a statement are shown to those who look."""
+SHORT = 1000
+"""Characters up to which a text is read in the event loop, which takes some milliseconds at most."""
 
 
 class Activity(NamedTuple):
@@ -89,6 +91,23 @@ class KnownStatement:
         if isinstance(found, parser.Plain):
             return isinstance(found.tree, exp.Query | exp.Values)
         return isinstance(found, READS)
+
+
+class StatementsOfText(NamedTuple):
+    """The statements of a text, up to a mistake in it, if there is one."""
+
+    statements: list[parser.Statement]
+    mistake: TektiteError | None
+
+    @staticmethod
+    def read(text: str) -> StatementsOfText:
+        """Parse a text."""
+        found: list[parser.Statement] = []
+        try:
+            found.extend(parser.parse(text))
+        except TektiteError as error:
+            return StatementsOfText(found, error)
+        return StatementsOfText(found, None)
 
 
 class ClientSession:
@@ -187,7 +206,9 @@ class ClientSession:
 
     async def prepare(self, text: str, declared: Mapping[str, Type], described: bool) -> KnownStatement:
         """Parse a text of at most one statement and, if asked for, find out what it takes and gives."""
-        found = list(parser.parse(text))
+        found, mistake = await self.statements(text)
+        if mistake is not None:
+            raise mistake
         if len(found) > 1:
             raise found[1].source.error("a prepared statement is one statement: these are several", found[1].start)
         if not found:
@@ -195,6 +216,10 @@ class ClientSession:
         if not described:
             return KnownStatement(text, found[0])
         return await self.call(lambda: self._described(text, found[0], declared))
+
+    async def statements(self, text: str) -> StatementsOfText:
+        """The statements of a text."""
+        return await self.read(text, lambda: StatementsOfText.read(text))
 
     def _described(self, text: str, statement: parser.Statement, declared: Mapping[str, Type]) -> KnownStatement:
         sql = runner(self.server.engine)
@@ -251,6 +276,12 @@ class ClientSession:
             self.fail()
             raise
         return result
+
+    async def read(self, text: str, reader: Callable[[], T]) -> T:
+        """What a reader makes of a text. A long one is read in a worker, and without the engine's lock, so that others do not
+        wait for it; until it is cancelled or takes too long.
+        """
+        return reader() if len(text) <= SHORT else await self.call_unlocked(reader)
 
     async def call(self, function: Callable[[], T]) -> T:
         """Call a function in a worker, in this session, with the engine's lock held; until it is cancelled or takes too long."""

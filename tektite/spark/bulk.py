@@ -54,7 +54,7 @@ from tektite.storage.manifest import ManifestState
 from tektite.storage.store import Store
 from tektite.trace.batch import Batch
 from tektite.trace.chunk import Chunk, column_spec
-from tektite.trace.spine import Version
+from tektite.trace.records import Version
 from tektite.values.dictionary import Dictionary, text_ids
 from tektite.values.text_space import START
 from tektite.values.words import NULL, Words

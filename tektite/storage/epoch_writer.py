@@ -233,7 +233,10 @@ class EpochWriter:
         self._appended, self._appended_bytes = change.number, change.total
 
     def sync(self, timeout: float | None = None) -> None:
-        """Wait until everything appended so far is durable. Raises if a write fails meanwhile; retries continue."""
+        """Wait until everything appended so far is durable. Raises if a write fails meanwhile; retries continue.
+
+        A storage that is lost after that, in a merge for instance, is no error here: `admit` says it before the next epoch.
+        """
         deadline = None if timeout is None else time.monotonic() + timeout
         wanted, attempts = self._appended, self._attempts
         self._urgent = True
@@ -241,10 +244,11 @@ class EpochWriter:
         while True:
             runs = self._is_running()
             latch = self._latch()
-            if self._lost is not None:
-                raise self._lost
+            lost = self._lost  # read first: what was written before the storage was lost is durable
             if self._written >= wanted:
                 return
+            if lost is not None:
+                raise lost
             if not runs:
                 raise self._stopped
             if self._error is not None and self._attempts > attempts:

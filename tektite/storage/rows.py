@@ -26,15 +26,15 @@ WIDTHS: dict[int, np.dtype[Any]] = {width: np.dtype(f"<i{width}") for width in (
 FIXED = PER_COLUMN = 3
 
 
-def columns_of(head: Words, keep: object) -> list[Column]:
-    """The columns that a head describes; `keep` keeps their memory alive."""
+def columns_of(head: Words, memory: object) -> list[Column]:
+    """The columns that a head describes; `memory` owns what their addresses point to."""
     rows, _, count = head[:FIXED].tolist()
     found: list[Column] = []
     for address, step, word in head[FIXED:].reshape(count, PER_COLUMN).tolist():
         if not step or not rows:
             found.append(0 if step else word)
             continue
-        words = _words_at(address, rows, step, keep)
+        words = _words_at(address, rows, step, memory)
         least, most = int(words.min()), int(words.max())
         if least == most:
             found.append(least)
@@ -66,7 +66,7 @@ def head_over(rows: int, columns: list[Column]) -> tuple[Words, object]:
     return head, [column for column in columns if not isinstance(column, int)]
 
 
-def _words_at(address: int, rows: int, width: int, keep: object) -> Stored:
-    memory = (ctypes.c_char * (width * rows)).from_address(address)
-    memory.keep = keep  # type: ignore[attr-defined]
-    return np.frombuffer(memoryview(memory).cast("B"), WIDTHS[width])
+def _words_at(address: int, rows: int, width: int, memory: object) -> Stored:
+    words = (ctypes.c_char * (width * rows)).from_address(address)
+    words.memory = memory  # type: ignore[attr-defined]  # an array that views the words keeps them alive, and so it
+    return np.frombuffer(memoryview(words).cast("B"), WIDTHS[width])

@@ -6,6 +6,7 @@ batch_memory  where the columns of large batches lie: in memory, or in mapped fi
 chunk         updates in transit between operators
 key_ranges    cuts sorted rows into ranges of whole keys
 merge         an incremental merge of two adjacent batches
+records       what batches, spines, handles and traces inherit from C
 routes        which readers of a trace want a new batch
 spine         the batches of one shard, merged as they arrive
 times         times, their partial order, and frontiers

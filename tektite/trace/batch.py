@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tektite.trace.chunk import Chunk, KernelRows, column_spec
+from tektite.trace.chunk import Chunk, column_spec
+from tektite.trace.records import BatchRecord
 from tektite.trace.times import Frontier
 
 if TYPE_CHECKING:
@@ -17,13 +18,11 @@ if TYPE_CHECKING:
 LATEST = 2**63 - 1
 
 
-class Batch(KernelRows):
+class Batch(BatchRecord):
     """The head of its rows, what keeps their memory alive, and its frontiers."""
 
-    __slots__ = ("_net", "_since", "lower", "upper")
+    __slots__ = ("_net",)
 
-    lower: Frontier
-    upper: Frontier
     _net: int
 
     def __init__(self, head: Words, memory: Any, lower: Frontier, upper: Frontier, since: Frontier | Words) -> None:
@@ -31,16 +30,6 @@ class Batch(KernelRows):
         self.lower = lower
         self.upper = upper
         self._since: Frontier | Words = since
-
-    @classmethod
-    def of(cls, rows: KernelRows, lower: Frontier, upper: Frontier, since: Frontier | Words) -> Batch:
-        """Rows that are sorted and consolidated, as a batch."""
-        made = cls.__new__(cls)
-        made.share(rows)
-        made.lower = lower
-        made.upper = upper
-        made._since = since
-        return made
 
     @property
     def since(self) -> Frontier:
@@ -76,3 +65,6 @@ class Batch(KernelRows):
 
     def __repr__(self) -> str:
         return f"Batch({self.n} rows, {self.lower} to {self.upper}, since {self.since})"
+
+
+Batch.makes()

@@ -26,6 +26,7 @@ from typing import IO, Any
 
 import numpy as np
 
+from tektite.kernels.ready import calls
 from tektite.trace.chunk import Chunk, Consolidated
 from tektite.values.words import Words
 
@@ -41,7 +42,7 @@ its rows.
 """
 WIDE = 64
 """Columns of rows that are checked for being large by their number first."""
-FEW_ROWS = 1 << 10
+FEW_ROWS: int = calls().FEW_ROWS
 """Rows that are always sorted at once."""
 _PAGE = mmap.PAGESIZE
 _PUNCH = 3

@@ -64,6 +64,11 @@ class Chunk(KernelRows):
         chunk.memory = self.memory
         return chunk
 
+    @property
+    def bytes(self) -> int:
+        """About what its rows take: columns of one word for all rows take nothing."""
+        return self.n * int(self.head[4::3].sum())
+
     def to_array(self) -> Words:
         """A copy of all columns as a (columns x rows) array."""
         out = np.empty((self.width, self.n), np.int64)

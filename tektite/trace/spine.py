@@ -41,6 +41,7 @@ from tektite.trace.batch import LATEST, Batch
 from tektite.trace.batch_memory import BatchMemory
 from tektite.trace.chunk import returning_chunks
 from tektite.trace.merge import DiffOverflow, Merge, merge_now
+from tektite.trace.records import SpineRecord, Version
 from tektite.trace.times import Frontier
 from tektite.values.words import Words
 
@@ -63,33 +64,11 @@ _build = returning_chunks(build)
 _NONE_OPEN: Words = np.empty(0, np.int64)
 
 
-class Version:
-    """What a reader sees of a trace: an immutable list of batches. `table` lists the addresses of their heads, oldest
-    first.
-    """
-
-    __slots__ = ("batches", "table")
-
-    def __init__(self, batches: tuple[Batch, ...]) -> None:
-        self.batches = batches
-        self.table: Words = addresses(batches)
-
-    @property
-    def rows(self) -> int:
-        """Rows of all batches."""
-        return sum([batch.n for batch in self.batches])
-
-    @property
-    def bytes(self) -> int:
-        """Memory of all batches."""
-        return sum(batch.bytes for batch in self.batches)
-
-
 def _level(rows: int) -> int:
     return (rows >> 6).bit_length()
 
 
-class Spine:
+class Spine(SpineRecord):
     """The trace of one shard for updates of `shape` (data, time and diff columns).
 
     `frontier` returns the times (k x nt) from which on readers must distinguish times; k == 0 if they must distinguish all.
@@ -98,10 +77,7 @@ class Spine:
     `effort` is "default", "lazy" (less work at each insertion, more batches for readers) or "eager" (all merges at once).
     """
 
-    __slots__ = (
-        "_allowed", "_at_once", "_effort", "_frontier", "_joined", "_may_wait", "_memory", "_open", "_open_table", "_owed",
-        "_stale", "_units", "fresh", "known", "merged", "shape", "upper",
-    )  # fmt: skip
+    __slots__ = ()
 
     def __init__(
         self,
@@ -135,26 +111,14 @@ class Spine:
         self.merged = 0
         """Rows of merges that were done step by step."""
 
-    def insert(self, batch: Batch) -> None:
-        """Append the batch that follows all others, and do its share of merging."""
-        rows = batch.n
-        if not rows:
-            self.upper = batch.upper
-        elif rows >= 64 or self._stale or self._open:
-            self.make_room(rows)
-            self.append(batch)
-            self.settle()
-        else:  # the same in one call: most batches are small, and most spines have no merge open
-            units = self._units
-            self.fresh += rows
-            self.upper = batch.upper
-            self.known = None
-            units.append(batch)
-            if len(units) - self._joined > self._may_wait:
-                self.join_waiting()
+    def _insert_large(self, batch: Batch) -> None:
+        """`insert` for a batch that is not of the lowest level, or while merges are open."""
+        self.make_room(batch.n)
+        self.append([batch])
+        self.settle()
 
-    def make_room(self, rows: int) -> None:
-        """Do the merging that a batch of this many rows pays for before it is appended. The contents stay."""
+    def _make_large_room(self, rows: int) -> None:
+        """`make_room` for a batch that is not of the lowest level, or while merges are open."""
         if self._stale:
             self._refresh()
         self.fresh += rows
@@ -177,14 +141,6 @@ class Spine:
         finally:
             self._at_once = at_once
 
-    def append(self, *batches: Batch) -> None:
-        """Append batches that follow all others. Appending the same ones again right away does nothing."""
-        self.upper = batches[-1].upper
-        units = self._units
-        if not units or units[-1] is not batches[-1]:
-            self.known = None
-            units += batches
-
     def settle(self) -> None:
         """Merge what the batch that was appended last has put out of order. The contents stay."""
         if self._stale:
@@ -205,24 +161,17 @@ class Spine:
             self._enforce_bound()
         self._joined = len(units)
 
-    @property
-    def version(self) -> Version:
-        """The current batches."""
-        version = self.known
-        if version is None:
-            if self._stale:
-                self._refresh()
-            if self._open:
-                batches: list[Batch] = []
-                for unit in self._units:
-                    if isinstance(unit, Merge):
-                        batches += (unit.a, unit.b) if unit.b.n else (unit.a,)
-                    else:
-                        batches.append(unit)
-                version = Version(tuple(batches))
+    def _find_version(self) -> Version:
+        """`version` while merges may be open."""
+        if self._stale:
+            self._refresh()
+        batches: list[Batch] = []
+        for unit in self._units:
+            if isinstance(unit, Merge):
+                batches += (unit.a, unit.b) if unit.b.n else (unit.a,)
             else:
-                version = Version(tuple(self._units))  # type: ignore[arg-type]
-            self.known = version
+                batches.append(unit)
+        version = self.known = Version(tuple(batches))
         return version
 
     @property

@@ -25,15 +25,15 @@ from tektite.kernels.seek.route import split_epoch
 from tektite.kernels.sort.build import build
 from tektite.trace.addresses import addresses
 from tektite.trace.batch import LATEST, Batch
-from tektite.trace.batch_memory import FEW_ROWS, BatchMemory
+from tektite.trace.batch_memory import BatchMemory
 from tektite.trace.chunk import Chunk, KernelRows
 from tektite.trace.merge import DiffOverflow
+from tektite.trace.records import EMPTY, HandleRecord, Mint, TraceRecord, Version
 from tektite.trace.routes import Intervals, Routes
-from tektite.trace.spine import BatchShape, Spine, Unmerged, Version, empty_head
+from tektite.trace.spine import BatchShape, Spine, Unmerged, empty_head
 from tektite.trace.times import Frontier, antichain
 from tektite.values.words import Words
 
-EMPTY = Version(())
 ASKED = 64
 """Holds that are asked for their frontiers at each merge: a tenth of a millisecond."""
 MANY = 24
@@ -50,13 +50,10 @@ _NOBODY: dict[Handle, None] = {}
 """The handles of a trace that nobody reads. Nobody adds to it: there may be ten thousand such traces."""
 
 
-class Trace:
+class Trace(TraceRecord):
     """The multiversioned index of one collection, sharded, shared by any number of handles."""
 
-    __slots__ = (
-        "__weakref__", "_asked", "_uppers", "data", "diffs", "effort", "handles", "holds", "memory", "minted", "on_mint",
-        "routes", "shards", "spines", "times", "unguarded",
-    )  # fmt: skip
+    __slots__ = ("__weakref__",)
 
     def __init__(
         self, data: int, times: int, diffs: int, shards: int, effort: str, memory: BatchMemory | None = None
@@ -91,59 +88,35 @@ class Trace:
         """Its data, time and diff columns."""
         return self.data, self.times, self.diffs
 
-    def mint(self, shard: int, rows: KernelRows, upper: Frontier) -> None:
-        """Append sorted, consolidated rows as the batch of all updates up to `upper`: to the queue of every handle, and to
-        the spine if somebody reads versions.
-        """
-        spines = self.spines
-        if spines is None and not self.handles and self.on_mint is None:  # nobody reads it
-            self._uppers[shard] = upper
-            self.minted += rows.n
-            return
-        lower = self._uppers[shard]
-        if self.memory is not None and rows.n >= FEW_ROWS:
-            rows = self.memory.placed(Chunk(rows.head, rows.memory))
-        batch = Batch.of(rows, lower, upper, lower)
-        self._uppers[shard] = upper
-        self.minted += batch.n
-        if self.on_mint is not None:
-            self.on_mint(shard, batch)
-        spine = None if spines is None else spines[shard]
-        version = EMPTY if spine is None else spine.known or spine.version
-        for handle in self.unguarded:
-            handle.put(shard, (batch,), version)
+    def _placed(self, rows: KernelRows) -> KernelRows:
+        """Rows of a batch where they are to lie. They are many, and memory is limited."""
+        assert self.memory is not None
+        return self.memory.placed(Chunk(rows.head, rows.memory))
+
+    def _put_routed(self, shard: int, batch: Batch, version: Version) -> None:
+        """Queue a batch that is minted for guarded handles."""
         if self.routes:
             for handle, part in self.routes.wanted(batch):
-                handle.put(shard, (part,), version)
-        if spine is not None:
-            spine.insert(batch)
+                handle.put(shard, [part], version)
 
-    def prepare(self, shard: int, chunks: Sequence[Chunk], upper: Frontier) -> Mint:
-        """Minting in two steps, for who may not fail half way: what can fail is done here, and `Mint.apply` does the rest.
-        The chunks, none of them empty, are one batch each. Nothing else may be minted in between.
-        """
-        lower = self._uppers[shard]
-        batches = []
-        for chunk in chunks:
-            if self.memory is not None and chunk.n >= FEW_ROWS:
-                chunk = self.memory.placed(chunk)
-            batches.append(Batch.of(chunk, lower, upper, lower))
-            lower = upper
+    def _routed(self, batches: list[Batch]) -> dict[Handle, list[Batch]]:
+        """What guarded handles are to get of batches."""
         routed: dict[Handle, list[Batch]] = {}
         if self.routes:
             for batch in batches:
                 for handle, part in self.routes.wanted(batch):
                     routed.setdefault(handle, []).append(part)
-        if self.spines is None:
-            return Mint(self, shard, batches, EMPTY, routed)
-        spine = self.spines[shard]
-        spine.make_room(batches[0].n if len(batches) == 1 else sum([batch.n for batch in batches]))
-        return Mint(self, shard, batches, spine.known or spine.version, routed)
+        return routed
 
-    def settle(self, shard: int) -> None:
-        """Do the merging that `Mint.apply` has left. Rows whose multiplicities do not add up to 64 bits stay apart, for
-        whoever adds them up to report.
-        """
+    def _put_prepared(self, mint: Mint) -> None:
+        """Queue what was prepared for guarded handles, unless they have it."""
+        for handle, parts in mint.routed.items():
+            queue = handle.queues[mint.shard]
+            if not queue or queue[-1] is not parts[-1]:
+                handle.put(mint.shard, parts, mint.version)
+
+    def _settle(self, shard: int) -> None:
+        """`settle` where there is something to merge."""
         if self.spines is not None:
             try:
                 self.spines[shard].settle()
@@ -168,13 +141,6 @@ class Trace:
         """
         self._uppers = list(uppers)
         self.spines = None if versions is None else [Unmerged(self.shape, batches) for batches in versions]
-
-    def version(self, shard: int) -> Version:
-        """Everything minted so far, as far as it is kept."""
-        if self.spines is None:
-            return EMPTY
-        spine = self.spines[shard]
-        return spine.known or spine.version
 
     def frontier(self) -> Words:
         """The times that some reader may still distinguish, as the rows of an array. Merges compact to them."""
@@ -287,43 +253,6 @@ class Trace:
         return sum(spine.bytes + spine.bytes_in_progress for spine in self.spines or ())
 
 
-class Mint:
-    """Batches of one shard that are ready to be minted. `version` is what the shard holds before them, and `routed` what of them
-    guarded handles get.
-    """
-
-    __slots__ = ("batches", "routed", "shard", "trace", "version")
-
-    def __init__(
-        self, trace: Trace, shard: int, batches: list[Batch], version: Version, routed: dict[Handle, list[Batch]]
-    ) -> None:
-        self.trace = trace
-        self.shard = shard
-        self.batches = batches
-        self.version = version
-        self.routed = routed
-
-    def apply(self) -> None:
-        """Mint the batches. An exception may end this at any point: called again before anything else is minted, it does
-        what is left.
-        """
-        trace, shard, batches, version = self.trace, self.shard, self.batches, self.version
-        last = batches[-1]
-        if trace._uppers[shard] is not last.upper:
-            trace._uppers[shard] = last.upper
-            trace.minted += last.n if len(batches) == 1 else sum([batch.n for batch in batches])
-        for handle in trace.unguarded:
-            queue = handle.queues[shard]
-            if not queue or queue[-1] is not last:
-                handle.put(shard, batches, version)
-        for handle, parts in self.routed.items():
-            queue = handle.queues[shard]
-            if not queue or queue[-1] is not parts[-1]:
-                handle.put(shard, parts, version)
-        if trace.spines is not None:
-            trace.spines[shard].append(*batches)
-
-
 class Hold:
     """A claim on history. `frontier` is called whenever a merge starts; it says from which times on the owner distinguishes
     times.
@@ -382,13 +311,13 @@ class AskedHolds:
         return min([self._epoch, *[hold.frontier()[0][0] for hold in self.new]])
 
 
-class Handle:
+class Handle(HandleRecord):
     """One reader's place in a trace: the queue of batches not consumed yet and, with `frontier`, a hold on versions.
 
     The history that exists at the start is the first delta.
     """
 
-    __slots__ = ("guarded_by", "hold", "pins", "queues", "reads_versions", "trace", "wake")
+    __slots__ = ()
 
     def __init__(
         self, trace: Trace, frontier: Callable[[], Frontier] | None, wake: Callable[[], None] | None = None
@@ -420,16 +349,6 @@ class Handle:
             trace.routes = Routes()
         trace.routes.add(self, column, intervals)
 
-    def put(self, shard: int, batches: Sequence[Batch], version: Version) -> None:
-        """Queue batches that are minted. `version` is what the shard holds before them."""
-        queue = self.queues[shard]
-        if not queue:
-            if self.reads_versions:
-                self.pins[shard] = version
-            if self.wake is not None:
-                self.wake()
-        queue += batches
-
     @classmethod
     def from_state(
         cls, trace: Trace, reads_versions: bool, queues: Sequence[Iterable[Batch]], pins: Sequence[Iterable[Batch]]
@@ -443,48 +362,30 @@ class Handle:
         handle.pins = [Version(tuple(pin)) for pin in pins]
         return handle
 
-    @property
-    def queued(self) -> int:
-        """The rows of all batches that wait."""
-        rows = 0
-        for queue in self.queues:
-            for batch in queue:
-                rows += batch.n
-        return rows
-
-    def waiting(self) -> bool:
-        """Whether a batch waits in some queue."""
-        return any(self.queues)
-
     def old(self, shard: int) -> Version:
         """The version consumed so far."""
         return self.pins[shard] if self.queues[shard] else self.trace.version(shard)
 
-    def take(self, shard: int) -> tuple[Version, tuple[Batch, ...], Version]:
-        """Consume the whole queue of a shard: (old, delta, new)."""
-        queue = self.queues[shard]
-        spines = self.trace.spines
-        spine = None if spines is None else spines[shard]
-        new = EMPTY if spine is None else spine.known or spine.version
-        if not queue:
-            return new, (), new
-        old, delta = self.pins[shard], tuple(queue)
-        self.queues[shard] = []
-        self.pins[shard] = EMPTY
-        return old, delta, new
-
-    def take_before(self, shard: int, epoch: int) -> tuple[Version, tuple[Batch, ...], Version]:
-        """Consume exactly the updates before `epoch`, splitting queued batches that straddle it."""
-        queue = self.queues[shard]
-        for batch in queue:
-            if batch.upper[0][0] > epoch:
-                break
-        else:
-            return self.take(shard)
+    def _take_part(self, shard: int, epoch: int) -> tuple[Version, tuple[Batch, ...], Version]:
+        """`take_before` where some of what waits may stay."""
         old = self.pins[shard]
+        now, later = self._divided(shard, epoch)
+        if not later:
+            return self.take(shard)
+        new = shortened(Version((*old.batches, *now)), self.trace) if now else old
+        self.queues[shard] = later
+        self.pins[shard] = new
+        return old, tuple(now), new
+
+    def before(self, shard: int, epoch: int) -> list[Batch]:
+        """The updates before `epoch` that wait. They go on waiting."""
+        return self._divided(shard, epoch)[0]
+
+    def _divided(self, shard: int, epoch: int) -> tuple[list[Batch], list[Batch]]:
+        """The queue of a shard before `epoch`, and from there on."""
         now: list[Batch] = []
         later: list[Batch] = []
-        for batch in queue:
+        for batch in self.queues[shard]:
             if batch.upper[0][0] <= epoch:
                 now.append(batch)
             elif batch.lower[0][0] >= epoch:
@@ -493,13 +394,7 @@ class Handle:
                 first, second = split_batch(batch, self.trace.data, epoch)
                 now.append(first)
                 later.append(second)
-        now, later = [b for b in now if b.n], [b for b in later if b.n]
-        if not later:
-            return self.take(shard)
-        new = shortened(Version((*old.batches, *now)), self.trace) if now else old
-        self.queues[shard] = later
-        self.pins[shard] = new
-        return old, tuple(now), new
+        return [b for b in now if b.n], [b for b in later if b.n]
 
     def forget(self) -> None:
         """Release what has not been taken, after the handle was dropped."""

@@ -289,6 +289,8 @@ def values_of(texts: Array, type: Type, column: str = "value") -> Array:
     """The inverse of `texts_of`: an Arrow array."""
     texts = plain(texts)
     arrow: Any = words.arrow_type(type)
+    if type.kind == "null":
+        return pa.nulls(len(texts), arrow)
     if not type.interned:
         return words.decode(words_of_texts(texts, 1)[0], type, column)
     if isinstance(type, ListType):

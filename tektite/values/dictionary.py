@@ -128,7 +128,7 @@ class Dictionary:
         # Weak, because an interrupt may keep a block from being left: what it used then goes with its frame.
         self._adders: dict[int, weakref.ref[TextUse]] = {}
         self._readers: dict[int, weakref.ref[TextUse]] = {}
-        self._kept: dict[int, weakref.ref[Words]] = {}
+        self._pinned: dict[int, weakref.ref[Words]] = {}
         self._loading: Loading | None = None
         self._loaded = START
 
@@ -143,19 +143,19 @@ class Dictionary:
         """Memory of the texts and their index, in bytes."""
         return int(self._space.table.nbytes + self._space.heap.nbytes)
 
-    def keep(self, words: Words) -> None:
+    def pin(self, words: Words) -> None:
         """Keep the texts whose ids are in a contiguous array, as long as the array lives. It must not change."""
-        key, kept = id(words), self._kept
+        key, pinned = id(words), self._pinned
 
         def forget(reference: weakref.ref[Words]) -> None:
-            if kept.get(key) is reference:
-                del kept[key]
+            if pinned.get(key) is reference:
+                del pinned[key]
 
-        kept[key] = weakref.ref(words, forget)
+        pinned[key] = weakref.ref(words, forget)
 
-    def kept(self) -> list[Words]:
+    def pinned(self) -> list[Words]:
         """The arrays that keep texts."""
-        found = [reference() for reference in list(self._kept.values())]
+        found = [reference() for reference in list(self._pinned.values())]
         return [words for words in found if words is not None]
 
     def adding(self) -> TextUse:

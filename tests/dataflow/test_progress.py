@@ -42,3 +42,20 @@ def test_each_source_is_asked_once_though_many_ways_lead_to_it() -> None:
     source.asked = 0
     assert (last.low, last.closed) == (7, False)
     assert source.asked == 4
+
+
+def test_where_a_dataflow_begins_is_found_by_asking_each_one_below_once() -> None:
+    source = CountedSource()
+    below: list[Any] = [source]
+    for level in range(LEVELS):
+        pair = [Dataflow(f"{side} {level}", None, 1, "low") for side in ("left", "right")]  # type: ignore[arg-type]
+        for flow in pair:
+            for one in below:
+                flow.read(one)
+        below = pair
+    last = Dataflow("last", None, 1, "low")  # type: ignore[arg-type]
+    for one in below:
+        last.read(one)
+    last.settle_start()
+    assert last.first == 6
+    assert source.asked == 2

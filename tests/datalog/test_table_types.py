@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -157,3 +158,55 @@ def test_facts_of_a_type_are_read_and_written(name: str, tmp_path: Path) -> None
     (folder / "facts" / "e.facts").write_text(written)
     run(ProgramFolder(folder), second)
     assert (second / "e.csv").read_text() == written
+
+
+WIDE = """
+.decl p(k: number, x: decimal(38, 2))
+p(1, 99999999999999999999.01). p(1, 99999999999999999999.02). p(2, -1.25).
+.decl more(k: number, x: decimal(38, 2))
+.input more
+.decl all(k: number, x: decimal(38, 2))
+all(k, x) :- (p(k, x); more(k, x)).
+.decl totals(k: number, s: decimal(38, 2), c: number)
+totals(k, sum(x), count()) :- all(k, x).
+.decl total(s: decimal(38, 2))
+total(s) :- s = sum x : { all(_, x) }.
+.decl above(x: decimal(38, 2))
+above(x) :- p(_, x), x > 99999999999999999999.01.
+"""
+
+
+def test_decimals_are_read_as_they_are_written_and_added_up_with_all_digits() -> None:
+    with make_engine() as engine:
+        program = engine.datalog(WIDE)
+        totals, total, above = program.views("totals", "total", "above")
+        more = engine.table("more")
+        engine.advance()
+        first = Decimal("199999999999999999998.03")
+        assert (sorted(totals.rows()), total.rows()) == (
+            [(1, first, 2), (2, Decimal("-1.25"), 1)],
+            [(first - Decimal("1.25"),)],
+        )
+        assert above.rows() == [(Decimal("99999999999999999999.02"),)]
+        more.insert([(1, Decimal("0.01"))])
+        engine.advance()
+        assert sorted(totals.rows())[0] == (1, first + Decimal("0.01"), 3)
+        more.remove([(1, Decimal("0.01"))])
+        engine.advance()
+        assert sorted(totals.rows())[0] == (1, first, 2)
+        assert engine.query("p(?, 99999999999999999999.02)").rows() == [(1, Decimal("99999999999999999999.02"))]
+
+
+def test_decimals_of_attributes_are_read_as_they_are_written() -> None:
+    with make_engine() as engine:
+        engine.attribute("price", tk.Decimal(18, 2), cardinality="one")
+        engine.transact("[1 :price 1234567890123456.01] [2 :price 2.5]")
+        engine.advance()
+        assert sorted(engine.query("[:find ?e ?p :where [?e :price ?p]]").rows()) == [
+            (1, Decimal("1234567890123456.01")),
+            (2, Decimal("2.50")),
+        ]
+        assert engine.query("[:find ?e . :where [?e :price 1234567890123456.01]]").answer() == 1
+        engine.transact("[:retract 1 :price 1234567890123456.01]")
+        engine.advance()
+        assert engine.query("[:find ?e :where [?e :price ?p] [(> ?p 3.0)]]").rows() == []

@@ -447,7 +447,7 @@ def test_an_interrupted_edit_leaves_nothing_locked(error: type[BaseException]) -
     for injector, line in [(Injector(), at) for at in edges] + [(near, at) for at in range(1, near.lines + 1)]:
         with tk.Engine() as engine:
             injector.call(act(engine), line, error)  # remembered things make later calls a few lines shorter
-            assert not core_of(engine).lock.is_kept, injector.where
+            assert not core_of(engine).lock.is_undisturbed, injector.where
             with ThreadPoolExecutor(1) as threads:  # another thread can go on
                 held = sorted(threads.submit(engine.table("numbers").rows).result(SECONDS))
             assert held in ([(1,), (2,)], [(11,), (12,)]), injector.where

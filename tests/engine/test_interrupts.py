@@ -25,6 +25,7 @@ import pytest
 
 import tektite as tk
 from tektite.engine.core import core_of
+from tektite.engine.epochs import PreparedInput
 from tests.support.fault_injection import Injector
 from tests.support.nightly import NIGHTLY
 
@@ -294,7 +295,7 @@ def test_a_change_that_cannot_be_applied_breaks_the_engine_loudly(monkeypatch: p
     world = World(None)
     joined = world.engine.view("joined")
     world.write(5)
-    monkeypatch.setattr(type(core_of(world.a).trace.spines[0]), "append", broken)  # type: ignore[index]
+    monkeypatch.setattr(PreparedInput, "apply", broken)
     with pytest.raises(tk.FaultError, match=r"the engine is broken.*MemoryError: no memory left"):
         world.engine.advance()
     monkeypatch.undo()

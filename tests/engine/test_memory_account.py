@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import tektite as tk
+from tektite.runtime import allocator
 
 
 def reach(engine: tk.Engine) -> tk.Collection:
@@ -70,6 +73,29 @@ def test_input_that_is_read_cannot_be_dropped() -> None:
     engine.drop("edges")
     with pytest.raises(tk.ConflictError, match="closed"):
         edges.insert([(1, 2)])
+
+
+def test_what_was_written_and_not_committed_has_an_owner() -> None:
+    engine = tk.Engine()
+    table = engine.create_table("t", {"x": tk.Int, "y": tk.Int})
+    waiting = "SELECT owner, bytes FROM system.memory WHERE kind = 'waiting'"
+    reader = engine.session()
+    with engine.transaction():
+        table.insert({"x": np.arange(1000), "y": np.arange(1000)})
+        ((owner, size),) = reader.sql(waiting).rows()
+        assert owner == "t" and 16_000 <= size <= 64_000
+    assert reader.sql(waiting).rows() == []
+
+
+def test_what_a_storage_brings_counts_as_growth_of_the_process(tmp_path: Path) -> None:
+    texts = pa.table({"s": [f"a text of some length, which has the number {n}" for n in range(50_000)]})
+    with tk.Engine(storage=tmp_path) as engine:
+        engine.create_table("t", {"s": tk.String}).insert(texts)
+    before = allocator.figures().resident
+    with tk.Engine(storage=tmp_path) as engine:
+        engine.table("t").rows()
+        ((told,),) = engine.sql("SELECT bytes FROM system.memory WHERE kind = 'process'").rows()
+        assert told <= before + (1 << 20)
 
 
 LOAD = """

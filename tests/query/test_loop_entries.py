@@ -98,3 +98,28 @@ def test_what_cannot_enter_is_refused() -> None:
                 loop.enter(rows, at="text")
             with pytest.raises(tk.TektiteError, match="nonsense"):
                 loop.enter(rows, at="nonsense")
+
+
+def test_building_a_loop_looks_up_no_advice_about_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+    monkeypatch.setattr("tektite.query.collection.advice", lambda name, *_: asked.append(name) or "")
+    with make_engine(autocommit=True) as engine:
+        edges = engine.create_table("edges", {"src": tk.Int, "dst": tk.Int})
+        with tk.Loop("reach") as loop:
+            reach = loop.variable("reach", src=tk.Int, dst=tk.Int)
+            further = reach.join(edges, left_on="dst", right_on="src").select("src", dst="dst_right")
+            reach.set(edges.concat(further).distinct())
+            engine.install("reach", loop.leave(reach))
+    assert asked == []
+
+
+def test_a_loop_that_reads_nothing_belongs_to_no_engine() -> None:
+    with tk.Loop("empty") as loop:
+        nothing = loop.variable("nothing", x=tk.Int)
+        nothing.set(nothing)
+        empty = loop.leave(nothing)
+    for verb in (empty.explain, empty.collect):
+        with pytest.raises(tk.IncorrectError, match="reads no input, so it belongs to no engine"):
+            verb()
+    with make_engine(autocommit=True) as engine:
+        assert engine.install("empty", empty).rows() == []

@@ -8,6 +8,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -255,6 +256,49 @@ def test_rules_are_for_superusers_also_where_others_follow_them(guarded: Running
         assert ann.code("interest", subscription=1, datalog=goal) == "permission-denied"
         assert ann.code("query", text=goal) == "permission-denied"
         assert ann.code("register", datalog="known(n) :- docs(n).") == "permission-denied"
+
+
+def test_who_follows_rules_is_told_no_more_when_it_is_no_superuser(guarded: RunningServer) -> None:
+    guarded.engine.sql("CREATE USER boss SUPERUSER PASSWORD 'pw'")
+    with json_client(guarded) as root, json_client(guarded) as boss:
+        hello(root, "root"), hello(boss, "boss")
+        root.ask("register", datalog="codes(x) :- secret(x). others(x) :- codes(x).")
+        for number, what in enumerate(({"datalog": "codes(x)"}, {"name": "others"}, {"name": "secret"})):
+            assert "error" not in boss.ask("interest", subscription=number, **what)
+            assert boss.push()["table"]["rows"][0][0] == 4711
+        root.ask("sql", text="ALTER ROLE boss NOSUPERUSER; INSERT INTO secret VALUES (4714)")
+        ended, lost = set(), None
+        while len(ended) < 2 or lost is None:
+            message = boss.push()
+            if "end" in message:
+                assert message["error"]["code"] == "permission-denied"
+                ended.add(message["subscription"])
+            elif "table" in message:
+                (lost,) = message["table"]["rows"]
+                assert message["subscription"] == 2 and (lost[0], lost[-1]) == (4711, -1)
+        assert ended == {0, 1}
+
+
+def test_sources_and_sinks_are_told_to_those_who_know_their_relations(guarded: RunningServer, tmp_path: Path) -> None:
+    with json_client(guarded) as root, json_client(guarded) as ann:
+        hello(root, "root"), hello(ann)
+        for text in (
+            f"CREATE SOURCE hidden_source INTO secret FROM '{tmp_path}/secret.csv'",
+            f"CREATE SOURCE files INTO docs FROM '{tmp_path}/docs.csv'",
+            "CREATE SOURCE pushed INTO docs FROM HTTP",
+            f"CREATE SINK hidden_sink FROM secret TO '{tmp_path}/out.csv'",
+        ):
+            assert "error" not in root.ask("sql", text=text)
+        assert {row[0] for row in root.rows("sql", text="SHOW SOURCES")} == {"hidden_source", "files", "pushed"}
+        assert [row[:3] for row in ann.rows("sql", text="SHOW SOURCES")] == [
+            ["files", "docs", None],
+            ["pushed", "docs", "http"],
+        ]
+        assert ann.rows("sql", text="SHOW SINKS") == []
+        said = ann.ask("push", source="hidden_source", rows=[[1]])["error"]
+        assert said == {**said, "code": "not-found", "message": "there is no source 'hidden_source'"}
+        assert str(tmp_path) not in ann.ask("push", source="files", rows=[[1]])["error"]["message"]
+        assert "hidden" not in ann.ask("sql", text="DROP SOURCE nothing")["error"]["message"]
 
 
 def test_clients_of_two_consoles_have_numbers_of_their_own_and_cancel_each_other() -> None:

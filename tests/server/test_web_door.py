@@ -266,3 +266,14 @@ def test_a_message_that_is_too_long_is_refused() -> None:
         assert caught.value.sent is not None or caught.value.rcvd is not None
         body = POST + b"Content-Length: 200000\r\n\r\n" + b" " * 200_000
         assert answered(served, body).startswith(b"HTTP/1.1 413")
+
+
+def test_a_client_whose_requests_wait_is_not_taken_to_be_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What it says is not read while much of it waits: neither are its answers to pings."""
+    monkeypatch.setattr("tektite.server.web.socket.PING_SECONDS", 0.05)
+    with running_server() as served, json_client(served) as client:
+        client.ask("sql", text="CREATE TABLE t (x int); CREATE MATERIALIZED VIEW v AS SELECT x FROM t")
+        waiting = client.send("wait", view="v", time=10**6, seconds=0.5)
+        others = [client.send("sql", text=f"SELECT {n} AS n -- {'x' * 100_000}") for n in range(40)]
+        assert client.receive() == {"id": waiting, "there": False}
+        assert [client.receive()["id"] for _ in others] == others

@@ -52,6 +52,23 @@ def test_rows_that_a_guard_removes_fail_nobody(guard: str, reader: str) -> None:
         assert view.rows() == wanted
 
 
+def test_a_condition_that_fails_before_a_key_is_computed_is_an_error_of_its_row() -> None:
+    query = """
+        SELECT p.id FROM (SELECT id, cast(body AS int) AS key FROM t) p JOIN deny d ON p.id = d.doc - 1
+        JOIN deny e ON e.doc = d.doc JOIN t o ON p.key = o.id + 6 WHERE cast(d.why AS int) >= p.id
+    """
+    with make_engine(autocommit=True) as engine:
+        engine.sql("CREATE TABLE t (id int, body varchar); INSERT INTO t VALUES (1, '7'), (2, '8')")
+        engine.sql("CREATE TABLE deny (doc int, why varchar); INSERT INTO deny VALUES (2, '5'), (3, 'S')")
+        view = engine.sql(f"CREATE MATERIALIZED VIEW v AS {query}").view
+        assert view is not None
+        with pytest.raises(tk.IncorrectError, match="found 'S'"):
+            view.rows()
+        assert view.failure is None
+        engine.sql("DELETE FROM t WHERE id = 2")
+        assert view.rows() == [(1,)]
+
+
 def test_an_error_tells_nothing_of_rows_that_a_policy_hides() -> None:
     with filled() as engine:
         engine.sql("CREATE USER ann; GRANT SELECT ON t, deny TO ann")

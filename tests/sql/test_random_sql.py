@@ -24,7 +24,7 @@ TOGETHER = {"threads": 20, "stages": 5, "spark": 2}
 pytestmark = [pytest.mark.slow, pytest.mark.executors]
 
 
-@pytest.mark.executors(stages=[7], spark=[7])
+@pytest.mark.executors(stages=[SEED + 7], spark=[SEED + 7])
 @pytest.mark.parametrize("seed", range(SEED, SEED + -(-QUERIES // TOGETHER["threads"])))
 def test_random_queries_equal_duckdb_after_every_epoch(seed: int, executor: str) -> None:
     chance = random.Random(seed)

@@ -13,6 +13,8 @@ from typing import Any
 import pytest
 
 import tektite as tk
+from tektite.engine.core import core_of
+from tektite.storage import compaction
 from tektite.storage.store import PosixStore
 from tests.support.stored import PROGRAM, Twin, Unlocked, check, declare, play, run
 
@@ -67,6 +69,32 @@ def test_engine_that_lost_its_storage_stops_and_the_other_goes_on(tmp_path: Path
     with pytest.raises(tk.ConflictError):
         zombie.close()
     run(tmp_path, twin, 20, 20)
+
+
+def test_what_was_durable_before_a_merge_lost_the_storage_is_said_to_be(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    twin = Twin(3, 12)
+    with monkeypatch.context() as nothing_is_merged:
+        nothing_is_merged.setattr(compaction, "FAN", 1_000_000)
+        zombie = tk.Engine(storage=tk.Storage(Unlocked(tmp_path)), autocommit=False)
+        declare(zombie)
+        for epoch in range(10):
+            play(zombie, twin, epoch)
+            zombie.sync()
+        with tk.Engine(storage=tk.Storage(Unlocked(tmp_path)), autocommit=False) as second:
+            declare(second)
+            play(second, twin, 10)
+    monkeypatch.setattr(compaction, "FAN", 2)
+    while zombie.idle():
+        pass
+    writer = core_of(zombie).storage.writer  # type: ignore[union-attr]
+    while not writer.is_stopped:
+        time.sleep(0.01)
+    assert zombie.sync() == 10
+    with pytest.raises(tk.ConflictError, match="another engine"):
+        play(zombie, twin, 11)
+    zombie.close()
 
 
 def test_engine_without_storage_has_nothing_to_sync() -> None:

@@ -8,7 +8,7 @@ import pytest
 from tektite.dataflow.arrange import consolidate
 from tektite.trace.batch import Batch
 from tektite.trace.chunk import Chunk
-from tektite.trace.spine import Version
+from tektite.trace.records import Version
 from tektite.trace.trace import Handle, Hold, Trace
 from tests.support.brute import Bag, bag
 

@@ -18,7 +18,8 @@ from tektite.kernels.merge.state import TAKEN_A, TAKEN_B
 from tektite.kernels.sort.build import build
 from tektite.trace.batch import Batch
 from tektite.trace.merge import DiffOverflow
-from tektite.trace.spine import WAITING, Spine, Version
+from tektite.trace.records import Version
+from tektite.trace.spine import WAITING, Spine
 from tests.support.nightly import by_day_or_night
 from tests.support.rows_twin import LEAST, MOST, Row, Rows, consolidate, read
 

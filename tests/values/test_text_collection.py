@@ -110,12 +110,12 @@ def test_the_id_of_a_text_that_is_gone_is_free_for_another() -> None:
 def test_arrays_keep_their_texts_as_long_as_they_live() -> None:
     dictionary = Dictionary()
     words = dictionary.add(pa.array(["a", "b"]))
-    dictionary.keep(words)
-    assert [found is words for found in dictionary.kept()] == [True]
+    dictionary.pin(words)
+    assert [found is words for found in dictionary.pinned()] == [True]
     gone = weakref.ref(words)
     del words
     assert gone() is None
-    assert dictionary.kept() == []
+    assert dictionary.pinned() == []
 
 
 def test_who_adds_keeps_texts_until_the_next_collection_can_find_them() -> None:

@@ -15,6 +15,7 @@ A retraction from an attribute of mode upsert removes the entity's row, whatever
 from __future__ import annotations
 
 from collections.abc import Iterable
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from tektite.client_protocol import Mode
@@ -116,11 +117,18 @@ def transact(engine: Engine, attributes: dict[str, Attribute], facts: Any) -> in
     """Write facts [e a v] and [e a], or with add or retract before them; all of them, or none if one is wrong. A retraction
     from an attribute of one value may leave the value out, and does not look at it.
     """
-    if isinstance(facts, str):
+    written = isinstance(facts, str)
+    if written:
         facts = [read_fact(form) for form in facts_of(facts)]
     batches: list[tuple[Attribute, bool, list[tuple[Any, ...]]]] = []
     for number, fact in enumerate(facts):
         adding, attribute, row = parse_fact(attributes, fact, number)
+        if written:  # a number that is written says a decimal exactly
+            types = attribute.table.schema.types
+            row = tuple(
+                Decimal(repr(value)) if isinstance(value, float) and types[at].kind == "decimal" else value
+                for at, value in enumerate(row)
+            )
         last = batches[-1] if batches else None
         if last is not None and last[:2] == (attribute, adding) and len(last[2][0]) == len(row):
             last[2].append(row)

@@ -59,7 +59,7 @@ class Plan:
             safety.check(other)
             if other.predicate != title:
                 self.helpers.setdefault(other.predicate, []).append(other)
-        for variable in find.keep:
+        for variable in find.extra:
             if not all(variable in safety.bound_by(rule.body) for rule in self.root):
                 raise safety.unbound(rule, variable, ":with")
         self.rewriting: magic.Rewriting | None = None

@@ -17,10 +17,13 @@ from tektite.query.aggregates import ColumnAggregate
 from tektite.query.builders import reduce_groups
 from tektite.query.collection import Collection
 from tektite.query.column_aggregates import column_aggregates
+from tektite.query.interned_aggregates import is_summable
 from tektite.values.types import Float
 from tektite.values.words import float_words, word_floats
 
 KINDS = ("median", "variance", "stddev")
+CALLED = {"avg": "mean", "count_distinct": "n_unique"}
+"""Aggregates of columns by their names in expressions, where these differ."""
 WHOLE = "the whole"
 """The key column of an answer that is one group. No text can name a column with a space in it."""
 
@@ -50,6 +53,13 @@ def grouped(
     rows: Collection, keys: Sequence[str], taken: Mapping[str, ColumnAggregate], spread: Mapping[str, tuple[str, str]]
 ) -> Collection:
     """One row for each group: aggregates, and for each name in `spread` one of KINDS of a column."""
+    schema = rows.schema
+    wide = [a for a in taken.values() if a.kind in ("sum", "avg") and a.column is not None
+            and is_summable(schema.types[schema.index(a.column)])]  # fmt: skip
+    if not spread and wide:
+        calls = {name: Expr("aggregate", () if a.column is None else (col(a.column),), (CALLED.get(a.kind, a.kind),))
+                 for name, a in taken.items()}  # fmt: skip
+        return rows.group_by(*keys).agg(**calls)
     if not spread:
         return column_aggregates(rows, keys, taken)
     if not keys:  # one group: it has a key, so that medians may be joined to the other aggregates

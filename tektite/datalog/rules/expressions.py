@@ -142,7 +142,7 @@ def _expression(term: ir.Term, types: VariableTypes) -> Expr:
     if isinstance(term, ir.RuleVariable):
         return col(term.name)
     if isinstance(term, ir.Constant):
-        return lit(term.value)
+        return lit(float(term.value) if isinstance(term.value, float) else term.value)
     assert isinstance(term, ir.Compute), term
     if term.op in ("record", "branch", "field"):
         return _structured(term, types)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from tektite.datalog.rules import expressions
 from tektite.datalog.syntax import ir, statements
 from tektite.errors import IncorrectError, TektiteError
-from tektite.values.types import Float, Int, Type
+from tektite.values.types import MOST_DIGITS, Decimal, DecimalType, Float, Int, Type
 
 Found = list[Type | None]
 
@@ -176,6 +176,8 @@ def head_type(term: ir.HeadTerm, types: expressions.VariableTypes, rule: ir.Rule
         and of.kind != "decimal"
     ):
         raise IncorrectError(f"{rule.where()}: {term} is taken of {of}, not of a number")
+    if isinstance(of, DecimalType) and of.interned and term.kind == "sum":
+        return Decimal(MOST_DIGITS, of.scale)
     return Float if term.kind in ("avg", "median", "variance", "stddev") and of is not None else of
 
 

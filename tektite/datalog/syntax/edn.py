@@ -9,7 +9,7 @@ from typing import Any
 from lark import Lark, Token
 from lark.exceptions import UnexpectedEOF, UnexpectedInput, UnexpectedToken
 
-from tektite.datalog.syntax.ir import NOWHERE, TextPosition, Value
+from tektite.datalog.syntax.ir import NOWHERE, TextPosition, Value, written_number
 from tektite.datalog.syntax.terms import unquoted
 from tektite.errors import IncorrectError
 
@@ -100,7 +100,7 @@ def _form(tree: Any, source: str) -> EdnForm:
         case "STRING":
             return EdnScalar(unquoted(text), position)
         case "FLOAT":
-            return EdnScalar(float(text), position)
+            return EdnScalar(written_number(text), position)
         case "INTEGER":
             value = int(text.removesuffix("N"))
             if not -(2**63) < value < 2**63:

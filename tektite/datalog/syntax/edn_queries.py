@@ -56,7 +56,8 @@ class Find:
 
     terms: tuple[ir.HeadTerm, ...]
     names: tuple[str, ...]
-    keep: tuple[ir.RuleVariable, ...]
+    extra: tuple[ir.RuleVariable, ...]
+    """Variables by which rows differ beside what is found: those of `:with`."""
     parameters: tuple[Parameter, ...]
     body: tuple[ir.Literal, ...]
     position: ir.TextPosition
@@ -93,10 +94,10 @@ class QueryReader(PatternReader):
             raise IncorrectError(f"{form.position}: the query has neither :where nor :in: nothing gives it values")
         items, shape = self._shape(sections["find"])
         terms, names, pulls = self._found(items)
-        keep = tuple(self._variable(item) for item in sections.get("with", []))
+        extra = tuple(self._variable(item) for item in sections.get("with", []))
         parameters = tuple(self._parameters(sections.get("in", [])))
         body = self.clauses(sections.get("where", []))
-        return Find(terms, names, keep, parameters, body, form.position, None, shape, pulls)
+        return Find(terms, names, extra, parameters, body, form.position, None, shape, pulls)
 
     def _sections(self, form: Group) -> dict[str, list[EdnForm]]:
         sections: dict[str, list[EdnForm]] = {}

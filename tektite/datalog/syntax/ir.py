@@ -8,10 +8,47 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from decimal import Decimal
+from math import isfinite
 
 from tektite.expr.record_text import PythonFunction
 
 Value = int | float | str | bool
+
+
+class WrittenNumber(float):
+    """A number with a point of which no float has all digits: it keeps its text, for a decimal that it may stand for."""
+
+    text: str
+
+    def __repr__(self) -> str:
+        return self.text
+
+    def __neg__(self) -> WrittenNumber:
+        return _written(self.text[1:] if self.text.startswith("-") else f"-{self.text}")
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, WrittenNumber) and Decimal(self.text) == Decimal(other.text)
+
+    def __hash__(self) -> int:
+        return hash(Decimal(self.text))
+
+
+def written_number(text: str) -> float:
+    """A number with a point.
+
+    >>> written_number("1.50"), written_number("99999999999999999999.01"), -written_number("99999999999999999999.01")
+    (1.5, 99999999999999999999.01, -99999999999999999999.01)
+    """
+    value = float(text)
+    return value if not isfinite(value) or Decimal(repr(value)) == Decimal(text) else _written(text)
+
+
+def _written(text: str) -> WrittenNumber:
+    found = WrittenNumber(text)
+    found.text = text
+    return found
+
 
 AGGREGATES = ("count", "sum", "min", "max", "avg", "count-distinct", "median", "variance", "stddev")
 

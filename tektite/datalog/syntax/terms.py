@@ -197,7 +197,7 @@ class TermReader:
             case "number":
                 return ir.Constant(self._number(tree))
             case "float":
-                return ir.Constant(float(tree.children[0]))
+                return ir.Constant(ir.written_number(tree.children[0]))
             case "string":
                 return ir.Constant(unquoted(tree.children[0]))
             case "parameter":

@@ -29,24 +29,27 @@ QUERY = "query"
 ENGINE = "engine"
 Requirement = tuple[int | None, str | None, str]
 """A dataflow and its name, or a name alone, and an object that is needed to be told of it."""
+ObjectsRead = dict[Dataflow, frozenset[str]]
+"""The objects that dataflows read, as far as a walk has found them."""
 
 
 def requirements(seen: Observation) -> Iterable[Requirement]:
     """What all dataflows and names need. A name that stands for several things needs what each of them does."""
     found: set[Requirement] = set()
+    known: ObjectsRead = {}
     for flow in seen.flows:
-        found.update((seen.numbers.of(flow), seen.name_of(flow), object) for object in objects_of(seen, flow))
+        found.update((seen.numbers.of(flow), seen.name_of(flow), object) for object in objects_of(seen, flow, known))
     for entry in seen.entries:
-        found.update((None, entry.name, object) for object in _objects_of_source(seen, entry.source) or {ENGINE})
+        found.update((None, entry.name, object) for object in _objects_of_source(entry.source, known) or {ENGINE})
     for finding in findings(seen):
-        objects = {object for source in finding.sources for object in _objects_of_source(seen, source)}
+        objects = {object for source in finding.sources for object in _objects_of_source(source, known)}
         found.update((None, finding.about, object) for object in objects or {ENGINE})
     return found
 
 
-def objects_of(seen: Observation, flow: Dataflow) -> set[str]:
+def objects_of(seen: Observation, flow: Dataflow, known: ObjectsRead | None = None) -> set[str]:
     """What somebody needs to be told of a dataflow, its texts included."""
-    found = _objects_read(seen, flow)
+    found = {*_objects_read(flow, {} if known is None else known)}
     match seen.kind_of(flow):
         case "view":
             found.add(_table(flow.name))
@@ -57,16 +60,22 @@ def objects_of(seen: Observation, flow: Dataflow) -> set[str]:
     return found or {ENGINE}
 
 
-def _objects_read(seen: Observation, flow: Dataflow) -> set[str]:
-    """The tables and views that a dataflow reads, also through shared indexes."""
-    return {object for source in flow.sources for object in _objects_of_source(seen, source)}
+def _objects_read(flow: Dataflow, known: ObjectsRead) -> frozenset[str]:
+    """The tables and views that a dataflow reads, also through shared indexes. Many ways lead from a dataflow to a table: each
+    dataflow is asked once.
+    """
+    found = known.get(flow)
+    if found is None:
+        read = (object for source in flow.sources for object in _objects_of_source(source, known))
+        found = known[flow] = frozenset(read)
+    return found
 
 
-def _objects_of_source(seen: Observation, source: EpochSource) -> set[str]:
+def _objects_of_source(source: EpochSource, known: ObjectsRead) -> frozenset[str]:
     """The tables and views whose rows a source has. What languages keep for themselves, such as arguments, is left out."""
     if isinstance(source, InputCore | ViewCore) and not source.name.startswith(HIDDEN_PREFIX):
-        return {_table(source.name)}
-    return set() if source.flow is None else _objects_read(seen, source.flow)
+        return frozenset((_table(source.name),))
+    return frozenset() if source.flow is None else _objects_read(source.flow, known)
 
 
 def _table(name: str) -> str:

@@ -6,6 +6,7 @@ report on itself, and nothing changes because somebody looked.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from functools import cached_property
 from itertools import count
@@ -168,6 +169,16 @@ class Observation:
                 continue
             if source not in self.own and (source.flow is None or source.flow in self.flow_set):
                 yield entry
+
+    @property
+    def written(self) -> Counter[InputCore]:
+        """Bytes of what was written to tables and no epoch that is closed has: in transactions, and for later."""
+        found: Counter[InputCore] = Counter()
+        for writes in (self.core.writes, self.core.scheduled, *self.core.snapshots.writes()):
+            for source, updates in list(writes.updates.items()):
+                if source not in self.own and (size := updates.bytes):
+                    found[source] += size
+        return found
 
     def readers(self, entry: Entry) -> list[Dataflow]:
         """The dataflows of queries that read a shared arrangement. What only keeps it, such as CREATE INDEX, is no query."""

@@ -35,9 +35,12 @@ class ProcessMemory:
         pool = pa.default_memory_pool()
         pool.release_unused()
         now, before = allocator.figures(), self._before
-        heap = now.used - before.used
         arrow = pool.bytes_allocated()
-        room = max(now.own - before.own - heap - arrow, 0)
+        taken = max(now.own - before.own - arrow, 0)
+        heap = min(
+            now.used - before.used, taken
+        )  # the room of merges under way is in nobody's memory until it is written
+        room = taken - heap
         small = min(max(sys.getallocatedblocks() - self._blocks, 0) * BLOCK_BYTES, room)
         objects = small + max(heap - counted, 0)
         libraries = 0 if is_mapped else max(now.in_files - before.in_files, 0)

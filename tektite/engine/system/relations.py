@@ -228,7 +228,7 @@ def plans(seen: Observation) -> Iterable[SystemRow]:
         plan = seen.core.catalog.plans.get(flow)
         if plan is None or flow in replacements or flow.name.startswith(HIDDEN_PREFIX):
             continue
-        kept = plan.is_kept or not replanner.is_on
+        kept = plan.is_fixed or not replanner.is_on
         state = "kept" if kept else "being replaced" if replanner.is_replacing(flow) else "watched"
         yield flow.name, plan.text, sizes_text(plan), plan.replaced, state
 
@@ -265,6 +265,7 @@ def memory(seen: Observation) -> Iterable[SystemRow]:
             found.append(("operators", seen.name_of(flow), own))
         if waiting:
             found.append(("waiting", seen.name_of(flow), waiting))
+    found += [("waiting", shown_name(source.name), size) for source, size in seen.written.items()]
     found.append(("texts", "", seen.core.dictionary.nbytes))
     yield from found
     is_mapped = seen.core.storage is not None or (seen.core.memory is not None and seen.core.memory.mapped > 0)

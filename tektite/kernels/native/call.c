@@ -12,22 +12,17 @@
    `Rows` is what a kernel made of some rows: a head, which says how many there are and where their columns lie, and the memory of the
    columns. `returning` makes of a kernel the same one that returns such objects. Python sees arrays only if it asks for them. */
 
-#define Py_LIMITED_API 0x030b0000
-#define PY_SSIZE_T_CLEAN
 #define NPY_NO_DEPRECATED_API NPY_2_0_API_VERSION
 #define NPY_TARGET_VERSION NPY_2_0_API_VERSION
 
-#include <Python.h>
+#include "rows.h"
+#include "traces.h"
+
 #include <numpy/arrayobject.h>
 
-#if defined(__x86_64__)
-#include <cpuid.h>
-#endif
 #include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "runtime.h"
 
 enum { MOST_ARGUMENTS = 32, MOST_WORDS = 3 * MOST_ARGUMENTS, MOST_RESULTS = 8, MOST_RESULT_WORDS = 9 * MOST_RESULTS };
 
@@ -64,18 +59,8 @@ typedef struct {
    each column (see layout/rows.py). */
 enum { HEAD_ROWS, HEAD_ADDRESS, HEAD_WIDTH, HEAD_COLUMNS, PER_COLUMN = 3, COLUMN_STEP = 1, COLUMN_CONSTANT = 2 };
 
-typedef struct {
-    PyObject_HEAD
-    PyObject *head;     /* the head as an array; NULL until somebody asks for it */
-    PyObject *memory;   /* keeps columns alive; NULL if nothing else has to */
-    Block *head_block;  /* the head as a kernel made it */
-    Block *block;       /* columns as a kernel made them */
-    int64_t *words;     /* of the head */
-    int64_t length;     /* of the head, in words */
-    int64_t n, at;
-} Rows;
-
-static PyTypeObject *kernel_type, *rows_type;
+PyTypeObject *rows_type;
+static PyTypeObject *kernel_type;
 
 static void release_block(Block *block) {
     if (block != NULL && atomic_fetch_sub(&block->references, 1) == 1) {
@@ -388,15 +373,23 @@ static int begin_rows(PyObject *self, PyObject *arguments, PyObject *names) {
     return 0;
 }
 
-static void free_rows(PyObject *self) {
-    Rows *rows = (Rows *)self;
-    PyTypeObject *type = Py_TYPE(self);
+void clear_rows(Rows *rows) {
     Py_XDECREF(rows->head);
     Py_XDECREF(rows->memory);
     release_block(rows->head_block);
     release_block(rows->block);
+}
+
+static void free_rows(PyObject *self) {
+    PyTypeObject *type = Py_TYPE(self);
+    clear_rows((Rows *)self);
     ((freefunc)PyType_GetSlot(type, Py_tp_free))(self);
     Py_DECREF(type);
+}
+
+void share_rows(Rows *rows, Rows *others) {
+    rows->memory = Py_NewRef((PyObject *)others);
+    set_head(rows, others->words, others->length);
 }
 
 PyDoc_STRVAR(share_doc, "share(rows): be the same rows as others, which stay in memory as long as these.");
@@ -406,8 +399,7 @@ static PyObject *share(PyObject *self, PyObject *others) {
         PyErr_SetString(PyExc_TypeError, "only new rows can be the same as others");
         return NULL;
     }
-    rows->memory = Py_NewRef(others);
-    set_head(rows, other->words, other->length);
+    share_rows(rows, other);
     Py_RETURN_NONE;
 }
 
@@ -499,8 +491,7 @@ static void free_table(PyObject *owner) {
     Py_XDECREF(rows);
 }
 
-PyDoc_STRVAR(addresses_doc, "addresses(rows): an array of the attribute `at` of each of some objects, which it keeps alive.");
-static PyObject *addresses(PyObject *module, PyObject *given) {
+PyObject *addresses_of(PyObject *given) {
     static PyObject *at;
     if (at == NULL && (at = PyUnicode_InternFromString("at")) == NULL)
         return NULL;
@@ -543,33 +534,20 @@ static PyObject *addresses(PyObject *module, PyObject *given) {
     return array;
 }
 
-#if defined(__x86_64__)
-/* Asks the processor itself: what compilers offer for that lies in libraries that not all of them link into shared code. */
-static const char *x86_level(void) {
-    enum { SSSE3 = 1 << 9, FMA = 1 << 12, SSE4_2 = 1 << 20, MOVBE = 1 << 22, POPCNT = 1 << 23, OSXSAVE = 1 << 27, F16C = 1 << 29 };
-    enum { BMI1 = 1 << 3, AVX2 = 1 << 5, BMI2 = 1 << 8, LZCNT = 1 << 5, SAVES_AVX = 6 };
-    const unsigned v2 = SSSE3 | SSE4_2 | POPCNT, v3 = FMA | MOVBE | F16C | OSXSAVE, v3_more = BMI1 | AVX2 | BMI2;
-    unsigned eax, ebx, ecx, edx, basic;
-    if (!__get_cpuid(1, &eax, &ebx, &basic, &edx) || (basic & v2) != v2)
-        return "";
-    if ((basic & v3) != v3 || !__get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) || (ebx & v3_more) != v3_more
-        || !__get_cpuid(0x80000001, &eax, &ebx, &ecx, &edx) || !(ecx & LZCNT))
-        return "x86-64-v2";
-    __asm__("xgetbv" : "=a"(eax), "=d"(edx) : "c"(0)); /* whether the system saves the registers of AVX */
-    return (eax & SAVES_AVX) == SAVES_AVX ? "x86-64-v3" : "x86-64-v2";
+PyObject *new_words(Py_ssize_t number, int64_t **words) {
+    npy_intp length = number;
+    PyObject *array = PyArray_SimpleNew(1, &length, NPY_INT64);
+    if (array != NULL)
+        *words = PyArray_DATA((PyArrayObject *)array);
+    return array;
 }
-#endif
+
+int64_t first_word(PyObject *array) { return *(int64_t *)PyArray_DATA((PyArrayObject *)array); }
+
+PyDoc_STRVAR(addresses_doc, "addresses(rows): an array of the attribute `at` of each of some objects, which it keeps alive.");
+static PyObject *addresses(PyObject *module, PyObject *rows) { return addresses_of(rows); }
 
 PyDoc_STRVAR(processor_doc, "processor(): the best of the processors that kernels are compiled for that this one is; '' if none.");
-static PyObject *processor(PyObject *module, PyObject *nothing) {
-#if defined(__x86_64__)
-    return PyUnicode_FromString(x86_level());
-#elif defined(__aarch64__)
-    return PyUnicode_FromString("aarch64");
-#else
-    return PyUnicode_FromString("");
-#endif
-}
 
 static PyMethodDef functions[] = {
     {"define", define, METH_VARARGS, define_doc},
@@ -598,7 +576,8 @@ PyMODINIT_FUNC PyInit_call(void) {
     kernel_type = (PyTypeObject *)PyType_FromSpec(&kernel_spec);
     rows_type = (PyTypeObject *)PyType_FromSpec(&rows_spec);
     PyObject *module = kernel_type && rows_type ? PyModule_Create(&definition) : NULL;
-    if (module != NULL && PyModule_AddObjectRef(module, "Rows", (PyObject *)rows_type) < 0)
+    if (module != NULL && (PyModule_AddObjectRef(module, "Rows", (PyObject *)rows_type) < 0 || add_spine_types(module) < 0 || add_trace_types(module) < 0
+                           || add_agenda(module) < 0 || add_steps(module) < 0))
         Py_CLEAR(module);
     return module;
 }

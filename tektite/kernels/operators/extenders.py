@@ -31,8 +31,11 @@ EXTENDER = 8
 # A word is put into a filter in about a thirtieth of the time that a search in all batches takes. So filling one costs no more
 # than a constant times what the rows look up.
 PAYS = 32
-# Places of a filter for each word, at least: one in sixteen words, at most, passes it without being there.
-PLACES = 16
+# Places of a filter for each word, at least: of words that are not there, at most one in so many passes it. A filter of very many
+# words has fewer, so that it stays near the processor.
+PLACES = 64
+PLACES_OF_MANY = 16
+MANY = 4096
 # Marks of filters that are told apart before all places have to be cleared.
 MARKS = 127
 # Candidates that are sifted at once: their row numbers stay in the first-level cache.
@@ -135,7 +138,8 @@ def filled_filter(memory, mark, extenders, e, key):
     or all marks are used. `mark` is that of the filter before.
     """
     shift = 63
-    while (np.int64(1) << (64 - shift)) < PLACES * size_of(field_of(extenders, e, FOUND), extenders.rows, key):
+    size = size_of(field_of(extenders, e, FOUND), extenders.rows, key)
+    while (np.int64(1) << (64 - shift)) < (PLACES if size <= MANY else PLACES_OF_MANY) * size:
         shift -= 1
     mark += 1
     needed = (np.int64(1) << (64 - shift)) + 8  # a read of the last byte touches seven more

@@ -5,7 +5,8 @@ to extend by. The extender with the fewest candidates lists its words, and they 
 the least number of candidates of any extender, times logarithms and batches.
 
 Rows with the same key in their largest extender are adjacent. Where it pays, the words of that extender are put into a bit
-filter once for all of them, and most absent words cost one bit test. The others are found by galloping search.
+filter once for all of them, and most absent words cost one bit test. The others are found by search, which begins where the
+one before ended: answers are near.
 
 A *complete* extender contributes the times and diffs of its rows: times meet at their least upper bound and diffs multiply,
 once for every combination of rows that have the word. Other extenders only need to contain the word. NULL is not a word.
@@ -47,7 +48,7 @@ from tektite.kernels.operators.extenders import (
     pays,
     rows_of,
 )
-from tektite.kernels.seek.search import gallop_word, word_end
+from tektite.kernels.seek.search import gallop_word, scan_word, word_end
 from tektite.values.words import NULL
 
 # Fewer words than this are never put into a filter: a search among them touches one or two cache lines.
@@ -89,7 +90,7 @@ def _first_with(extenders, e, key, slot, word, work):
     if start >= end:
         return batch, end, end
     column = field_of(extenders, e, COLUMN)
-    start = gallop_word(address(batch, column), step_of(batch, column), end, start, word)
+    start = scan_word(address(batch, column), step_of(batch, column), end, start, word)
     store(work.cursors, place, start)
     if field_of(extenders, e, EQUAL) > 1:
         start, end = _narrowed(batch, column, field_of(extenders, e, EQUAL), start, end, word)

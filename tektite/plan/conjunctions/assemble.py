@@ -300,7 +300,7 @@ class Assembly:
         type, value = literal.params
         words = Schema({"literal": type}).encode([(value,)], self.dictionary)
         if type.interned:
-            self.dictionary.keep(words)
+            self.dictionary.pin(words)
             self.renderer.flow.constants += (words,)
         return int(words[0, 0])
 

@@ -151,7 +151,7 @@ def key_last(match: Match, at: int) -> Match | None:
     )  # fmt: skip
     computed = {key: expression.substitute(inputs) for key, expression in keys.items()}
     schema = Schema({v: types[v] for v in shown} | {key: match.types[key] for key in keys})
-    last = Project(schema, guarded_rows, (*map(col, shown), *computed.values()), None)
+    last = Project(schema, guarded(guarded_rows), (*map(col, shown), *computed.values()), None)
     return replace(match, clauses=(Clause(last, schema.names), *outer), without=not_yet, where=left)
 
 

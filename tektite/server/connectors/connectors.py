@@ -1,13 +1,14 @@
 """Connectors: all sources and sinks of a server.
 
 Their statements are stored as those of views are. A restart makes them again, and each goes on from its position. Whatever
-touches files of the server or sends something elsewhere is for superusers.
+touches files of the server or sends something elsewhere is for superusers, and so are the places of these. Others are told of
+sources and sinks of relations that they know.
 """
 
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 
@@ -28,6 +29,8 @@ from tektite.sql.parse.places import nearest
 
 if TYPE_CHECKING:
     from tektite.server.server import Server
+
+T = TypeVar("T")
 
 
 class Connectors:
@@ -96,7 +99,7 @@ class Connectors:
         if found is None:
             if statement.may_miss:
                 return done
-            names = [name.partition(" ")[2] for name in self.all if name.startswith(statement.kind)]
+            names = [each.definition.name for each in self._told(statement.kind)]
             message = f"there is no {statement.kind} {statement.name!r}: {nearest(statement.name, names)}"
             raise statement.source.error(message, statement.source.where(statement.name), NotFoundError)
         if isinstance(found, PushSource):
@@ -120,23 +123,36 @@ class Connectors:
             )
         return found
 
+    def _told(self, kind: str) -> list[Connector]:
+        """The sources, or the sinks, that the user is told of."""
+        access = runner(self._server.engine).access
+        found = [connector for key, connector in sorted(self.all.items()) if key.startswith(f"{kind} ")]
+        return [connector for connector in found if access.knows(access.who(), connector.relation)]
+
     def shown(self, kind: str) -> pa.Table:
-        """SHOW SOURCES, SHOW SINKS."""
-        found = [connector for key, connector in sorted(self.all.items()) if key.startswith(kind)]
+        """SHOW SOURCES, SHOW SINKS. Places, and errors, which quote what is there, are for who sees `system.connectors` whole."""
+        access = runner(self._server.engine).access
+        sees_all = access.bypasses(access.who(), "system.connectors")
+
+        def told(connector: Connector, value: T) -> T | None:
+            return value if sees_all or isinstance(connector, PushSource) else None
+
+        found = self._told(kind)
         relation = "table" if kind == "source" else "relation"
         columns: dict[str, list[Any]] = {
             "name": [c.definition.name for c in found], relation: [c.relation for c in found],
-            "place": [c.definition.place for c in found], "rows": [c.state.rows for c in found],
-            "position": [json.dumps(c.position, sort_keys=True) for c in found], "error": [c.state.error for c in found],
+            "place": [told(c, c.definition.place) for c in found], "rows": [c.state.rows for c in found],
+            "position": [told(c, json.dumps(c.position, sort_keys=True)) for c in found],
+            "error": [told(c, c.state.error) for c in found],
         }  # fmt: skip
         kinds = {"rows": pa.int64()}
         return pa.table({name: pa.array(values, kinds.get(name, pa.string())) for name, values in columns.items()})
 
     def pushed(self, name: str) -> PushSource:
         """The source of a name that clients push to."""
-        found = self.all.get(f"source {name}")
+        found = next((connector for connector in self._told("source") if connector.definition.name == name), None)
         if found is None:
             raise NotFoundError(f"there is no source {name!r}")
         if not isinstance(found, PushSource):
-            raise IncorrectError(f"source {name!r} reads {found.definition.place!r}: nothing can be pushed to it")
+            raise IncorrectError(f"nothing can be pushed to source {name!r}: it reads by itself")
         return found

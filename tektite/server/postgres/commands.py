@@ -2,6 +2,9 @@
 
 They are recognised by their words, before the SQL parser sees them. What begins like one of them and goes on otherwise is left
 to the parser, or refused by it.
+
+A pattern holds up all clients while it is matched, so the time that it takes grows with the text and not faster: of two parts
+that may both match blanks, the first one gives none back (`\\s*+`).
 """
 
 from __future__ import annotations
@@ -41,8 +44,8 @@ FORMS: Final[tuple[tuple[str, str], ...]] = (
               rf"(?:(?:FROM|IN)\s+)?(?P<name>{NAME})"),
     ("close", rf"CLOSE\s+(?P<name>{NAME})"),
     ("unlisten", r"UNLISTEN\s+.*"),
-    ("copy_in", rf"COPY\s+(?P<name>{PATH})\s*(?P<columns>\([^)]*\))?\s*FROM\s+STDIN\b(?P<value>.*)"),
-    ("copy_out", rf"COPY\s+(?P<name>{PATH})\s*(?P<columns>\([^)]*\))?\s*TO\s+STDOUT\b(?P<value>.*)"),
+    ("copy_in", rf"COPY\s+(?P<name>{PATH})\s*+(?P<columns>\([^)]*\))?\s*+FROM\s+STDIN\b(?P<value>.*)"),
+    ("copy_out", rf"COPY\s+(?P<name>{PATH})\s*+(?P<columns>\([^)]*\))?\s*+TO\s+STDOUT\b(?P<value>.*)"),
     ("copy_out", r"COPY\s*\((?P<query>.*)\)\s*TO\s+STDOUT\b(?P<value>.*)"),
     ("advance", r"ADVANCE(?:\s+TO\s+(?P<value>\d+))?"),
 )  # fmt: skip

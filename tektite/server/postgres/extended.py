@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from tektite.errors import ConflictError
 from tektite.server.postgres import messages
 from tektite.server.postgres.client_texts import simpler
-from tektite.server.postgres.commands import command, pieces
+from tektite.server.postgres.commands import SessionCommand, command, pieces
 from tektite.server.postgres.messages import Fields, ProtocolError
 from tektite.server.postgres.portals import NamedObjects, Portal, PreparedStatement, bound_values, read_bind
 from tektite.server.postgres.rows import columns_of, data_rows, described
@@ -104,7 +104,7 @@ class ExtendedQueries:
 
     async def _simple(self, text: str) -> None:
         self._text, self._offset = text, 0
-        found = pieces(text)
+        found = await self.session.read(text, lambda: pieces(text))
         if not found:
             self.connection.send(messages.EMPTY_QUERY)
         shared = len(found) > 1 and not self.session.is_in_transaction
@@ -127,7 +127,7 @@ class ExtendedQueries:
     async def _piece(self, text: str) -> None:
         """Run one statement of a simple query, and send all that it gives."""
         with self.session.doing(text):
-            found = command(text)
+            found = await self.session.read(text, lambda: command(text))
             if found is not None:
                 await self.commands.run(found, text)
                 return
@@ -151,7 +151,7 @@ class ExtendedQueries:
 
     # ------------------------------------------------------------------ the extended protocol
 
-    def _parse(self, body: bytes) -> Awaitable[None] | None:
+    def _parse(self, body: bytes) -> Awaitable[None]:
         fields = Fields(body)
         name, text = fields.text(), simpler(fields.text())
         oids = [fields.integer() & 0xFFFFFFFF for _ in range(fields.short())]
@@ -164,16 +164,13 @@ class ExtendedQueries:
             error.details["sqlstate"] = "42P05"
             raise error
         self.statements.pop("", None)
-        found = pieces(text)
-        made = PreparedStatement(text, oids, command(found[0].text) if len(found) == 1 else None)
-        if made.command is None:
-            return self._prepare(name, made)
-        self.statements[name] = made
-        self.connection.send(messages.PARSE_COMPLETE)
-        return None
+        return self._prepare(name, text, oids)
 
-    async def _prepare(self, name: str, made: PreparedStatement) -> None:
-        made.known = await self.session.prepare(made.text, {}, described=False)
+    async def _prepare(self, name: str, text: str, oids: list[int]) -> None:
+        said = await self.session.read(text, lambda: _command_alone(text))
+        made = PreparedStatement(text, oids, said)
+        if said is None:
+            made.known = await self.session.prepare(text, {}, described=False)
         self.statements[name] = made
         self.connection.send(messages.PARSE_COMPLETE)
 
@@ -394,6 +391,12 @@ class ExtendedQueries:
         if self.session.is_in_transaction:
             await self.session.commit()
         self.ready()
+
+
+def _command_alone(text: str) -> SessionCommand | None:
+    """The command that a text is, if it is one and nothing else."""
+    found = pieces(text)
+    return command(found[0].text) if len(found) == 1 else None
 
 
 def tag_of(result: Result) -> str:

@@ -50,7 +50,7 @@ class WebConnection(asyncio.Protocol):
         self._head = b""
         self._can_write = asyncio.Event()
         self._can_write.set()
-        self._is_reading = True
+        self.is_reading = True
         self._is_refused = False
         self._timer: asyncio.TimerHandle | None = None
 
@@ -132,8 +132,8 @@ class WebConnection(asyncio.Protocol):
 
     def read_on(self, wanted: bool) -> None:
         """Read from the client, or leave what it sends where it is."""
-        if wanted != self._is_reading and self._transport is not None and not self.is_closed:
-            self._is_reading = wanted
+        if wanted != self.is_reading and self._transport is not None and not self.is_closed:
+            self.is_reading = wanted
             (self._transport.resume_reading if wanted else self._transport.pause_reading)()
 
     def close(self) -> None:

@@ -176,10 +176,11 @@ class RelationRequests(StatementRequests):
         body.finish()
         if (rows is None) == (body.table is None):
             raise body.wrong("it takes rows of JSON or a table of Arrow, and not both")
-        source, rights = self.session.server.connectors.pushed(name), self.session.rights
+        connectors, rights = self.session.server.connectors, self.session.rights
         self.session.server.check_accepts_writes()
 
         def work() -> dict[str, Any]:
+            source = connectors.pushed(name)
             table = self._engine.table(source.relation)
             rights.check_insert(table)
             given = table_of(body.table if rows is None else rows_from_data(rows, table.schema), table)

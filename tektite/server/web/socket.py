@@ -238,7 +238,7 @@ class WebSocket:
         self._ping = self._server.loop.call_later(PING_SECONDS, self._ask_whether_there)
 
     def _ask_whether_there(self) -> None:
-        if not self._was_heard:
+        if not self._was_heard and self._connection.is_reading:
             self._server.log.warning("connection closed", peer=self._connection.peer, reason="it does not answer")
             self._connection.abort()
             return
@@ -255,7 +255,8 @@ class WebSocket:
             said, length = self._waiting.popleft()
             self._taken += 1
             self._waiting_bytes -= length
-            if self._waiting_bytes <= READ_AHEAD // 2:
+            if self._waiting_bytes <= READ_AHEAD // 2 and not self._connection.is_reading:
+                self._was_heard = True  # what it said meanwhile has not been read
                 self._connection.read_on(True)
             try:
                 message = decode(said) if length <= 1 << 16 else await self._server.compute(lambda: decode(said))  # noqa: B023

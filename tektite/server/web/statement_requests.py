@@ -12,8 +12,9 @@ from tektite.errors import ConflictError, IncorrectError, NotFoundError, Unsuppo
 from tektite.server.sessions import KnownStatement
 from tektite.server.web.answers import Answer, SessionRequests
 from tektite.server.web.body import RequestBody
-from tektite.sql import Result, runner
+from tektite.sql import Result
 from tektite.sql.parse import parser
+from tektite.sql.statements.statement_cache import check_given, labels_of
 from tektite.values.words import arrow_type
 from tektite.wire.rows import value_from_data
 
@@ -115,8 +116,12 @@ class StatementRequests(SessionRequests):
                 self._texts.popitem(last=False)
             return None
         self._texts.move_to_end(text)
-        if known is None and len(list(parser.parse(text))) == 1:
-            known = self._texts[text] = await self.session.prepare(text, {}, described=True)
+        if known is None:
+            found = await self.session.statements(text)
+            if found.mistake is not None:
+                raise found.mistake
+            if len(found.statements) == 1:
+                known = self._texts[text] = await self.session.prepare(text, {}, described=True)
         return known
 
     async def _run_known(self, known: KnownStatement, values: Mapping[str, Any]) -> Answer:
@@ -159,21 +164,24 @@ class StatementRequests(SessionRequests):
 
     async def _run_text(self, text: str, values: Mapping[str, Any]) -> Answer:
         session = self.session
-        sql, catalog = runner(session.server.engine), session.server.catalog
+        catalog = session.server.catalog
+        statements, mistake = await session.statements(text)
+        if values and mistake is None:
+            check_given(labels_of(statements), values)
 
         def work() -> Result:
             before = session.engine_session.open_transaction
             result = Result("")
             try:
-                if values:
-                    sql.remembered.check_used(text, values)
-                for statement in parser.parse(text):
+                for statement in statements:
                     if isinstance(statement, parser.Subscribe):
                         raise UnsupportedError(
                             "changes are told to those who subscribe: session.subscribe(query) in Python; in the protocol it is "
                             "the request 'interest', with the query as its 'sql'"
                         )
                     result = catalog.run(statement, values)
+                if mistake is not None:
+                    raise mistake
             except BaseException:
                 opened = session.engine_session.open_transaction
                 if opened is not None and opened is not before:

@@ -17,9 +17,11 @@ from tektite.server.web.answers import Answer, described
 from tektite.server.web.body import RequestBody
 from tektite.server.web.statement_requests import StatementRequests
 from tektite.sql import runner
+from tektite.sql.access.system_policies import SYSTEM_POLICIES
 from tektite.sql.catalog.schemas import sql_name
 from tektite.sql.parse import parser
 from tektite.sql.statements.shared_queries import SharedAnswer
+from tektite.sql.statements.statement_cache import check_given, labels_of
 from tektite.wire.failures import HistoryGone
 from tektite.wire.rows import value_from_data
 
@@ -58,10 +60,11 @@ class SubscriptionRequests(StatementRequests):
             raise ConflictError(f"there are {len(self._interests)} subscriptions, which is as many as there may be")
         if since is not None and lineage is not None and lineage != server.lineage:
             raise HistoryGone("the server has begun anew since: its times are others. Subscribe again, with a snapshot")
-        make, what = self._source(name, sql, datalog, given)
+        asked = await self._asked(sql)
+        make, what, check = self._source(name, sql, asked, datalog, given)
         key = (what, granularity, progress)
         feed = await server.feeds.get(key, lambda: server.loop.create_task(self._new_feed(make, granularity, progress)))
-        interest = Interest(number, session, self.channel, feed, self.form, progress)
+        interest = Interest(number, session, self.channel, feed, self.form, progress, check)
         interest.on_end = lambda: self._forget(number)
         self._interests[number] = key, interest
         session.subscriptions = len(self._interests)
@@ -139,22 +142,39 @@ class SubscriptionRequests(StatementRequests):
         return await server.call(work)
 
     def _source(
-        self, name: str | None, sql: str | None, datalog: str | None, given: dict[str, Any]
-    ) -> tuple[Callable[[], FeedSource], Hashable]:
-        """What makes the source of a feed, and what tells it from others. Clients with the same share one."""
+        self,
+        name: str | None,
+        sql: str | None,
+        asked: list[parser.Statement],
+        datalog: str | None,
+        given: dict[str, Any],
+    ) -> tuple[Callable[[], FeedSource], Hashable, Callable[[], None]]:
+        """What makes the source of a feed, and what tells it from others: clients with the same share one. And what raises when
+        the client may not follow it any more, unless the dataflow itself knows.
+        """
         session = self.session
         values = json.dumps(given, default=str, sort_keys=True)
         path, user = session.settings.search_path, session.settings.user
         if datalog is not None:
-            session.rights.check_rules()  # here, because a feed that others have made already makes nothing
-            return lambda: self._of_query(datalog, given), ("datalog", datalog, values)
+            check = session.rights.rules_check()
+            check()  # here, because a feed that others have made already makes nothing
+            return lambda: self._of_query(datalog, given), ("datalog", datalog, values), check
         if sql is not None:
-            return lambda: self._of_sql(sql, given), ("sql", sql, values, path, user)
+            return lambda: self._of_sql(asked, given), ("sql", sql, values, path, user), _nothing
         assert name is not None
-        if session.rights.is_bound:
+        if session.rights.is_bound and not (session.rights.may_use_rules and self._is_of_rules(name)):
             text = f"SELECT * FROM {sql_name(name)}"
-            return lambda: self._of_sql(text, {}), ("sql", text, "", path, user)
-        return lambda: self._named(name), ("name", name, self._identity(name), path)
+            return lambda: self._of_sql(list(parser.parse(text)), {}), ("sql", text, "", path, user), _nothing
+        check = session.rights.rules_check() if session.rights.is_bound else _nothing
+        return lambda: self._named(name), ("name", name, self._identity(name), path), check
+
+    def _is_of_rules(self, name: str) -> bool:
+        """Whether a name can only be a predicate of rules: SQL finds its view, once somebody asked for it."""
+        engine = self.session.server.engine
+        core = core_of(engine)
+        installed = self.session.server.feeds.installed
+        is_view = name in core.views and core.views[name] not in installed
+        return not (is_view or name in core.inputs or name in runner(engine).definitions or name in SYSTEM_POLICIES)
 
     def _identity(self, name: str) -> str:
         """What a name is. Rules have no view before somebody asks. What was dropped and made again is found out by `Feeds`."""
@@ -166,7 +186,7 @@ class SubscriptionRequests(StatementRequests):
         if name in core.inputs and not name.startswith("__"):
             return FeedSource(engine.table(name), None)
         if name in runner(engine).definitions:
-            return self._of_sql(f"SELECT * FROM {sql_name(name)}", {})
+            return self._of_sql(list(parser.parse(f"SELECT * FROM {sql_name(name)}")), {})
         installed = self.session.server.feeds.installed
         was_there = name in core.views and core.views[name] not in installed
         view = engine.view(name)
@@ -175,13 +195,19 @@ class SubscriptionRequests(StatementRequests):
         installed.add(core_of(view))
         return FeedSource(view, lambda: _drop_unused(view))
 
-    def _of_sql(self, text: str, given: dict[str, Any]) -> FeedSource:
+    async def _asked(self, sql: str | None) -> list[parser.Statement]:
+        """The statements of a query that a client is interested in, if it is one of SQL."""
+        found, mistake = await self.session.statements(sql or "")
+        if mistake is not None:
+            raise mistake
+        return found
+
+    def _of_sql(self, statements: list[parser.Statement], given: dict[str, Any]) -> FeedSource:
         engine = self.session.server.engine
-        statements = list(parser.parse(text))
         if len(statements) != 1 or not isinstance(statements[0], parser.Plain):
             raise UnsupportedError("a client is interested in one query: this is none, or several statements")
         if given:
-            runner(engine).remembered.check_used(text, given)
+            check_given(labels_of(statements), given)
         asked = statements[0]
         result = self.session.server.catalog.run(parser.Subscribe(asked.source, asked.start, asked.tree), given)
         assert result.subscription is not None
@@ -202,6 +228,10 @@ class SubscriptionRequests(StatementRequests):
         if name is None:
             raise body.wrong("a sink is written from a table or a view: give its name")
         return await self._run_text(sink, {})
+
+
+def _nothing() -> None:
+    """The dataflow knows who is told what."""
 
 
 def _drop_unused(view: Any) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
-from tektite.errors import UnsupportedError
+from tektite.errors import TektiteError, UnsupportedError
 from tektite.expr import Expr, coalesce, concat, concat_ws, date_functions, greatest, hash64, least, lit, when
 from tektite.expr.fold import folded as folded_constant
 from tektite.sql.bind import dates, library, moments, nested, numbers, zones
@@ -151,7 +151,8 @@ def trailing(value: Expr, count: Expr) -> Expr:
 
 def part_of(value: Expr, start: Expr, length: Expr | None = None) -> Expr:
     """SUBSTRING: so many characters from a place on; those before it if the length is negative."""
-    if length is None or length.op == "lit" and (length.params[1] is None or length.params[1] >= 0):
+    constant = length.params[1] if length is not None and length.op == "lit" else None
+    if length is None or length.op == "lit" and not (isinstance(constant, int) and constant < 0):
         return value.substring(start) if length is None else value.substring(start, length)
     end = when(start < 0, value.length() + start + 1).otherwise(start)
     first = greatest(end + length, 1)
@@ -395,6 +396,8 @@ def build(scalars: Scalars, node: exp.Func) -> Expr | None:
     """
     try:
         return built(scalars, node)
+    except TektiteError as error:
+        raise scalars.source.placed(error, node) from None
     except (TypeError, ValueError, OverflowError) as error:
         raise scalars.error(f"{scalars.source.called(node)}: {error}", node) from error
 

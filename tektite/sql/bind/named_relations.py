@@ -263,7 +263,7 @@ class Reads:
         dictionary = core_of(engine).dictionary
         with dictionary.adding():
             words = schema.encode(table, dictionary)
-            dictionary.keep(words)
+            dictionary.pin(words)
         rows = Collection(engine, Rows(schema, words))
         names = tuple(binder.name(title, type) for title, type in zip(schema.names, schema.types, strict=True))
         return Scan(name, rows, names), list(schema.names)

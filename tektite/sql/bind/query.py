@@ -41,6 +41,8 @@ from tektite.sql.logical import (
     Window,
     columns_of,
 )
+from tektite.sql.parse.instead import CLAUSES
+from tektite.sql.parse.instead import instead as other_way
 from tektite.sql.parse.internal_tables import HOLDER
 from tektite.sql.parse.parser import label_of
 from tektite.sql.parse.places import StatementText
@@ -166,7 +168,8 @@ class Binder:
 
     def unsupported(self, what: str, node: exp.Expr, instead: str = "", condition: str = "") -> TektiteError:
         """What is raised for a construct that is refused; `instead` says how to write it, behind a colon."""
-        return self.source.error(f"{what} is not supported{instead}", node, UnsupportedError, condition)
+        known = instead or other_way(CLAUSES, what)
+        return self.source.error(f"{what} is not supported{known}", node, UnsupportedError, condition)
 
     def parameter(self, node: exp.Expr) -> Expr:
         """The value of a parameter, or the column that stands for it."""
@@ -511,7 +514,11 @@ class Binder:
             if not isinstance(tree, exp.Null) and not (isinstance(tree, exp.Var) and tree.name.upper() == "ALL"):
                 count = 1 if tree is None else self._count(tree, "LIMIT")
         offset = node.args.get("offset")
-        begin = None if offset is None else self._count(offset.expression, "OFFSET")
+        begin = (
+            None
+            if offset is None or isinstance(offset.expression, exp.Null)
+            else self._count(offset.expression, "OFFSET")
+        )
         return count, 0 if begin is None else begin
 
     def _count(self, node: exp.Expr, what: str) -> int | Expr | None:

@@ -70,6 +70,10 @@ def member(binder: Binder, node: exp.Expr, left: NameScope) -> tuple[Node, NameS
         bound = binder.query(inner, left.parent)
         plan, scope = bound.visible(), named(binder, node, left, bound.names, bound.titles)
     elif isinstance(node, exp.Lateral):
+        applied = node.args.get("cross_apply")
+        if applied is not None:
+            word = "CROSS APPLY" if applied else "OUTER APPLY"
+            raise binder.unsupported(word, node)
         if isinstance(inner, exp.Subquery):
             bound = binder.query(inner, left)
             plan, scope = bound.visible(), named(binder, node, left, bound.names, bound.titles)

@@ -18,7 +18,8 @@ from tektite.sql.bind import comparisons, functions, nested, numbers, zones
 from tektite.sql.bind.long_sums import long_sum, sum_in_groups
 from tektite.sql.catalog import catalog_lookup
 from tektite.sql.catalog.contents import CatalogContents
-from tektite.sql.parse.instead import CLAUSES, FUNCTIONS, instead
+from tektite.sql.parse.instead import CLAUSES, FUNCTIONS
+from tektite.sql.parse.instead import instead as other_way
 from tektite.sql.parse.places import StatementText
 from tektite.sql.parse.read_arguments import written
 from tektite.values import types
@@ -77,6 +78,10 @@ class Context(Protocol):
         """The column of a function that gives several rows, or a field of what it gives; None if the node calls none."""
 
 
+CALLED_AS = {"comprehension": "a list comprehension", "order": "ORDER BY in the arguments", "star": "*"}
+"""Kinds of nodes by what is written for them, where the parser has a word of its own."""
+
+
 class Scalars:
     """Binds expressions in one context. `columns` types every column of the statement, by its unique name."""
 
@@ -123,7 +128,8 @@ class Scalars:
         return self.source.error(message, node, condition=condition)
 
     def unsupported(self, what: str, node: exp.Expr, condition: str = "", instead: str = "") -> TektiteError:
-        return self.source.error(f"{what} is not supported{instead}", node, UnsupportedError, condition)
+        known = instead or other_way(CLAUSES, what)
+        return self.source.error(f"{what} is not supported{known}", node, UnsupportedError, condition)
 
     # ------------------------------------------------------------------ by kind of node
 
@@ -150,14 +156,13 @@ class Scalars:
             built = functions.build(self, node)
             if built is not None:
                 return self.checked(built, node)
-            known = instead(FUNCTIONS, self.source.called(node))
+            known = other_way(FUNCTIONS, self.source.called(node))
             raise self.unsupported(f"function {self.source.called(node)}", node, "undefined-function", known)
         if kind in functions.BITS:
             operands = [node.this, node.expression] if node.args.get("expression") is not None else [node.this]
             return self.checked(functions.BITS[kind](*map(self.bind, operands)), node)
-        raise self.unsupported(
-            f"{node.key.upper()} ({written(node)[:60]})", node, instead=instead(CLAUSES, node.key.upper())
-        )
+        word = CALLED_AS.get(node.key, node.key.upper())
+        raise self.unsupported(f"{word} ({written(node)[:60]})", node, instead=other_way(CLAUSES, word))
 
     def checked(self, expression: Expr, node: exp.Expr) -> Expr:
         self.type(expression, node)
@@ -375,7 +380,7 @@ class Scalars:
         """A function that gives several rows."""
         found = self.context.set_function(node)
         if found is None:
-            known = instead(FUNCTIONS, self.source.called(node))
+            known = other_way(FUNCTIONS, self.source.called(node))
             raise self.unsupported(f"function {self.source.called(node)} here", node, "undefined-function", known)
         return found
 

@@ -32,28 +32,51 @@ OPERATORS = {
     TokenType.LTE, TokenType.GTE, TokenType.AMP, TokenType.PIPE, TokenType.ARROW, TokenType.DARROW, TokenType.L_BRACKET,
 }  # fmt: skip
 """What may stand behind the name of a column, and not behind the word INTERVAL."""
+STOPPED = "stopped"
+"""Under which a statement that is not understood notes where the first token stands that nothing is known of."""
 STOOD = "stood"
 """Under which a query notes which clauses it has."""
 CLOSING = {TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE}
 
 
-def whole(builder: Callable[..., Any]) -> Callable[..., Any]:
+def whole(name: str, builder: Callable[..., Any]) -> Callable[..., Any]:
     """What makes a node of a function's arguments, and refuses those that it would drop. Words such as the unit of date_trunc are
-    made anew in another form.
+    made anew in another form: there is a new leaf for each.
     """
     takes_dialect = "dialect" in getattr(getattr(builder, "__code__", None), "co_varnames", ())
 
     def build(args: list[Any], dialect: Any) -> Any:
         given = list(args)
         made = builder(args, dialect=dialect) if takes_dialect else builder(args)
-        for arg in given:
-            if isinstance(arg, exp.Expr) and not arg.is_string and arg is not made and arg.parent is None:
-                raise ParseError.new(
-                    "too many arguments for a function", description="too many arguments for a function"
-                )
+        left = [arg for arg in given if isinstance(arg, exp.Expr) and not lies_in(arg, made)]
+        if left and (not all(arg.is_string for arg in left) or len(left) > new_words(made, given)):
+            message = f"too many arguments for {name.lower()}"
+            raise ParseError.new(message, description=message)
         return made
 
     return build
+
+
+def lies_in(node: exp.Expr, tree: exp.Expr) -> bool:
+    """Whether a node is part of a tree."""
+    while node is not tree:
+        parent = node.parent
+        held = None if parent is None else parent.args.get(node.arg_key or "")
+        if parent is None or not (held is node or isinstance(held, list) and any(one is node for one in held)):
+            return False
+        node = parent
+    return True
+
+
+def new_words(made: exp.Expr, given: list[Any]) -> int:
+    """How many words and texts a function's node has that are none of its arguments."""
+    found, waiting = 0, [made]
+    while waiting:
+        node = waiting.pop()
+        if not any(node is arg for arg in given):
+            found += isinstance(node, exp.Var) or node.is_string
+            waiting.extend(node.iter_expressions())
+    return found
 
 
 def trimmed(args: list[Any]) -> Any:
@@ -116,11 +139,12 @@ class Dialect(DuckDB):
     class Parser(DuckDB.Parser):  # type: ignore[misc, valid-type]
         ID_VAR_TOKENS = DuckDB.Parser.ID_VAR_TOKENS | NOT_RESERVED
         FUNCTIONS = {  # noqa: RUF012 (sqlglot declares it so)
-            **{name: whole(builder) for name, builder in DuckDB.Parser.FUNCTIONS.items()},
-            **dict.fromkeys(("JSON_AGG", "JSONB_AGG", "JSON_GROUP_ARRAY"), whole(json_agg)),
+            **{name: whole(name, builder) for name, builder in DuckDB.Parser.FUNCTIONS.items()},
+            **{name: whole(name, json_agg) for name in ("JSON_AGG", "JSONB_AGG", "JSON_GROUP_ARRAY")},
             **dict.fromkeys(("JSON_OBJECT_AGG", "JSONB_OBJECT_AGG", "JSON_GROUP_OBJECT"), json_object_agg),
             "BTRIM": trimmed,
-            "EVERY": whole(exp.LogicalAnd.from_arg_list),
+            "EVERY": whole("EVERY", exp.LogicalAnd.from_arg_list),
+            "TO_TIMESTAMP": whole("TO_TIMESTAMP", lambda args: exp.UnixToTime(this=args[0] if args else None)),
         }
         FUNCTION_PARSERS = {**DuckDB.Parser.FUNCTION_PARSERS, CALLED: graph_table}  # noqa: RUF012 (sqlglot declares it so)
         UNARY_PARSERS = {  # noqa: RUF012 (sqlglot declares it so)
@@ -224,6 +248,23 @@ class Dialect(DuckDB):
             literal.replace(exp.Cast(this=literal.copy(), to=type))
             return whole.pop()
 
+        def _parse_function_call(self, *args: Any, **options: Any) -> Any:
+            """A call. What its builder says of its arguments is said of its place."""
+            token = self._curr
+            try:
+                return super()._parse_function_call(*args, **options)
+            except ParseError as error:
+                if error.errors and error.errors[0].get("line") is None:
+                    self.raise_error(error.errors[0].get("description") or str(error), token=token)
+                raise
+
+        def _parse_as_command(self, start: Any) -> Any:
+            """A statement that is not understood, which notes the token that nothing is known of."""
+            stopped = self._curr
+            found = super()._parse_as_command(start)
+            found.meta[STOPPED] = None if stopped is None else stopped.start
+            return found
+
         def _parse_distinct_arg_function(self, *args: Any, **options: Any) -> Any:
             """A function that may have DISTINCT before its arguments; sqlglot would drop those that it has no place for."""
             begin = self._index
@@ -233,7 +274,8 @@ class Dialect(DuckDB):
                 depth += (token.token_type in OPENING) - (token.token_type in CLOSING)
                 commas += token.token_type == TokenType.COMMA and not depth
             if commas >= len([value for value in found.args.values() if value is not None]):
-                self.raise_error("too many arguments for a function")
+                name = self._tokens[begin - 2].text.lower() if begin > 1 else "a function"
+                self.raise_error(f"too many arguments for {name}")
             return found
 
         def _parse_interval(self, require_interval: bool = True, parse_function_unit: bool = True) -> Any:

@@ -15,7 +15,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 from tektite.errors import IncorrectError, UnsupportedError
 from tektite.sql.parse.access_statements import AccessReader
 from tektite.sql.parse.connector_statements import connector_statement
-from tektite.sql.parse.dialect import Dialect
+from tektite.sql.parse.dialect import STOPPED, Dialect
 from tektite.sql.parse.instead import CREATED, STATEMENTS, instead
 from tektite.sql.parse.places import StatementText
 from tektite.sql.parse.postgres_spelling import arrays_spelt, spelt
@@ -142,7 +142,12 @@ class StatementParser:
             said = "this form of ALTER TABLE" if alters else " ".join(words)
             known = instead(CREATED, words[-1]) if words[:1] == ["CREATE"] else instead(STATEMENTS, "".join(words[:1]))
             known = ": write one ALTER TABLE for each action" if alters else known
-            raise self.source.error(f"{said} is not supported{known}", tokens[0].start, UnsupportedError)
+            place = tokens[0].start
+            stopped = None if found is None or known else found.meta.get(STOPPED)
+            if stopped is not None and words[:1] == ["CREATE"] and stopped > tokens[min(2, len(tokens) - 1)].start:
+                rest = [token.text for token in tokens if token.start >= stopped][:3]
+                said, place = f"{' '.join(rest)} in {said}", stopped
+            raise self.source.error(f"{said} is not supported{known}", place, UnsupportedError)
         return noting(arrays_spelt(found))
 
     def _syntax_error(self, error: ParseError) -> Exception:

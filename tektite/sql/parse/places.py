@@ -15,6 +15,8 @@ E = TypeVar("E", bound=TektiteError)
 NAME = re.compile(r"[A-Za-z_]\w*")
 CALL = re.compile(r"([A-Za-z_]\w*)\s*\(\s*(?:DISTINCT\s+)?\Z", re.IGNORECASE)
 """The head of a function call, up to its first argument."""
+HEAD = 200
+"""Characters before the first argument in which the head is looked for: a search takes the square of them."""
 KEYWORD = "keyword"
 """Under which a tree's node notes where the last token stands that it was read from."""
 POINTED = re.compile(r"\nline \d+: .*\n *\^\Z")
@@ -78,7 +80,7 @@ class StatementText:
         """
         found = position(node)
         if found is not None and isinstance(node, exp.Func):
-            call = CALL.search(self.text, 0, found)
+            call = CALL.search(self.text, max(0, found - HEAD), found)
             return found if call is None else call.start(1)
         return found
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any, TypeVar
 
-from sqlglot import exp
+from sqlglot import ErrorLevel, exp
 
 from tektite.errors import TektiteError, UnsupportedError
 from tektite.sql.parse.instead import CLAUSES, FUNCTIONS, instead
@@ -26,6 +26,25 @@ CALLED = {
     "source": "TABLE", "except_": "EXCLUDE",
 }  # fmt: skip
 """What is written where the parser has a word of its own."""
+CALLED_IN: dict[tuple[type[exp.Expr], str], str] = {
+    (exp.Limit, "expressions"): "LIMIT BY",
+    (exp.Table, "hints"): "a hint behind a table",
+    (exp.Table, "version"): "FOR SYSTEM_TIME AS OF",
+    (exp.Table, "only"): "ONLY before a table",
+    (exp.Between, "symmetric"): "BETWEEN SYMMETRIC",
+    (exp.Slice, "step"): "a step in a slice of a list",
+    (exp.Cast, "default"): "DEFAULT in CAST",
+    (exp.TryCast, "default"): "DEFAULT in CAST",
+    (exp.With, "search"): "SEARCH or CYCLE in WITH",
+    (exp.Ordered, "desc"): "DESC of a column of an index",
+    (exp.IndexParameters, "using"): "USING in CREATE INDEX",
+    (exp.IndexParameters, "include"): "INCLUDE in CREATE INDEX",
+    (exp.ColumnDef, "position"): "FIRST or AFTER in ADD COLUMN",
+    (exp.PrimaryKeyColumnConstraint, "options"): "an option of PRIMARY KEY",
+    (exp.TruncateTable, "identity"): "RESTART or CONTINUE IDENTITY in TRUNCATE",
+    (exp.TruncateTable, "option"): "CASCADE or RESTRICT in TRUNCATE",
+}
+"""The same, where the word depends on what it is said of."""
 SELF_SAID: dict[type[exp.Expr], frozenset[str]] = {
     exp.Div: frozenset({"typed", "safe"}),
     exp.DPipe: frozenset({"safe"}),
@@ -87,7 +106,7 @@ def copied(tree: T) -> T:
 
 def written(tree: exp.Expr) -> str:
     """A tree as SQL, of which nothing is read."""
-    return str(tree.copy().sql("duckdb"))
+    return str(tree.copy().sql("duckdb", unsupported_level=ErrorLevel.IGNORE))
 
 
 def not_needed(tree: exp.Expr) -> None:
@@ -126,6 +145,9 @@ def refuse_unread(source: StatementText, tree: exp.Expr) -> None:
 def refused(source: StatementText, node: exp.Expr, name: str) -> TektiteError:
     """The error that names an argument as it is written."""
     word = CALLED.get(name, name.strip("_").upper().replace("_", " "))
+    special = CALLED_IN.get((type(node), name))
+    if special is not None:
+        return source.error(f"{special} is not supported{instead(CLAUSES, special)}", node, UnsupportedError)
     if isinstance(node, exp.DML):
         said, place = f"{word} in {node.key.upper()}", source.where(word.split()[0])
         return source.error(f"{said} is not supported{instead(CLAUSES, said)}", place, UnsupportedError)

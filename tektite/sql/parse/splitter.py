@@ -38,13 +38,14 @@ def split(text: str, line: int = 1) -> tuple[list[SplitStatement], str]:
     ([SplitStatement(text="SELECT ';'", line=1), SplitStatement(text='SELECT 2', line=2)], '\\nSELECT')
     """
     found = []
-    start = 0
+    start = counted = 0
     for match in _SPAN.finditer(text):
         if match["end"]:
             part = text[start : match.start()]
             begin = significant(part)
             if begin < len(part):
-                found.append(SplitStatement(part[begin:].rstrip(), line + text.count("\n", 0, start + begin)))
+                line, counted = line + text.count("\n", counted, start + begin), start + begin
+                found.append(SplitStatement(part[begin:].rstrip(), line))
             start = match.end()
     return found, text[start:]
 

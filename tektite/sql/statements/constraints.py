@@ -16,6 +16,7 @@ from tektite.expr.fold import folded as folded_constant
 from tektite.sql.bind.clause import ClauseContext
 from tektite.sql.bind.query import Binder
 from tektite.sql.bind.scope import NameScope, Relation, folded
+from tektite.sql.parse.instead import CLAUSES, instead
 from tektite.sql.parse.places import StatementText, nearest
 from tektite.sql.parse.read_arguments import written
 from tektite.storage.description import CheckConstraint, UniqueConstraint
@@ -79,7 +80,7 @@ class TableConstraints:
             elif isinstance(kind, exp.Reference):
                 raise self.foreign(kind, constraint)
             else:
-                what = written(kind) if kind is not None else str(constraint)
+                what = (written(kind) if kind is not None else "") or "of this kind"
                 message = f"constraint {what} of column {column!r} is not supported"
                 raise self.source.error(message, constraint, UnsupportedError)
         return waiting
@@ -106,7 +107,9 @@ class TableConstraints:
         elif isinstance(item, exp.ForeignKey):
             raise self.foreign(item.args.get("reference"), item)
         else:
-            raise self.source.error(f"{written(item)[:40]} is not supported in CREATE TABLE", item, UnsupportedError)
+            said = "LIKE" if isinstance(item, exp.LikeProperty) else written(item)[:40]
+            said = f"{said} in CREATE TABLE"
+            raise self.source.error(f"{said} is not supported{instead(CLAUSES, said)}", item, UnsupportedError)
 
     def add_primary_key(self, item: exp.PrimaryKey) -> None:
         if self.key:

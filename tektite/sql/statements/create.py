@@ -320,7 +320,7 @@ def create_view(
     take_away(runner, replaced)
     view = runner.install(name, planned)
     if keeps_plan:
-        core_of(view).engine.replanner.keep(core_of(view))
+        core_of(view).engine.replanner.fix_plan(core_of(view))
     runner.access.created(table_object(name))
     runner.view_texts[core_of(view)] = written(query)
     return Result(what, view=view)

@@ -37,7 +37,7 @@ _LARGEST = 2**63 - 1
 
 _INSERT = re.compile(r"\s*(INSERT\s+INTO\s+[a-z_]\w*\s*(?:\([\w\s,]*\)\s*)?VALUES)\s*(?=\()", re.IGNORECASE | re.ASCII)
 # A value and what follows it. A text with a backslash, a longer number and all else are the parser's.
-_VALUE = re.compile(r"(\(?)\s*(?:(-?\d{1,18})|'((?:[^'\\]|'')*)')\s*(,|\)\s*,|\)\s*;?\s*$)\s*", re.ASCII)
+_VALUE = re.compile(r"(\(?)\s*(?:(-?\d{1,18})|'((?:[^'\\]|'')*)')\s*(,|\)\s*+,|\)\s*+;?\s*+$)\s*", re.ASCII)
 
 Direct = RowInsert | LookupByKey
 

@@ -40,6 +40,7 @@ def drop(runner: StatementRunner, source: StatementText, tree: exp.Drop, paramet
     if kind not in ("TABLE", "VIEW", "INDEX", KIND):
         raise source.error(f"DROP {kind} is not supported", source.where(kind), UnsupportedError)
     cascade = bool(tree.args.get("cascade"))
+    tree.args.get("restrict")  # is what DROP does without it
     more: list[str] = []
     nodes = tree.args.get("tables") or [tree.this]
     names = [wanted(runner, source, kind, node, bool(tree.args.get("exists"))) for node in nodes]

@@ -9,7 +9,7 @@ read something that was dropped are removed.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -121,6 +121,24 @@ def carries_data(statement: parser.Statement) -> bool:
     return isinstance(statement, parser.Plain) and isinstance(statement.tree, exp.Insert | exp.Update | exp.Delete)
 
 
+def labels_of(statements: Iterable[parser.Statement]) -> frozenset[str]:
+    """The labels of the parameters of some statements."""
+    return frozenset(label for statement in statements for label in parser.parameters_of(statement))
+
+
+def check_given(labels: frozenset[str], parameters: Mapping[str, Any]) -> None:
+    """Refuse values for parameters that there are not."""
+    unused = [name for name in parameters if name not in labels]
+    if unused:
+        there = ", ".join(f"${label}" for label in sorted(labels)) or "no parameter"
+        form = (
+            "; parameters are a list or a mapping: sql(text, {'name': value})"
+            if unused[0] in ("args", "params")
+            else ""
+        )
+        raise IncorrectError(f"the value of ${unused[0]} is used nowhere: the text has {there}{form}")
+
+
 class Remembered:
     """The cache of statements. The least recently used are removed first."""
 
@@ -137,22 +155,13 @@ class Remembered:
         labels = self._labels.get(text)
         if labels is None:
             try:
-                found = list(parser.parse(text))
+                labels = labels_of(parser.parse(text))
             except TektiteError:
                 return  # statements before the mistake are run, and then it is reported
-            labels = frozenset(label for statement in found for label in parser.parameters_of(statement))
             self._labels[text] = labels
             if len(self._labels) > PLANS:
                 self._labels.popitem(last=False)
-        unused = [name for name in parameters if name not in labels]
-        if unused:
-            there = ", ".join(f"${label}" for label in sorted(labels)) or "no parameter"
-            form = (
-                "; parameters are a list or a mapping: sql(text, {'name': value})"
-                if unused[0] in ("args", "params")
-                else ""
-            )
-            raise IncorrectError(f"the value of ${unused[0]} is used nowhere: the text has {there}{form}")
+        check_given(labels, parameters)
 
     def statements(self, text: str) -> Iterator[parser.Statement]:
         """The statements of a text, one by one, so that those before a mistake are run."""

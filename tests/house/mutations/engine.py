@@ -10,7 +10,7 @@ import pytest
 import tektite as tk
 from tektite.engine.core import core_of
 from tektite.engine.write_set import WriteSet
-from tektite.trace.spine import Version
+from tektite.trace.records import Version
 from tests.house.mutations.fault import Fault, being, misled, nothing, returning
 from tests.support.row_changes import row_changes
 
@@ -278,6 +278,8 @@ FAULTS = [
     Fault("rows may lack what they need", f"{ENGINE}.constraints Rules.check_rows", nothing, a_required_column_holds_no_null),
     Fault("batches are not looked at", f"{ENGINE}.constraints Rules.check_batch", nothing, a_key_is_there_once),
     Fault("batches are not looked at", f"{ENGINE}.constraints Rules.check_batch", nothing, what_is_not_there_cannot_be_removed),
+    Fault("small epochs are not looked at", f"{ENGINE}.input_core InputCore._checked_batch", nothing,
+          what_is_not_there_cannot_be_removed),
     Fault("unique columns are compared with nothing", f"{ENGINE}.unique_keys held_batches", returning([]),
           a_unique_value_is_there_once),
     Fault("conditions are not looked at", f"{ENGINE}.constraints RowChecks.check_rows", nothing, a_check_is_never_false),

@@ -9,7 +9,7 @@ import pytest
 import tektite as tk
 from tektite.engine.core import core_of
 from tektite.trace import trace
-from tektite.trace.spine import Version
+from tektite.trace.records import Version
 from tektite.trace.trace import Handle
 from tests.dataflow.test_three_coordinates import OPERATIONS, at_random
 from tests.engine.test_memory import Replacing

@@ -94,6 +94,14 @@ def test_charts_show_what_suits_the_columns(lively: RunningServer, opened: Opene
     typed(page, "SELECT max(DATE '2024-02-29') AS day, shop, sum(amount) AS total FROM sales GROUP BY shop")
     page.keyboard.press("Control+Enter")
     page.locator("canvas").wait_for()
+    typed(page, "SELECT id, amount, id * 2 AS twice FROM sales")
+    page.keyboard.press("Control+Enter")
+    lines = page.locator(".u-series .u-label")
+    wait_for(page, lines.all_inner_texts, ["id", "amount", "twice"])
+    page.get_by_label("Chart: show").select_option("twice")
+    wait_for(page, lines.all_inner_texts, ["id", "twice"])
+    page.get_by_label("Chart: show").select_option("all numbers")
+    wait_for(page, lines.all_inner_texts, ["id", "amount", "twice"])
     typed(page, "SELECT shop, sum(amount) AS total, max(DATE '2024-02-29') AS last FROM sales GROUP BY shop")
     page.keyboard.press("Control+Enter")
     wait_for(page, lambda: page.locator(".bar-line .value").all_inner_texts(), ["20", "15"])
@@ -247,7 +255,9 @@ def test_users_log_in_and_see_only_what_they_may(guarded: RunningServer, opened:
     page = opened(guarded, new=True)
     logged_in(page, "ann", "wrong")
     page.locator(".login .problem").wait_for()
-    logged_in(page, "ann")
+    assert page.get_by_label("User").input_value() == "ann"
+    page.keyboard.type("pw")  # the password has the focus
+    page.keyboard.press("Enter")
     page.locator(".relations summary").first.wait_for()
     assert [name.split()[0] for name in page.locator(".relations summary").all_inner_texts()] == ["counted", "docs"]
     typed(page, "SELECT * FROM hidden")

@@ -11,6 +11,8 @@ from collections.abc import Callable
 
 from tests.support.sql.logic import FOLDER, records
 
+ROOT = FOLDER.parents[2]
+
 SETUP = (
     "CREATE TABLE t (a BIGINT PRIMARY KEY, b DOUBLE, s VARCHAR, d DATE)",
     "INSERT INTO t VALUES (1, 1.5, 'x', '2024-01-01'), (2, NULL, 'y', '2024-02-29'), (3, -0.5, NULL, NULL)",
@@ -62,6 +64,12 @@ FUNCTIONS = {
     "f": ("starts_with s s", "contains s s", "regexp_matches s s", "bool_and f", "bool_or f", "coalesce f f", "suffix s s"),
 }  # fmt: skip
 """Functions with the kinds of their arguments, by the kind of their result."""
+EVERY_FUNCTION = sorted(set(re.findall(r"`([a-z]\w*)\(", (ROOT / "docs" / "functions.md").read_text(encoding="utf-8"))))
+"""The names of all functions, of SQL and of Python."""
+OF_EVERY_TYPE = (
+    *VALUES, "TIME '10:00:00'", "'2024-01-01'::timestamptz", "['a']", "[]", "[NULL]", "{'k': NULL}", "'{\"a\": 1}'::json",
+    "''::blob", "1.25::decimal(38, 4)", "'00000000-0000-0000-0000-000000000000'::uuid", "'nan'::double",
+)  # fmt: skip
 KINDS = "nnnssdwf"
 TYPES = ("INT", "BIGINT", "DOUBLE", "VARCHAR", "VARCHAR(3)", "DATE", "TIMESTAMP", "TIMESTAMP(3)", "BOOLEAN", "DECIMAL(4,1)",
          "DECIMAL(18,18)", "DECIMAL(38,2)", "DECIMAL", "INTERVAL", "INT[]", "JSON", "TIME", "UUID", "nope")  # fmt: skip
@@ -208,6 +216,7 @@ class Sentences:
             return self.leaf(kind)
         return self.one(
             *[lambda: self.operation(depth, kind)] * 3, *[lambda: self.call(depth, kind)] * 4, lambda: self.cast(depth),
+            self.any_call,
             lambda: self.case(depth, kind), lambda: self.subquery(depth), lambda: self.window(depth, kind),
             lambda: self.test(depth), lambda: f"({self.expression(depth - 1, kind)})",
         )  # fmt: skip
@@ -251,6 +260,13 @@ class Sentences:
             inside = self.maybe(0.1, lambda: "DISTINCT ") + inside + self.maybe(0.1, lambda: f" ORDER BY {self.name()}")
             return f"{name}({inside})" + self.maybe(0.1, lambda: f" FILTER (WHERE {self.expression(0, 'f')})")
         return f"{name}({inside})"
+
+    def any_call(self) -> str:
+        """Any function with any values."""
+        inside = self.many(lambda: self.one(self.name, self.chance.choice(OF_EVERY_TYPE)), 0, 4)
+        return f"{self.chance.choice(EVERY_FUNCTION)}({inside})" + self.maybe(
+            0.2, lambda: self.one(" OVER ()", " FILTER (WHERE TRUE)")
+        )
 
     def cast(self, depth: int) -> str:
         inside, type = self.expression(depth - 1), self.chance.choice(TYPES)

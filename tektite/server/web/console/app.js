@@ -59,9 +59,18 @@ function showKeys() {
 
 // ---------------------------------------------------------------- pages
 
+/** A part of an address that somebody may have typed. */
+function decoded(part) {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part;
+  }
+}
+
 async function show() {
   if (session.state === "login") return;
-  const [name = "query", ...parts] = location.hash.replace(/^#\/?/, "").split("/").filter(Boolean).map(decodeURIComponent);
+  const [name = "query", ...parts] = location.hash.replace(/^#\/?/, "").split("/").filter(Boolean).map(decoded);
   const page = PAGES.find((each) => each.name === name) ?? PAGES[0];
   const ticket = (shown = {});
   let module;
@@ -84,23 +93,26 @@ async function show() {
   unmount = module.mount(element, contextOf(parts)) ?? null;
 }
 
+let asUser = ""; // whoever mistypes a password need not type the name again
+
 function showLogin() {
   unmount?.();
   unmount = null;
   shown = null;
-  const user = h("input", { name: "user", autocomplete: "username", required: true, autofocus: true });
+  const user = h("input", { name: "user", autocomplete: "username", required: true, value: asUser });
   const password = h("input", { name: "password", type: "password", autocomplete: "current-password", required: true });
   const button = h("button.primary", { type: "submit" }, "Log in");
   fill(main, h("form.login", {
     onsubmit: (event) => {
       event.preventDefault();
       button.disabled = true;
+      asUser = user.value;
       session.login({ user: user.value, password: password.value });
     },
   }, h("img", { src: "/console/icon.svg", alt: "", width: 44, height: 44 }), h("h1", "Tektite"),
   h("label", {}, "User", user), h("label", {}, "Password", password),
   session.failure ? h("p.problem", { role: "alert" }, session.failure.message) : null, button));
-  user.focus();
+  (asUser ? password : user).focus();
 }
 
 theme.apply();

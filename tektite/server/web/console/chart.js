@@ -6,6 +6,8 @@ import { compact, empty, fill, h, number, svg, theme } from "./ui.js";
 
 const COLOURS = ["c1", "c2", "c3", "c4", "c5", "c6", "c7", "c8"];
 
+const LABEL = 28; // characters of a node's name that are shown; the pointer shows all of it
+
 export class Chart {
   constructor(label = "Chart") {
     this.note = h("p.muted.note");
@@ -122,7 +124,7 @@ const makers = {
       const nodes = [...places.values()];
       const lines = edges.filter(([a, b]) => a !== b).map(([source, target]) => ({ source: places.get(source), target: places.get(target) }));
       const drawnLines = lines.map(() => svg("line", { "marker-end": "url(#arrow)" }));
-      const drawnNodes = nodes.map(({ name }) => svg("g", {}, svg("circle", { r: 6 }), svg("text", { x: 9, y: 4 }, name), svg("title", {}, name)));
+      const drawnNodes = nodes.map(({ name }) => svg("g", {}, svg("circle", { r: 6 }), svg("text", { x: 9, y: 4 }, name.length > LABEL ? `${name.slice(0, LABEL - 1)}…` : name), svg("title", {}, name)));
       links.replaceChildren(...drawnLines);
       dots.replaceChildren(...drawnNodes);
       picture.classList.toggle("crowded", nodes.length > 120);

@@ -66,7 +66,7 @@ export class EpochChart {
     const row = this._rows[this._at ?? -1] ?? this._rows.reduce((slowest, each) => (each.seconds > slowest.seconds ? each : slowest));
     const lead = this._at === null || this._at === undefined ? "slowest: epoch" : "epoch";
     const parts = PHASES.filter(([name]) => row[name] > 0).map(([name]) => `${name} ${seconds(row[name])}`);
-    fill(this._said, `${lead} ${number(row.epoch)} · ${number(row.rows)} changes · ${seconds(row.seconds)}${parts.length ? ` (${parts.join(", ")})` : ""}`);
+    fill(this._said, `${lead} ${number(row.epoch)} · ${number(row.rows)} ${row.rows === 1 ? "change" : "changes"} · ${seconds(row.seconds)}${parts.length ? ` (${parts.join(", ")})` : ""}`);
   }
 
   close() {

@@ -280,6 +280,15 @@ function graph(rows, x, ys) {
   return { edges, shown: edges.length };
 }
 
+const MOST_LINES = 8; // as many as there are colours
+
+/** The numbers that a chart shows as lines over another column; that column itself if it is the only number. */
+export function linesOf(columns, x) {
+  const numbers = columns.map((_, at) => at).filter((at) => isNumeric(columns[at].type));
+  const others = numbers.filter((at) => at !== x);
+  return (others.length ? others : numbers).slice(0, MOST_LINES);
+}
+
 /** The chart that suits some columns best, as {kind, x, ys}; null where none does. */
 export function suggested(columns) {
   const of = (test) => columns.map((_, at) => at).filter((at) => test(columns[at].type));
@@ -291,9 +300,9 @@ export function suggested(columns) {
     return { kind: "graph", x: 0, ys: [1] };
   }
   const isByTime = !labels.length || times[0] < labels[0]; // a moment behind a label is the last one of something, or the like
-  if (times.length && numbers.length && isByTime) return { kind: "line", x: times[0], ys: numbers.slice(0, 4) };
+  if (times.length && numbers.length && isByTime) return { kind: "line", x: times[0], ys: linesOf(columns, times[0]) };
   if (labels.length && numbers.length) return { kind: "bar", x: labels[0], ys: numbers.slice(-1) };
-  if (numbers.length >= 2) return { kind: "line", x: numbers[0], ys: numbers.slice(1, 5) };
+  if (numbers.length >= 2) return { kind: "line", x: numbers[0], ys: linesOf(columns, numbers[0]) };
   if (numbers.length === 1) return { kind: "histogram", x: numbers[0], ys: [] };
   if (columns.length === 1) return { kind: "bar", x: 0, ys: [] };
   if (columns.length >= 2) return { kind: "graph", x: 0, ys: [1] };

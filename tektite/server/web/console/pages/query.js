@@ -4,11 +4,12 @@ import { SYSTEM, readCatalog } from "../catalog.js";
 import { Chart } from "../chart.js";
 import { Editor } from "../editor.js";
 import { Grid } from "../grid.js";
-import { isNumeric, isTime, suggested } from "../results.js";
+import { isNumeric, isTime, linesOf, suggested } from "../results.js";
 import { compact, download, empty, fill, h, keys, number, problem, quoted, seconds, throttled, toast } from "../ui.js";
 
 const FIRST = { sql: "SELECT name, state, lag, rows FROM system.views\n", datalog: "// Rules, and a goal that asks for some of their facts.\n" };
 const REMEMBERED = 30;
+const ALL = "all"; // every number of a result, as a line each
 const stored = {
   get: (name, other) => {
     try {
@@ -297,15 +298,17 @@ export function mount(element, { session, parts }) {
     const named = (places) => places.map((at) => [at, columns[at].name]);
     const all = columns.map((_, at) => at);
     const isGraph = spec.kind === "graph";
+    const lines = spec.kind === "line" ? linesOf(columns, spec.x) : [];
+    const shown = lines.length > 1 ? [[ALL, "all numbers"]] : spec.kind === "bar" ? [["", "number of rows"]] : [];
     fill(choices,
       select("as", [["line", "Line"], ["bar", "Bars"], ["histogram", "Histogram"], ["graph", "Graph"]], spec.kind, (kind) => {
         const scaled = all.filter((at) => isNumeric(columns[at].type) || isTime(columns[at].type));
         const x = (kind === "line" || kind === "histogram") && !scaled.includes(spec.x) ? scaled[0] ?? spec.x : spec.x;
         const y = kind === "graph" ? all.find((at) => at !== x) : numbers.find((at) => at !== x) ?? numbers[0];
-        spec = { kind, x, ys: kind === "histogram" || y === undefined ? [] : [y] };
+        spec = { kind, x, ys: kind === "line" ? linesOf(columns, x) : kind === "histogram" || y === undefined ? [] : [y] };
       }),
       select(isGraph ? "from" : spec.kind === "histogram" ? "of" : "by", named(all), spec.x, (at) => (spec = { ...spec, x: Number(at) })),
-      spec.kind === "histogram" ? null : select(isGraph ? "to" : "show", [...(spec.kind === "bar" ? [["", "number of rows"]] : []), ...named(isGraph ? all : numbers)], spec.ys[0] ?? "", (at) => (spec = { ...spec, ys: at === "" ? [] : [Number(at)] })));
+      spec.kind === "histogram" ? null : select(isGraph ? "to" : "show", [...shown, ...named(isGraph ? all : numbers)], spec.ys.length > 1 ? ALL : spec.ys[0] ?? "", (at) => (spec = { ...spec, ys: at === ALL ? lines : at === "" ? [] : [Number(at)] })));
   }
 
   let analyzes = false;

@@ -1,0 +1,47 @@
+"""Closing an epoch of few rows by one call of C, which is what most epochs of a program that writes row by row are.
+
+`small_epoch` prepares what `prepare_epoch` would, where that is simple: no storage, nothing scheduled, loaded or left for
+later, and inputs that are bags with one shard. Elsewhere it returns None. What it returns is a `Decision` that changes the same
+attributes of the same objects; see native/steps.c.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+from tektite.dataflow.arrange import build_rows
+from tektite.kernels.ready import calls
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tektite.engine.engine_core import EngineCore
+    from tektite.engine.input_core import InputCore
+    from tektite.engine.write_set import WriteSet
+
+
+class SmallEpoch(Protocol):
+    """What closing an epoch does: to each input, to the write set and to the engine's clock. A `Decision`."""
+
+    @property
+    def changed(self) -> list[InputCore]:
+        """The inputs with updates."""
+
+    @property
+    def rows(self) -> int:
+        """How many changes it has of tables that are not system relations."""
+
+    def apply(self) -> None:
+        """Close the epochs. May be repeated."""
+
+    def settle(self) -> None:
+        """Do the merging that new batches pay for, after the decision."""
+
+
+_small_epoch: Any = calls().small_epoch
+
+
+def small_epoch(core: EngineCore, sources: Sequence[InputCore], high: int, writes: WriteSet) -> SmallEpoch | None:
+    """Everything about closing epochs that can fail. Nothing changes; the caller holds the lock until it decides."""
+    found: SmallEpoch | None = _small_epoch(core, sources, high, writes, build_rows)
+    return found

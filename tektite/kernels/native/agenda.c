@@ -1,0 +1,339 @@
+/* The agenda of a scope, which says what runs next: what `Scope` of tektite/dataflow/graph.py inherits, and `run_agenda`.
+
+   `_agenda` has the positions of the nodes that wait, by moment, each list a heap; `_moments` is a heap of its keys. */
+
+#include "traces.h"
+
+#define SCOPE_FIELDS(F)                                                                                                          \
+    F(_agenda) F(_counted) F(_moments) F(_passed) F(_running) F(advice) F(body) F(depth) F(flow) F(last_rounds) F(limit)         \
+    F(moment) F(name) F(parent) F(position) F(rounds)
+STRUCT(Scope, SCOPE_FIELDS)
+RECORD(scope, SCOPE_FIELDS)
+
+static PyTypeObject *scope_type;
+static PyObject *no_agenda; /* of scopes that have nothing to do: nobody adds to it */
+static PyObject *push, *pop; /* of Python's module heapq */
+static PyObject *n_run, *n_is_interrupted;
+
+static int push_to(PyObject *heap, PyObject *value) {
+    PyObject *done = PyObject_CallFunctionObjArgs(push, heap, value, NULL);
+    Py_XDECREF(done);
+    return done == NULL ? -1 : 0;
+}
+
+/* A moment without its last round: that of the scope around. */
+static PyObject *outer_moment(PyObject *moment) {
+    const Py_ssize_t rounds = PyTuple_Size(moment);
+    return PyTuple_GetSlice(moment, 0, rounds ? rounds - 1 : 0);
+}
+
+static int schedule_at(Scope *scope, PyObject *position, PyObject *moment) {
+    if (scope->_agenda == NULL || !PyDict_Check(scope->_agenda) || !PyTuple_Check(moment)) {
+        PyErr_SetString(PyExc_TypeError, "a scope that has begun schedules positions at moments");
+        return -1;
+    }
+    PyObject *waiting = PyDict_GetItemWithError(scope->_agenda, moment);
+    if (waiting != NULL) {
+        const int there = PySequence_Contains(waiting, position);
+        return there ? (there < 0 ? -1 : 0) : push_to(waiting, position);
+    }
+    if (PyErr_Occurred())
+        return -1;
+    if (scope->_agenda == no_agenda) {
+        PyObject *own = PyDict_New();
+        if (own == NULL)
+            return -1;
+        set_field(&scope->_agenda, own);
+        Py_DECREF(own);
+    }
+    PyObject *alone = PyList_New(1);
+    if (alone == NULL)
+        return -1;
+    PyList_SetItem(alone, 0, Py_NewRef(position));
+    const int failed = PyDict_SetItem(scope->_agenda, moment, alone) < 0 || push_to(scope->_moments, moment) < 0;
+    Py_DECREF(alone);
+    if (failed)
+        return -1;
+    if (scope->parent == NULL || scope->parent == Py_None)
+        return 0;
+    PyObject *outer = outer_moment(moment);
+    const int done = outer == NULL ? -1 : schedule_at((Scope *)scope->parent, scope->position, outer);
+    Py_XDECREF(outer);
+    return done;
+}
+
+PyDoc_STRVAR(schedule_doc, "schedule(position, moment): add the node at `position` to the agenda of `moment`.");
+static PyObject *schedule(PyObject *self, PyObject *given) {
+    PyObject *position, *moment;
+    if (!PyArg_ParseTuple(given, "OO", &position, &moment) || schedule_at((Scope *)self, position, moment) < 0)
+        return NULL;
+    Py_RETURN_NONE;
+}
+
+/* Takes the next node under the parent's moment `outer`: 1 with references to it and to its moment, 0 if there is none. */
+static int next_of(Scope *scope, PyObject *outer, PyObject **member, PyObject **moment) {
+    *member = *moment = NULL;
+    while (PyList_Size(scope->_moments) > 0) {
+        PyObject *first = PyList_GetItem(scope->_moments, 0);
+        if (PyTuple_Size(first) != 0 || PyTuple_Size(outer) != 0) {
+            PyObject *around = outer_moment(first);
+            const int same = around == NULL ? -1 : PyObject_RichCompareBool(around, outer, Py_EQ);
+            Py_XDECREF(around);
+            if (same <= 0)
+                return same;
+        }
+        PyObject *waiting = PyDict_GetItemWithError(scope->_agenda, first);
+        if (waiting == NULL)
+            return -1;
+        if (PyList_Size(waiting)) {
+            *moment = Py_NewRef(first);
+            const int other = PyObject_RichCompareBool(first, scope->moment, Py_NE);
+            PyObject *begun = other > 0 ? PyObject_CallMethod((PyObject *)scope, "_begin", "(O)", first) : Py_NewRef(Py_None);
+            PyObject *position = other < 0 || begun == NULL ? NULL : PyObject_CallFunctionObjArgs(pop, waiting, NULL);
+            *member = position == NULL ? NULL : Py_XNewRef(PyList_GetItem(scope->body, PyLong_AsSsize_t(position)));
+            Py_XDECREF(begun);
+            Py_XDECREF(position);
+            if (*member != NULL)
+                return 1;
+            Py_CLEAR(*moment);
+            return -1;
+        }
+        PyObject *over = PyObject_CallFunctionObjArgs(pop, scope->_moments, NULL);
+        if (over == NULL || PyDict_DelItem(scope->_agenda, over) < 0) {
+            Py_XDECREF(over);
+            return -1;
+        }
+        Py_DECREF(over);
+    }
+    if (scope->_agenda != no_agenda) /* an emptied dict keeps its table */
+        set_field(&scope->_agenda, no_agenda);
+    return 0;
+}
+
+PyDoc_STRVAR(next_doc, "next(outer): take the next node from the agenda under the parent's moment `outer`; None if there is none.");
+static PyObject *next(PyObject *self, PyObject *outer) {
+    PyObject *member, *moment;
+    const int found = PyTuple_Check(outer) ? next_of((Scope *)self, outer, &member, &moment) : -1;
+    if (found <= 0)
+        return found < 0 ? NULL : Py_NewRef(Py_None);
+    PyObject *both = PyTuple_Pack(2, member, moment);
+    Py_DECREF(member);
+    Py_DECREF(moment);
+    return both;
+}
+
+/* Whether the deadline has passed, or an interrupt waits. */
+static int is_to_stop(PyObject *clock, double deadline, PyObject *call) {
+    PyObject *now = PyObject_CallNoArgs(clock);
+    const double time = now == NULL ? -1 : PyFloat_AsDouble(now);
+    Py_XDECREF(now);
+    if (time == -1 && PyErr_Occurred())
+        return -1;
+    if (time > deadline)
+        return 1;
+    if (call == Py_None)
+        return 0;
+    PyObject *interrupted = PyObject_GetAttr(call, n_is_interrupted);
+    const int found = interrupted == NULL ? -1 : PyObject_IsTrue(interrupted);
+    Py_XDECREF(interrupted);
+    return found;
+}
+
+/* Runs the agenda of a scope under the parent's moment: 1 when it is empty, 0 when it was stopped. A nested scope that was stopped is
+   scheduled again. */
+static int run_scope(Scope *scope, PyObject *outer, PyObject *clock, double deadline, PyObject *call, PyObject *around) {
+    PyObject *member, *moment;
+    int going;
+    while ((going = next_of(scope, outer, &member, &moment)) > 0) {
+        if (PyObject_TypeCheck(member, scope_type)) {
+            going = Py_EnterRecursiveCall(" in a loop") ? -1 : run_scope((Scope *)member, moment, clock, deadline, call, around);
+            if (going >= 0)
+                Py_LeaveRecursiveCall();
+            if (going == 0)
+                going = schedule_at(scope, ((Scope *)member)->position, moment) < 0 ? -1 : 0;
+        } else {
+            PyObject *done = around == Py_None ? PyObject_CallMethodObjArgs(member, n_run, moment, NULL)
+                                               : PyObject_CallFunctionObjArgs(around, member, moment, NULL);
+            Py_XDECREF(done);
+            const int stops = done == NULL ? -1 : is_to_stop(clock, deadline, call);
+            going = stops < 0 ? -1 : !stops;
+        }
+        Py_DECREF(member);
+        Py_DECREF(moment);
+        if (going <= 0)
+            return going;
+    }
+    return going < 0 ? -1 : 1;
+}
+
+PyDoc_STRVAR(run_doc, "run_agenda(root, deadline, clock, call, around): run a dataflow's agenda. Returns whether it is empty; False if "
+                      "`clock` came to the deadline, or `call` was interrupted. `around`, unless it is None, runs a node at a moment.");
+static PyObject *run_agenda(PyObject *module, PyObject *given) {
+    PyObject *root, *clock, *call, *around;
+    double deadline;
+    if (!PyArg_ParseTuple(given, "O!dOOO", scope_type, &root, &deadline, &clock, &call, &around))
+        return NULL;
+    PyObject *outermost = PyTuple_New(0);
+    const int found = outermost == NULL ? -1 : run_scope((Scope *)root, outermost, clock, deadline, call, around);
+    Py_XDECREF(outermost);
+    return found < 0 ? NULL : PyBool_FromLong(found);
+}
+
+/* ---- Sweeps */
+
+#define NAMES(F)                                                                                                                 \
+    F(_end_rounds) F(available) F(away) F(ended) F(failure) F(flow) F(handle) F(high) F(imports) F(journal) F(limit)             \
+    F(low) F(name) F(on_swept) F(part) F(reached) F(root) F(rounds) F(running) F(sources) F(sweep) F(swept) F(wake) F(work)
+NAMES(DECLARE_NAME)
+
+/* The epoch up to which all sources have been closed, a new reference; None where one has failed. */
+static PyObject *available_epoch(PyObject *flow, PyObject *sources) {
+    for (Py_ssize_t i = 0; i < PyTuple_Size(sources); i++) {
+        const int failed = attribute_is_set(PyTuple_GetItem(sources, i), n_failure);
+        if (failed)
+            return failed < 0 ? NULL : Py_NewRef(Py_None);
+    }
+    if (PyTuple_Size(sources) == 1) {
+        PyObject *source = PyTuple_GetItem(sources, 0);
+        const int computed = attribute_is_set(source, n_flow);
+        if (computed <= 0)
+            return computed < 0 ? NULL : GET(source, low);
+    }
+    return PyObject_CallMethodObjArgs(flow, n_available, NULL);
+}
+
+/* Whether a sweep of a dataflow is for here: it is not in the middle of one, and nobody limits it or counts its work. */
+static int is_plain(PyObject *flow) {
+    PyObject *const forbidden[] = {n_part, n_limit};
+    for (int i = 0; i < 2; i++) {
+        const int found = attribute_is_set(flow, forbidden[i]);
+        if (found)
+            return found < 0 ? -1 : 0;
+    }
+    const int running = attribute_is_true(flow, n_running);
+    PyObject *journal = running ? NULL : GET(flow, journal);
+    const int counted = running ? 1 : journal == NULL ? -1 : journal == Py_None ? 1 : attribute_is_set(journal, n_work);
+    Py_XDECREF(journal);
+    return running < 0 || counted < 0 ? -1 : !counted;
+}
+
+/* Schedules the nodes that read what other dataflows and inputs have. */
+static int wake_imports(PyObject *imports) {
+    int done = 0;
+    for (Py_ssize_t i = 0; done == 0 && i < PyTuple_Size(imports); i++) {
+        PyObject *reader = PyTuple_GetItem(imports, i), *handle = GET(reader, handle);
+        if (handle == NULL)
+            return -1;
+        if (rows_waiting(handle)) {
+            PyObject *woken = PyObject_CallMethodObjArgs(reader, n_wake, NULL);
+            Py_XDECREF(woken);
+            done = woken == NULL ? -1 : 0;
+        }
+        Py_DECREF(handle);
+    }
+    return done;
+}
+
+/* The record of a sweep, for the journal. */
+static PyObject *record_of(PyObject *class, PyObject *flow, PyObject *reached, PyObject *high, PyObject *imports) {
+    int64_t rows = 0;
+    for (Py_ssize_t i = 0; i < PyTuple_Size(imports); i++) {
+        PyObject *handle = GET(PyTuple_GetItem(imports, i), handle);
+        if (handle == NULL)
+            return NULL;
+        rows += rows_waiting(handle);
+        Py_DECREF(handle);
+    }
+    PyObject *name = GET(flow, name), *number = PyLong_FromLongLong(rows);
+    PyObject *record = name == NULL || number == NULL ? NULL : PyObject_CallFunctionObjArgs(class, name, reached, high, number, NULL);
+    Py_XDECREF(name);
+    Py_XDECREF(number);
+    return record;
+}
+
+/* What follows when the agenda is empty. */
+static int end_sweep(PyObject *flow, PyObject *high, PyObject *record) {
+    if (SET(flow, running, Py_False) < 0 || SET(flow, reached, high) < 0 || SET(flow, swept, Py_True) < 0)
+        return -1;
+    const int loops = attribute_is_true(flow, n_rounds);
+    PyObject *rested = loops < 0 ? NULL : loops ? PyObject_CallMethodObjArgs(flow, n__end_rounds, NULL) : Py_NewRef(Py_None);
+    Py_XDECREF(rested);
+    PyObject *journal = rested == NULL || SET(flow, sweep, Py_None) < 0 ? NULL : GET(flow, journal);
+    PyObject *noted = journal == NULL ? NULL : PyObject_CallMethodObjArgs(journal, n_ended, record, NULL);
+    Py_XDECREF(journal);
+    Py_XDECREF(noted);
+    PyObject *callbacks = noted == NULL ? NULL : GET(flow, on_swept);
+    int done = callbacks == NULL ? -1 : 0;
+    for (Py_ssize_t i = 0; done == 0 && i < PyTuple_Size(callbacks); i++) {
+        PyObject *called = PyObject_CallNoArgs(PyTuple_GetItem(callbacks, i));
+        Py_XDECREF(called);
+        done = called == NULL ? -1 : 0;
+    }
+    Py_XDECREF(callbacks);
+    return done;
+}
+
+PyDoc_STRVAR(sweep_doc, "sweep(flow, deadline, clock, call, record): begin a sweep of a dataflow and run it, as `Dataflow.begin`, "
+                        "`run_agenda` and `Dataflow._end` do. Returns whether it has ended; None, and nothing has happened, where these "
+                        "have to, or there is nothing to sweep. `record` is the class of what the journal gets.");
+static PyObject *sweep(PyObject *module, PyObject *given) {
+    PyObject *flow, *clock, *call, *class, *done = NULL;
+    double deadline;
+    if (!PyArg_ParseTuple(given, "OdOOO", &flow, &deadline, &clock, &call, &class))
+        return NULL;
+    const int plain = is_plain(flow);
+    if (plain <= 0)
+        return plain < 0 ? NULL : Py_NewRef(Py_None);
+    PyObject *sources = GET(flow, sources), *high = sources == NULL ? NULL : available_epoch(flow, sources), *reached = GET(flow, reached);
+    PyObject *imports = GET(flow, imports), *root = GET(flow, root), *record = NULL, *outermost = PyTuple_New(0);
+    const int is_behind = high == NULL || reached == NULL ? -1 : high == Py_None ? 0 : PyObject_RichCompareBool(high, reached, Py_GT);
+    if (is_behind == 0)
+        done = Py_NewRef(Py_None);
+    if (is_behind <= 0 || imports == NULL || root == NULL || outermost == NULL || SET(flow, high, high) < 0
+        || SET(flow, running, Py_True) < 0 || SET(flow, away, Py_None) < 0
+        || (record = record_of(class, flow, reached, high, imports)) == NULL || SET(flow, sweep, record) < 0
+        || wake_imports(imports) < 0)
+        goto end;
+    const int found = run_scope((Scope *)root, outermost, clock, deadline, call, Py_None);
+    if (found == 0 || (found > 0 && end_sweep(flow, high, record) == 0))
+        done = PyBool_FromLong(found);
+end:
+    Py_XDECREF(sources);
+    Py_XDECREF(high);
+    Py_XDECREF(reached);
+    Py_XDECREF(imports);
+    Py_XDECREF(root);
+    Py_XDECREF(record);
+    Py_XDECREF(outermost);
+    return done;
+}
+
+/* ---- Types */
+
+#define SCOPE_MEMBER(name) MEMBER(Scope, name),
+static PyMemberDef scope_members[] = {SCOPE_FIELDS(SCOPE_MEMBER){NULL, 0, 0, 0, NULL}};
+static PyMethodDef scope_methods[] = {
+    {"schedule", schedule, METH_VARARGS, schedule_doc}, {"next", next, METH_O, next_doc}, {NULL, NULL, 0, NULL}};
+static PyType_Slot scope_slots[] = {SLOTS(scope), {Py_tp_members, scope_members}, {Py_tp_methods, scope_methods}, {0, NULL}};
+static PyMethodDef agenda_functions[] = {{"run_agenda", run_agenda, METH_VARARGS, run_doc},
+                                         {"sweep", sweep, METH_VARARGS, sweep_doc},
+                                         {NULL, NULL, 0, NULL}};
+
+int add_agenda(PyObject *module) {
+    NAMES(INTERN)
+    PyObject *heaps = PyImport_ImportModule("heapq");
+    if (heaps == NULL)
+        return -1;
+    push = PyObject_GetAttrString(heaps, "heappush");
+    pop = PyObject_GetAttrString(heaps, "heappop");
+    Py_DECREF(heaps);
+    n_run = PyUnicode_InternFromString("run");
+    n_is_interrupted = PyUnicode_InternFromString("is_interrupted");
+    no_agenda = PyDict_New();
+    if (push == NULL || pop == NULL || n_run == NULL || n_is_interrupted == NULL || no_agenda == NULL
+        || PyModule_AddObjectRef(module, "NO_AGENDA", no_agenda) < 0)
+        return -1;
+    scope_type = add_type(module, "ScopeRecord", "tektite.kernels.call.ScopeRecord", sizeof(Scope),
+                          Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, scope_slots, NULL);
+    return scope_type == NULL ? -1 : PyModule_AddFunctions(module, agenda_functions);
+}

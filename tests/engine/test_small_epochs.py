@@ -1,0 +1,149 @@
+"""Epochs of few rows step in C, and give what the general path gives: the same programs run with each, epoch by epoch."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import tektite as tk
+from tektite.dataflow import flow, reduce
+from tektite.engine import engine_core
+from tektite.engine.core import core_of
+from tektite.errors import TektiteError
+
+SWITCHES: dict[str, Callable[[pytest.MonkeyPatch], None]] = {
+    "all": lambda patch: None,
+    "no small epochs": lambda patch: patch.setattr(engine_core, "small_epoch", lambda *_: None),
+    "no small reductions": lambda patch: patch.setattr(reduce, "reduce_few", lambda *_: False),
+    "no whole sweeps": lambda patch: patch.setattr(flow, "_sweep", lambda *_: None),
+}
+
+
+def general(patch: pytest.MonkeyPatch) -> None:
+    """Nothing steps in C."""
+    for switch in SWITCHES.values():
+        switch(patch)
+
+
+class Program:
+    """Tables of every kind that a small epoch takes or leaves, and views over them; what each call did, and what views hold."""
+
+    def __init__(self, seed: int) -> None:
+        self.random = random.Random(seed)
+        self.engine = tk.Engine(autocommit=False, workers=self.random.choice([1, 1, 2]))
+        table = self.engine.create_table
+        self.tables = {
+            "checked": table("checked", {"k": tk.Int, "v": tk.Int}, order_by="k"),
+            "trusted": table("trusted", {"k": tk.Int, "v": tk.Int}, checked=False),
+            "unique": table("unique", {"k": tk.Int, "v": tk.Int}, primary_key="k"),
+            "latest": table("latest", {"k": tk.Int, "v": tk.Int}, mode="upsert", primary_key="k"),
+            "passing": table("passing", {"k": tk.Int, "v": tk.Int}, mode="stream"),
+        }
+        checked, trusted, latest, passing = (self.tables[n] for n in ("checked", "trusted", "latest", "passing"))
+        self.heard: list[Any] = []
+        views = {
+            "counts": checked.count(by="k"),
+            "sums": trusted.group_by("k").agg(total=tk.sum("v"), top=tk.max("v")),
+            "kinds": checked.select("k").distinct(),
+            "joined": checked.join(trusted.select("k", w="v"), on="k"),
+            "few": checked.filter(tk.col("k") == 1).select(twice=tk.col("v") * 2),
+            "with latest": latest.select("k", x="v").join(checked, on="k").count(by="x"),
+            "fails": checked.select("k", inverse=12 // tk.col("v")).group_by("k").agg(tk.sum("inverse")),
+            "reached": checked.select(node="k")
+            .distinct()
+            .iterate(
+                lambda found: (
+                    found.join(trusted, left_on="node", right_on="k").select(node="v").concat(found).distinct()
+                )
+            ),
+            "came by": passing.count(by="k"),
+        }
+        self.views = {name: self.engine.create_view(name, made) for name, made in views.items()}
+        self.views["changes"] = self.engine.install(
+            "changes",
+            trusted.max("v", by="k"),
+            keep=False,
+            on_change=self._hear,
+        )
+
+    def _hear(self, rows: pa.Table) -> None:
+        self.heard.append(sorted(rows.to_pylist(), key=str))
+
+    def step(self) -> Iterator[Any]:
+        """Write something, close an epoch or several, and give what that did."""
+        choice = self.random
+        names = choice.choice([["checked", "trusted", "passing"], list(self.tables)])
+        for _ in range(choice.randrange(4)):
+            name = choice.choice(names)
+            rows = [(choice.randrange(4), choice.randrange(5)) for _ in range(choice.choice([1, 1, 2, 7, 70, 1500]))]
+            kind = choice.choice(
+                ["insert", "insert", "insert", "remove", "remove", "late" if len(names) > 3 else "remove"]
+            )
+            try:
+                if kind == "late" and name != "passing":
+                    self.tables[name].insert(rows[:1], time=core_of(self.tables[name]).low + choice.randrange(3))
+                elif kind == "remove" and name not in ("passing", "trusted"):
+                    self.tables[name].remove(rows[:1])
+                else:
+                    self.tables[name].insert(rows)
+            except TektiteError as error:
+                yield type(error), str(error)
+        try:
+            if choice.random() < 0.2:
+                yield self.tables["trusted"].advance()
+            yield self.engine.advance()
+        except TektiteError as error:
+            yield type(error), str(error)
+            for each in self.tables.values():
+                each.rollback()
+        self.engine.settle()  # a slow machine may end turns early
+        for name, view in self.views.items():
+            if name != "changes":
+                try:
+                    yield name, view.time, sorted(Counter(view.rows()).items())
+                except TektiteError as error:
+                    yield name, type(error), str(error)
+        yield list(self.heard)
+        inputs = [core_of(each) for each in self.tables.values()]
+        yield [(each.low, each.writes, each.changed, each.trace.minted) for each in inputs]
+        yield self.engine.next_epoch, core_of(self.engine).changes
+
+
+def outcome(seed: int, switch: Callable[[pytest.MonkeyPatch], None]) -> list[Any]:
+    """What a program does with some steps in C or none."""
+    with pytest.MonkeyPatch.context() as patch:
+        switch(patch)
+        program = Program(seed)
+        with program.engine:
+            return [list(program.step()) for _ in range(25)]
+
+
+def test_programs_take_the_steps_in_c(monkeypatch: pytest.MonkeyPatch) -> None:
+    taken: Counter[str] = Counter()
+
+    def counted(module: Any, name: str) -> None:
+        there = getattr(module, name)
+
+        def call(*arguments: Any) -> Any:
+            found = there(*arguments)
+            taken[name] += bool(found)
+            return found
+
+        monkeypatch.setattr(module, name, call)
+
+    for module, name in ((engine_core, "small_epoch"), (reduce, "reduce_few"), (flow, "_sweep")):
+        counted(module, name)
+    outcome(0, SWITCHES["all"])
+    assert min(taken[name] for name in ("small_epoch", "reduce_few", "_sweep")) > 9, taken
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_each_step_in_c_does_what_the_general_path_does(seed: int) -> None:
+    wanted = outcome(seed, general)
+    for name, switch in SWITCHES.items():
+        assert outcome(seed, switch) == wanted, name
