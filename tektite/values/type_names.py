@@ -188,7 +188,7 @@ def as_type(given: Any, where: str = "") -> Type:
 def _of_arrow_word(word: str) -> Type | None:
     """The type that Arrow or NumPy prints as a word, such as "timestamp[us]" and "datetime64[ns]"; None if it prints none."""
     try:
-        return type_from_arrow(pa.type_for_alias(word))
+        return type_from_arrow(pa.type_for_alias(word))  # type: ignore[call-overload]  # any word, which may be none
     except ValueError:
         return _of_numpy(np.dtype(word), "") if word.startswith("datetime64") else None
 
