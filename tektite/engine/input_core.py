@@ -141,6 +141,11 @@ class InputCore:
         return self.trace.size
 
     @property
+    def most_rows(self) -> int:
+        """At least as many as its size: updates that cancel each other count."""
+        return self.trace.rows
+
+    @property
     def is_due(self) -> bool:
         """Whether an update with a time of its own is due in the open epoch."""
         found = self.engine.scheduled.updates.get(self)

@@ -137,6 +137,11 @@ class ViewCore:
         return self.trace.size
 
     @property
+    def most_rows(self) -> int:
+        """At least as many as its size: updates that cancel each other count."""
+        return self.trace.rows
+
+    @property
     def count(self) -> int | None:
         """How many rows its last answer has, those that fail left out; None if it keeps none, or has stopped."""
         if self.is_stream or self.flow.failure is not None:

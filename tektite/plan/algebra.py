@@ -173,6 +173,10 @@ class Readable(Protocol):
     def size(self) -> int:
         """About how many rows it holds."""
 
+    @property
+    def most_rows(self) -> int:
+        """At least as many as its `size`, and found at once."""
+
 
 @dataclass(eq=False, frozen=True)
 class Read(Operator):
