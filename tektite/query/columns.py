@@ -13,6 +13,7 @@ from tektite.expr import type_of as expression_type
 from tektite.plan import algebra as plan
 from tektite.plan.algebra import ColumnNumbers
 from tektite.values.schema import Schema
+from tektite.values.types import Type
 
 ColumnName = str | Expr
 """A column by its name, or as `col("x")` or `c["x"]`."""
@@ -78,6 +79,11 @@ def with_columns(operator: plan.Operator, new: Mapping[str, Expr]) -> plan.Opera
     added = dict(new)
     outputs = [(name, added.pop(name, col(name))) for name in operator.schema.names]
     return project(operator, [*outputs, *added.items()])
+
+
+def is_shown_apart(kind: Type) -> bool:
+    """Whether equal values of a type are told apart by who reads them: `1 month` and `30 days`, but not 0.0 and -0.0."""
+    return kind.interned and kind.has_keys
 
 
 def with_equal_keys(operator: plan.Operator, columns: Iterable[int]) -> plan.Operator:

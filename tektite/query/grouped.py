@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 from tektite.errors import IncorrectError
-from tektite.expr import Expr, col
+from tektite.expr import Expr, col, type_of
 from tektite.expr.other_names import advice
 from tektite.plan import algebra as plan
+from tektite.query.aggregate_calls import AggregateCall
 from tektite.query.aggregation import aggregate
 from tektite.query.builders import project
 from tektite.query.collection import Collection
+from tektite.query.columns import is_shown_apart
 from tektite.query.derived import derived
 from tektite.query.expression_aggregates import Extraction
 from tektite.query.other_names import OF_GROUPS
@@ -117,8 +119,30 @@ def aggregated(
             )
     extraction = Extraction(collection.schema, names)
     results = [(name, extraction.over_calls(expression)) for name, expression in outputs]
-    found = aggregate(collection, keys, extraction.calls, one_row(collection) if always else None)
-    return project(found, [*((name, col(name)) for name in names), *results])
+    return _groups(collection, keys, extraction.calls, results, one_row(collection) if always else None)
+
+
+def each_once(collection: Collection) -> Collection:
+    """Each row once. Of equal values that differ, such as `1 month` and `30 days`, a row has the least of those there."""
+    return _groups(collection, [(name, col(name)) for name in collection.schema.names], [], [], None)
+
+
+def _groups(
+    collection: Collection,
+    keys: Sequence[tuple[str, Expr]],
+    calls: Sequence[tuple[str, AggregateCall]],
+    results: Outputs,
+    unit: Collection | None,
+) -> Collection:
+    """One row for each group: the keys, as they are in some row, then what is computed of aggregates."""
+    positions = collection.schema.positions
+    shown = {
+        name: (f"#shown {name}", AggregateCall("min", key))
+        for name, key in keys
+        if is_shown_apart(type_of(key, positions))
+    }
+    found = aggregate(collection, keys, [*calls, *shown.values()], unit)
+    return project(found, [*((name, col(shown[name][0] if name in shown else name)) for name, _ in keys), *results])
 
 
 def agg_outputs(

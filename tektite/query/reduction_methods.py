@@ -10,7 +10,7 @@ from tektite.expr import Expr
 from tektite.expr import type_of as expression_type
 from tektite.plan import algebra as plan
 from tektite.query import reductions
-from tektite.query.columns import ColumnNames, column_list, column_numbers
+from tektite.query.columns import ColumnNames, column_list, column_numbers, is_shown_apart
 from tektite.query.former_names import former_name
 from tektite.query.outputs import flat, outputs_of
 from tektite.query.own_columns import named_columns
@@ -50,6 +50,10 @@ class ReductionMethods:
         >>> rows.distinct().sort("x").collect().to_pydict()
         {'x': [1, 2, None]}
         """
+        if self.operator.loop is None and any(map(is_shown_apart, self.operator.schema.types)):
+            from tektite.query.grouped import each_once
+
+            return each_once(self._collection)
         return self.threshold(1)
 
     def unique(self, *columns: ColumnNames, subset: ColumnNames = ()) -> Collection:

@@ -187,8 +187,9 @@ def as_type(given: Any, where: str = "") -> Type:
 
 def _of_arrow_word(word: str) -> Type | None:
     """The type that Arrow or NumPy prints as a word, such as "timestamp[us]" and "datetime64[ns]"; None if it prints none."""
+    alias: Any = word  # the stubs list them all
     try:
-        return type_from_arrow(pa.type_for_alias(word))
+        return type_from_arrow(pa.type_for_alias(alias))
     except ValueError:
         return _of_numpy(np.dtype(word), "") if word.startswith("datetime64") else None
 

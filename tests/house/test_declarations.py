@@ -21,6 +21,8 @@ LOCAL = {
     "engine/test_away.py": "threads of this process that wait for each other",
     "sql/test_system_rights.py": "what system relations of this process tell users",
     "storage/test_loaded_texts.py": "when the texts of this process are loaded",
+    "client/test_wrong_kind_of_block.py": "what clients refuse before anything runs",
+    "query/test_operators_and_names.py": "what is refused, before anything runs",
     "client/test_protocol.py": "what any client offers, in this process or another",
     "engine/test_texts.py": "what the dictionary of this process keeps",
     "engine/test_declarations.py": "what is refused and what is kept, before anything runs",

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 PACKAGE = Path(__file__).parents[2] / "tektite"
-UNLISTED = ("__pycache__", "built", "native")
-"""What programs make, and C sources."""
+UNLISTED = ("__pycache__", "built")
+"""What programs make."""
 PACKAGES = sorted(path.parent for path in PACKAGE.rglob("__init__.py") if path.parent != PACKAGE)
 
 

@@ -119,7 +119,7 @@ def test_a_loop_that_reads_nothing_belongs_to_no_engine() -> None:
         nothing.set(nothing)
         empty = loop.leave(nothing)
     for verb in (empty.explain, empty.collect):
-        with pytest.raises(tk.IncorrectError, match="reads no input, so it belongs to no engine"):
+        with pytest.raises(tk.IncorrectError, match="reads no table, so it belongs to no engine"):
             verb()
     with make_engine(autocommit=True) as engine:
         assert engine.install("empty", empty).rows() == []

@@ -13,6 +13,7 @@ from tektite.expr import Expr, coalesce, col, concat, lit
 from tektite.expr.predicates import TRUE, conjunction
 from tektite.query import interned_aggregates
 from tektite.query.aggregate_calls import AggregateCall
+from tektite.query.columns import is_shown_apart
 from tektite.query.expression_aggregates import spread
 from tektite.sql.bind import nested, ordered_aggregates
 from tektite.sql.bind.pair_aggregates import PAIRS, of_pairs
@@ -25,7 +26,6 @@ from tektite.sql.logical import Aggregate, Apply, Distinct, Node, Project, Union
 from tektite.sql.parse.instead import FUNCTIONS, instead
 from tektite.sql.parse.read_arguments import written
 from tektite.values import types
-from tektite.values.types import Type
 
 if TYPE_CHECKING:
     from tektite.sql.bind.query import Binder
@@ -426,11 +426,6 @@ class Grouping:
                 message = f"column {shown!r} is neither in GROUP BY nor in an aggregate"
                 raise self.binder.source.error(message, place, condition="grouping-error")
         return found
-
-
-def is_shown_apart(kind: Type) -> bool:
-    """Whether equal values of a type are told apart by who reads them: `1 month` and `30 days`, but not 0.0 and -0.0."""
-    return kind.interned and kind.has_keys
 
 
 def each_once(binder: Binder, plan: Node) -> Node:

@@ -18,10 +18,11 @@ from tektite.expr import type_of as expression_type
 from tektite.expr.fold import folded as folded_constant
 from tektite.expr.literals import MAX_INT
 from tektite.expr.predicates import conjunction
+from tektite.query.columns import is_shown_apart
 from tektite.query.window_calls import Ordering, WindowCall
 from tektite.sql.bind import pivots, recursion, relations, windows
 from tektite.sql.bind.bound import Bound, nothing
-from tektite.sql.bind.clause import ClauseContext, each_once, is_shown_apart
+from tektite.sql.bind.clause import ClauseContext, each_once
 from tektite.sql.bind.definitions import GraphDefinition
 from tektite.sql.bind.scope import NameScope, folded
 from tektite.sql.bind.select import SelectList, output_place, refuse_ambiguous

@@ -53,11 +53,11 @@ def pattern_of(binder: Binder, item: exp.Expr, star: exp.Star) -> str | None:
 def matching(binder: Binder, names: list[str], pattern: str, node: exp.Expr) -> list[bool]:
     """Which names a regular expression is found in. Arrow takes no longer for an odd one, as `re` may."""
     try:
-        found: list[bool] = pc.match_substring_regex(pa.array(names, pa.string()), pattern).to_pylist()
+        found = pc.match_substring_regex(pa.array(names, pa.string()), pattern).to_pylist()
     except pa.ArrowInvalid as error:
         message = str(error).replace("Invalid regular expression", "invalid regular expression")
         raise binder.source.error(message, node) from None
-    return found
+    return [bool(matches) for matches in found]
 
 
 def items(binder: Binder, scope: NameScope, item: exp.Expr) -> Iterator[tuple[str | None, exp.Expr | str]]:
