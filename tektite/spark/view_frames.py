@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
 import pyarrow as pa
+from pyspark.errors import PySparkTypeError
 from pyspark.sql import DataFrame, SparkSession, functions
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.types import StructType
 
 from tektite.engine.core import core_of
-from tektite.errors import IncorrectError
+from tektite.errors import IncorrectError, UnsupportedError
 from tektite.spark.failures import explained
 from tektite.spark.session import classic
 from tektite.values.schema import Schema
@@ -31,6 +32,12 @@ core.
 
 def spark_schema(schema: Schema) -> StructType:
     """The columns of a collection as Spark's. Timestamps are moments."""
+    for name, type, field in zip(schema.names, schema.types, moments(schema.arrow), strict=True):
+        try:
+            from_arrow_schema(pa.schema([field]))
+        except PySparkTypeError:
+            message = f"column {name!r}: Spark has no type for {type}: a view with a cast to string has its text"
+            raise UnsupportedError(message) from None
     return from_arrow_schema(moments(schema.arrow), prefer_timestamp_ntz=False)
 
 

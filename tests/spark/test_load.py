@@ -355,3 +355,12 @@ def test_loads_keep_unique_columns_and_checks(spark: SparkSession, tmp_path: Pat
         assert table.rows() == [(1, "a")]
         table.load(spark.createDataFrame([(2, "b"), (3, None), (4, None)], "id bigint, s string"))
         assert len(table.rows()) == 4
+
+
+@pytest.mark.parametrize("type", ["interval", "interval[]"])
+def test_types_that_spark_does_not_have_are_refused(spark: SparkSession, type: str) -> None:
+    engine = tk.Engine()
+    engine.sql(f"CREATE TABLE t (v {type})")
+    view = engine.install("all", engine.table("t"))
+    with pytest.raises(tk.UnsupportedError, match="column 'v': Spark has no type for"):
+        view.to_spark(spark)
