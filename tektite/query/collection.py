@@ -135,7 +135,7 @@ class Collection(ReductionMethods, SetMethods, SqlMethods, RefusesOperators):
         """Whether a row is among those of a table or a view."""
         if isinstance(row, str):
             raise IncorrectError(f"{row!r} in c: rows are tuples; a column is looked for by {row!r} in c.schema.names")
-        return row in iter(self)
+        return any(row == each for each in self)
 
     def __setitem__(self, key: object, value: object) -> NoReturn:
         """Refused: a query does not change."""

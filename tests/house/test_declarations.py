@@ -21,6 +21,7 @@ LOCAL = {
     "engine/test_away.py": "threads of this process that wait for each other",
     "sql/test_system_rights.py": "what system relations of this process tell users",
     "storage/test_loaded_texts.py": "when the texts of this process are loaded",
+    "client/test_wrong_kind_of_block.py": "what clients refuse before anything runs",
     "client/test_protocol.py": "what any client offers, in this process or another",
     "engine/test_texts.py": "what the dictionary of this process keeps",
     "engine/test_declarations.py": "what is refused and what is kept, before anything runs",
@@ -44,6 +45,7 @@ LOCAL = {
     "plan/test_one_plan.py": "plans, of which nothing runs",
     "plan/test_rules.py": "plans, of which nothing runs",
     "query/test_guessed_calls.py": "calls, which an engine answers before anything runs",
+    "query/test_operators_and_names.py": "calls, which an engine answers before anything runs",
     "query/test_refused.py": "queries that are refused before anything runs",
     "query/test_wrong_types.py": "queries that are refused before anything runs",
     "runtime/test_shard.py": "an executor of its own",
@@ -107,6 +109,7 @@ SELDOM = dict.fromkeys([(name, "spark") for name in LANGUAGE], "a language") | {
         "query/test_near_windows.py",
         "spark",
     ): "tasks do not see that small groups count as large; stages pack as for Spark",
+    ("query/test_equal_intervals.py", "spark"): "what a group shows is the least value: make nightly runs them",
     ("query/test_scc.py", "spark"): "loops in loops are minutes of small jobs: make nightly runs them",
 }
 MODULES = {
