@@ -51,7 +51,7 @@ class ServerAddress:
 
     @property
     def page(self) -> str:
-        """Where the server's console is.
+        """The address of the server's console.
 
         >>> ServerAddress.parse("tektites://ann@db.example").page
         'https://db.example:5434/'

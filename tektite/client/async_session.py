@@ -382,7 +382,7 @@ class AsyncSession(WaitsByAsyncFor, SaysWhatDoesNotTravel):
         return int((await self.ask("advance", {"to": to})).head["time"])
 
     async def status(self) -> dict[str, Any]:
-        """How the server is."""
+        """The state of the server."""
         found = dict((await self.ask("status")).head)
         del found["id"]
         return found

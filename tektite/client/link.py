@@ -39,7 +39,7 @@ class Link:
         self.settings: list[str] = []
         """Statements that set something in the session, such as its role: they are said again on each new connection."""
         self.generation = 0
-        """How often it was opened."""
+        """How many times it was opened."""
         self.lineage = ""
         self.user = ""
         self.is_closed = False

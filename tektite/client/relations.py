@@ -50,7 +50,7 @@ class AsyncRelation(SaysWhatDoesNotTravel):
     def __init__(self, session: AsyncSession, described: dict[str, Any]) -> None:
         self._session = session
         self.name: str = described["name"]
-        """What it was created as."""
+        """Its name, as it was created."""
         self.schema = Schema(dict(zip(described["columns"], described["types"], strict=True)))
         """Its columns."""
         self.key = tuple(described.get("key", ()))
@@ -178,7 +178,7 @@ class AsyncView(AsyncRelation):
     kind = "view"
 
     async def error(self) -> TektiteError | None:
-        """What a read of the view raises; None if it can be read."""
+        """The error that a read of the view raises; None if it can be read."""
         found = (await self._session.ask("view-state", {"view": self.name})).head["view_error"]
         return None if found is None else from_data(found)
 

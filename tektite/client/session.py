@@ -265,7 +265,7 @@ class RemoteSession(SaysWhatDoesNotTravel):
         return self._loop.run(self._made.advance(to))
 
     def status(self) -> dict[str, Any]:
-        """How the server is."""
+        """The state of the server."""
         return self._loop.run(self._made.status())
 
     # ------------------------------------------------------------------ the end

@@ -143,7 +143,7 @@ class RemoteRelation(ArrowReadable, SaysWhatDoesNotTravel, Generic[R]):
 
     @property
     def name(self) -> str:
-        """What it was created as."""
+        """Its name, as it was created."""
         return self._made.name
 
     @property
@@ -259,7 +259,7 @@ class RemoteView(RemoteRelation[AsyncView]):
 
     @property
     def error(self) -> TektiteError | None:
-        """What a read of the view raises; None if it can be read."""
+        """The error that a read of the view raises; None if it can be read."""
         return self._loop.run(self._made.error())
 
     def to_arrow(self, at: int | None = None, timeout: float | None = None) -> pa.Table:

@@ -53,7 +53,7 @@ from tektite.storage.epoch_writer import DurableChange
 from tektite.storage.open_storage import Position, checked_positions
 from tektite.trace.batch import Batch
 from tektite.trace.chunk import Chunk
-from tektite.trace.trace import Mint
+from tektite.trace.records import Mint
 
 if TYPE_CHECKING:
     from tektite.engine.engine_core import EngineCore

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import anywidget
 import traitlets
 
+from tektite.engine.notices import ThreadWaiter
 from tektite.errors import TektiteError
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ class LiveWidget(anywidget.AnyWidget):
         found = zip(view.schema.names, view.schema.types, strict=True)
         self._view = view
         self._rows = rows
-        self._stopped = threading.Event()
+        self._stopped = ThreadWaiter()
         super().__init__(
             title=view.name, columns=[[name, str(type)] for name, type in found], state=self._look(is_first=True)
         )
@@ -53,7 +54,7 @@ class LiveWidget(anywidget.AnyWidget):
 
     def close(self) -> None:
         """Follow the view no more, and take the table away."""
-        self._stopped.set()
+        self._stopped.notify()
         if threading.current_thread() is not self._thread:
             self._thread.join()
         super().close()

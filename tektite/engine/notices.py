@@ -12,6 +12,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 if TYPE_CHECKING:
@@ -87,22 +88,26 @@ class Notices:
 
 
 class ThreadWaiter:
-    """A thread that waits."""
+    """A thread that waits. An interrupt of `threading.Event` may leave the lock inside it taken, so that whoever notifies the
+    thread would wait for ever, with the engine's lock. This is one lock of C's, which is free once something has happened.
+    """
 
     def __init__(self) -> None:
-        self._event = threading.Event()
+        self._calm = threading.Lock()
+        self._calm.acquire()
 
     def notify(self) -> None:
         """Let the thread look again."""
-        self._event.set()
+        with suppress(RuntimeError):  # it may have been told already
+            self._calm.release()
 
     def look(self) -> None:
         """Forget what has happened so far: the thread is about to look for itself."""
-        self._event.clear()
+        self._calm.acquire(blocking=False)
 
     def wait(self, seconds: float | None) -> bool:
-        """Wait until something happens, or for some seconds; whether it has."""
-        return self._event.wait(seconds)
+        """Wait until something happens, or for some seconds; whether it has, since the last look or wait."""
+        return self._calm.acquire(timeout=-1 if seconds is None else seconds)
 
 
 class TaskWaiter:

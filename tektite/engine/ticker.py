@@ -13,6 +13,7 @@ import threading
 import weakref
 from typing import TYPE_CHECKING
 
+from tektite.engine.notices import ThreadWaiter
 from tektite.engine.write_set import WriteSet
 from tektite.errors import IncorrectError, TektiteError
 
@@ -59,16 +60,16 @@ class Ticker:
     """A thread that lets an engine's time pass."""
 
     def __init__(self, core: EngineCore, seconds: float) -> None:
-        self._core = weakref.ref(core, lambda _: self._stopped.set())
+        self._core = weakref.ref(core, lambda _: self._stopped.notify())
         self._seconds = seconds
-        self._stopped = threading.Event()
+        self._stopped = ThreadWaiter()
         self._thread = threading.Thread(target=self._run, name="tektite-clock", daemon=True)
         core.hooks.on_close.append(self.stop)
         self._thread.start()
 
     def stop(self) -> None:
         """Let no more time pass. Called by a listener in the thread itself, it does not wait."""
-        self._stopped.set()
+        self._stopped.notify()
         if threading.current_thread() is not self._thread:
             self._thread.join()
 

@@ -36,6 +36,7 @@ steps               the instructions of a typed expression
 text                functions of text, evaluated once for each distinct argument
 typing              types an expression against a schema; the result is a tree of steps
 value_methods       methods of expressions that are functions of texts, dates and bits
+value_namespace     what `.str`, `.dt`, `.list`, `.struct` and `.json` have in common
 written_lists       lists and structs as people write them
 zones               moments, and the clocks of time zones
 """

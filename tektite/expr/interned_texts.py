@@ -152,7 +152,7 @@ def _sorted(lists: Array, order: str, type: Type) -> Array:
 
 
 def _join(lists: Any, separator: Any, type: Type, zone: str = "UTC") -> Array:
-    """The elements that are not NULL as texts, with a text between them; NULL of a list that has nothing but NULL, as in DuckDB."""
+    """The elements that are not NULL as texts, with a text between them. A list of nothing but NULL gives NULL, as in DuckDB."""
     rows = rows_of(lists, separator)
     elements, places = elements_of(texts(lists, rows))
     owner = np.repeat(np.arange(rows), np.diff(places))

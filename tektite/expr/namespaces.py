@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from tektite.errors import IncorrectError
 from tektite.expr import other_names
 from tektite.expr.nested_namespaces import JsonMethods, ListMethods, StructMethods
-from tektite.unknown_options import Methods, explains_options
+from tektite.expr.value_namespace import ValueNamespace
+from tektite.unknown_options import explains_options
 from tektite.values import types
 
 if TYPE_CHECKING:
@@ -75,21 +76,12 @@ class Namespaces:
 
 
 @explains_options
-class TextMethods(Methods):
+class TextMethods(ValueNamespace):
     """Functions of a text. Positions of `slice` count from 0, those of `substring` from 1."""
 
     _NAME = "str"
-    _value: Expr
-
-    def __repr__(self) -> str:
-        return f"<the functions of {self._value} as a text>"
-
-    if not TYPE_CHECKING:  # type checkers are to see names that are not there
-
-        def __getattr__(self, name: str) -> NoReturn:
-            raise AttributeError(
-                f".str has no {name!r}{other_names.advice(name, other_names.TEXT_METHODS, type(self), other_names.SQL_HAS)}"
-            )
+    _KIND = "a text"
+    _OTHER_NAMES = other_names.TEXT_METHODS
 
     def __getitem__(self, key: int | slice) -> Expr:
         """Characters as Python counts them: `x.str[0]`, `x.str[-1]`, `x.str[1:3]`, `x.str[-3:]`. One that is not there is NULL.
@@ -301,21 +293,12 @@ class TextMethods(Methods):
 
 
 @explains_options
-class DateMethods(Methods):
+class DateMethods(ValueNamespace):
     """Functions of a date, a timestamp or an interval."""
 
     _NAME = "dt"
-    _value: Expr
-
-    def __repr__(self) -> str:
-        return f"<the functions of {self._value} as a date or a timestamp>"
-
-    if not TYPE_CHECKING:  # type checkers are to see names that are not there
-
-        def __getattr__(self, name: str) -> NoReturn:
-            raise AttributeError(
-                f".dt has no {name!r}{other_names.advice(name, other_names.DATE_METHODS, type(self), other_names.SQL_HAS)}"
-            )
+    _KIND = "a date or a timestamp"
+    _OTHER_NAMES = other_names.DATE_METHODS
 
     def part(self, name: str) -> Expr:
         """A field by its name, such as `week`; the names are those of SQL's `extract`. An interval has fields too."""

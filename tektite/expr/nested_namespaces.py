@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 from tektite.errors import IncorrectError
 from tektite.expr import other_names
-from tektite.unknown_options import Methods, explains_options
+from tektite.expr.value_namespace import ValueNamespace
+from tektite.unknown_options import explains_options
 
 if TYPE_CHECKING:
     from tektite.expr.ast import Expr
@@ -19,21 +20,12 @@ def _made(op: str, *args: Any, params: tuple[Any, ...] = ()) -> Expr:
 
 
 @explains_options
-class ListMethods(Methods):
+class ListMethods(ValueNamespace):
     """Functions of a list."""
 
     _NAME = "list"
-    _value: Expr
-
-    def __repr__(self) -> str:
-        return f"<the functions of {self._value} as a list>"
-
-    if not TYPE_CHECKING:  # type checkers are to see names that are not there
-
-        def __getattr__(self, name: str) -> NoReturn:
-            raise AttributeError(
-                f".list has no {name!r}{other_names.advice(name, other_names.LIST_METHODS, type(self), other_names.SQL_HAS)}"
-            )
+    _KIND = "a list"
+    _OTHER_NAMES = other_names.LIST_METHODS
 
     def len(self) -> Expr:
         """How many elements it has."""
@@ -75,21 +67,12 @@ class ListMethods(Methods):
 
 
 @explains_options
-class StructMethods(Methods):
+class StructMethods(ValueNamespace):
     """Functions of a struct."""
 
     _NAME = "struct"
-    _value: Expr
-
-    def __repr__(self) -> str:
-        return f"<the functions of {self._value} as a struct>"
-
-    if not TYPE_CHECKING:  # type checkers are to see names that are not there
-
-        def __getattr__(self, name: str) -> NoReturn:
-            raise AttributeError(
-                f".struct has no {name!r}{other_names.advice(name, other_names.STRUCT_METHODS, type(self), other_names.SQL_HAS)}"
-            )
+    _KIND = "a struct"
+    _OTHER_NAMES = other_names.STRUCT_METHODS
 
     def field(self, name: str) -> Expr:
         """A field by its name."""
@@ -99,21 +82,12 @@ class StructMethods(Methods):
 
 
 @explains_options
-class JsonMethods(Methods):
+class JsonMethods(ValueNamespace):
     """Functions of JSON."""
 
     _NAME = "json"
-    _value: Expr
-
-    def __repr__(self) -> str:
-        return f"<the functions of {self._value} as JSON>"
-
-    if not TYPE_CHECKING:  # type checkers are to see names that are not there
-
-        def __getattr__(self, name: str) -> NoReturn:
-            raise AttributeError(
-                f".json has no {name!r}{other_names.advice(name, other_names.JSON_METHODS, type(self), other_names.SQL_HAS)}"
-            )
+    _KIND = "JSON"
+    _OTHER_NAMES = other_names.JSON_METHODS
 
     def get(self, path: Expr | str | int) -> Expr:
         """A part, by a key, a place from 0 or a path such as `$.a[0]`, as JSON."""

@@ -278,7 +278,14 @@ def _substrings(texts: Any, start: Any, length: Any = None) -> Texts:
 def _replace(texts: Any, old: Any, new: Any) -> Texts:
     if isinstance(texts, pa.Array) and isinstance(old, str) and isinstance(new, str):
         return texts if old == "" else pc.replace_substring(texts, old, new)
-    return _by_row(lambda text, o, n: text.replace(o, n) if o else text, pa.string(), texts, old, new)
+
+    def replaced(text: str, o: str, n: str) -> str:
+        if not o:
+            return text
+        _of_length("replace", len(text) + text.count(o) * (len(n) - len(o)))
+        return text.replace(o, n)
+
+    return _by_row(replaced, pa.string(), texts, old, new)
 
 
 def _position(texts: Any, part: Any) -> Texts:

@@ -1,4 +1,6 @@
 """Kernels: all loops over rows. Plain loops over words, that run without the GIL. Numba builds them to libraries, ahead of time.
+The C that calls them is in the folder native: `call.c` calls kernels; `spines.c`, `traces.c`, `agenda.c` and `steps.c` are what
+every epoch of few rows passes through; `processor.c` asks the processor; `runtime.c` is linked to each library.
 
 build       builds libraries of kernels, in parallel: `python -m tektite.kernels.build`
 compile     the decorator that declares a kernel
@@ -7,7 +9,6 @@ emit        compiles kernels to object files, by Numba
 expr/       the interpreter of expression programs
 layout/     heads, columns, raw loads and stores
 merge/      incremental merges of two sorted, consolidated rows objects
-native/     C: calls of kernels, and what every small epoch steps through
 operators/  the inner loops of the dataflow operators and of inputs
 ready       loads libraries of kernels, and has missing ones built
 seek/       finds keys in sorted rows; splits rows by shard and time

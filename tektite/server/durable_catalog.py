@@ -56,7 +56,7 @@ class DurableCatalog:
         self._programs: dict[str, tuple[Program, str]] = {}
         """Registered rules by name, with their texts."""
         self._failed: set[str] = set()
-        """What could not be brought back."""
+        """The names of what could not be restored."""
         self._table = None
         if is_kept and self._core.storage is not None:
             self._table = engine.create_table(NAME, COLUMNS, mode="upsert", primary_key="object", if_exists="keep")
@@ -193,7 +193,7 @@ class DurableCatalog:
         return self.recorded(statement.source.statement, lambda: self._runner.run_kept(statement, values))
 
     def _objects(self) -> dict[str, Any]:
-        """What there is beside tables, by kind and name."""
+        """Everything beside tables, by kind and name."""
         sql, core = self._runner, self._core
         found: dict[str, Any] = {f"schema {name}": name for name in sorted(sql.schemas)}
         found |= {f"view {name}": one for name, one in core.views.items() if not name.startswith(HIDDEN)}
@@ -218,7 +218,7 @@ class DurableCatalog:
         self._write(gone, new)
 
     def _is_gone(self, object: str, there: Mapping[str, Any]) -> bool:
-        """Whether something that was made is not there any more."""
+        """Whether something that was created is gone."""
         kind, _, name = object.partition(" ")
         if kind == "attribute":
             return name.removeprefix(":") not in self._core.inputs

@@ -63,7 +63,7 @@ class Console:
 
     @property
     def url(self) -> str:
-        """Where the page is."""
+        """The address of the page."""
         host = self._plan.address
         return f"http://{f'[{host}]' if ':' in host else host}:{self._bound}/"
 

@@ -140,7 +140,7 @@ class Epochs:
         self._inserts: list[Insert] = []
         self._is_closing = False
         self._seconds = 0.0
-        """How long closing an epoch took lately."""
+        """The recent duration of closing an epoch, in seconds."""
 
     def insert(self, source: InputCore, rows: list[tuple[Any, ...]], done: Done) -> None:
         """Insert rows in the next epoch; `done` is called in the event loop."""

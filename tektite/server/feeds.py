@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from tektite.server.server import Server
 
 Form = Literal["json", "arrow"]
-"""How a client wants tables."""
+"""The format of tables that a client asked for."""
 
 TELLING = 1e-4
 """Seconds that telling one subscriber counts for at most: it takes a tenth, and what a busy machine adds to that is no reason to
@@ -48,18 +48,18 @@ SHORT = 500
 
 
 class FeedSource(NamedTuple):
-    """What a feed tells of."""
+    """The table, view or query that a feed reads."""
 
     relation: Table | View | SharedAnswer
     release: Callable[[], None] | None
-    """What removes a dataflow that was installed for the feed; called with nobody interested in it."""
+    """Removes the dataflow that was installed for the feed; called when the last subscriber has gone."""
     disclosed: Callable[[TektiteError], TektiteError] = lambda error: error
     """What gives an error as the users of the feed may know it. Called with the engine's lock held."""
 
 
 @dataclass
 class FeedChanges:
-    """What has changed behind one time, up to another."""
+    """The changes after one time, up to another."""
 
     start: int
     """The last time before."""
@@ -83,7 +83,7 @@ class FeedChanges:
 
 
 class Subscriber(Protocol):
-    """Who is told."""
+    """The subscribers."""
 
     form: Form
 
@@ -140,7 +140,7 @@ class SharedFeed:
         self._rested = 0.0
         """When all subscribers had been told."""
         self._begun = self._done = 0
-        """How often something was collected, and told."""
+        """Counts of collections and of deliveries."""
         self._refreshing: list[asyncio.Future[None]] = []
         self._empty = collected(self._subscription, self.told).table
         watch(self._subscription, self, each_epoch=progress)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Granularity:
-    """How often a subscriber is told.
+    """The granularity of a subscription: how often it gets changes.
 
     >>> Granularity.parse(10), Granularity.parse("100 ms").seconds
     (Granularity(epochs=10, seconds=0.0), 0.1)
@@ -36,7 +36,7 @@ class Granularity:
 
     @staticmethod
     def parse(said: Any) -> Granularity:
-        """What a client says: nothing, a number of epochs, or a time."""
+        """The setting of a client: nothing, a number of epochs, or a duration."""
         if said is None:
             return Granularity()
         if isinstance(said, int) and not isinstance(said, bool) and 1 <= said <= 1 << 40:
@@ -49,7 +49,7 @@ class Granularity:
 
     @property
     def is_some(self) -> bool:
-        """Whether times are taken together."""
+        """Whether several times are combined."""
         return self.epochs > 1 or self.seconds > 0
 
     def cut(self, found: FeedChanges, waiting: list[pa.Table]) -> FeedChanges:

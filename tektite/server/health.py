@@ -26,7 +26,7 @@ def health(server: Server, path: str) -> tuple[int, dict[str, Any]] | None:
 
 
 def status_of(server: Server) -> dict[str, Any]:
-    """How a server is, without waiting for its engine."""
+    """The state of a server, without waiting for its engine."""
     core = core_of(server.engine)
     return {
         "ready": server.is_ready, "seconds": round(time.time() - server.began, 3), "connections": len(server.connections),

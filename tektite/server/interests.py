@@ -35,7 +35,7 @@ class PushChannel(Protocol):
 
     @property
     def is_writable(self) -> bool:
-        """Whether not too much waits to be sent."""
+        """Whether there is room in the buffer for what is to be sent."""
 
     async def until_writable(self) -> None:
         """Wait until not too much waits to be sent."""

@@ -25,20 +25,20 @@ HTTP_PORT = 5434
 
 @dataclass(frozen=True)
 class Limits:
-    """What one server, connection or statement may use. 0 is no limit, where that makes sense."""
+    """Limits of one server, connection or statement. 0 is no limit, where that makes sense."""
 
     connections: int = 500
     message_bytes: int = 64 << 20
     """The longest message that a client may send."""
     buffered_bytes: int = 4 << 20
-    """How much may wait to be sent to a client before nothing more is made for it."""
+    """Bytes that may wait to be sent to a client; beyond that, nothing more is made for it."""
     statement_seconds: float = 0
     startup_seconds: float = 10
-    """How long a client may take to say who it is."""
+    """Seconds that a client has for logging in."""
     idle_seconds: float = 0
-    """How long a client may say nothing."""
+    """Seconds that a client may be idle."""
     stop_seconds: float = 10
-    """How long statements may take to end when the server stops."""
+    """Seconds that statements have to end when the server stops."""
     threads: int = 8
     """Statements that are computed side by side."""
     lease_seconds: float = 30

@@ -43,7 +43,7 @@ class SessionRights:
 
     @property
     def is_bound(self) -> bool:
-        """Whether rights have to be asked for."""
+        """Whether rights are checked."""
         return self.who is not None
 
     def relation(self, name: str, kind: str | None = None) -> Table | View:
@@ -75,7 +75,7 @@ class SessionRights:
         return found
 
     def described(self, name: str, kind: str | None) -> dict[str, Any]:
-        """What a client has to know of a relation."""
+        """Describes a relation to a client."""
         found = self.readable(name) if kind != "table" else self.relation(name, kind)
         if not isinstance(found, Definition):
             return described(found if kind is None else self.relation(name, kind))

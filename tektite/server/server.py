@@ -73,14 +73,14 @@ class Server:
             runner(engine).connectors = self.connectors
         self.is_stopping = False
         self.port = plan.port
-        """Where PostgreSQL's clients connect; known once it has started."""
+        """The address for PostgreSQL's clients; known once it has started."""
         self.http_port = plan.http_port
         self.tls = _tls(plan)
         self.feeds = Feeds(self)
         self.lineage = ""
         """What tells the times of this server from those of others; known once it has started."""
         self._releasing: set[asyncio.Future[Any]] = set()
-        """What frees something, in workers."""
+        """Calls that free something, for workers."""
         self._postgres: asyncio.Server | None = None
         self._web: asyncio.Server | None = None
         self._is_open = False
@@ -125,7 +125,7 @@ class Server:
         return self.connectors.listed()
 
     def clients(self) -> list[ConnectedClient]:
-        """Who is connected. May be called in any thread."""
+        """The connected clients. May be called in any thread."""
         found = []
         for session in list(self.sessions):
             text, since = session.activity or (None, None)

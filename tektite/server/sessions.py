@@ -52,7 +52,7 @@ class FailedTransaction(ConflictError):
 
 
 SHOWN = 1000
-"""How many characters of a statement are shown to those who look."""
+"""Characters of a running statement that others are shown."""
 SHORT = 1000
 """Characters up to which a text is read in the event loop, which takes some milliseconds at most."""
 
@@ -78,9 +78,9 @@ class KnownStatement:
     """None for a text without any."""
     description: Description = field(default_factory=lambda: Description({}, None))
     insert: RowInsert | None = None
-    """What it does, if that is to insert given rows."""
+    """Its insert, if it inserts given rows."""
     lookup: LookupByKey | None = None
-    """What it asks for, if that is the rows under a key."""
+    """Its look-up, if it selects rows by a key."""
 
     @property
     def is_read(self) -> bool:

@@ -62,12 +62,12 @@ class Users:
 
     @property
     def are_configured(self) -> bool:
-        """Whether anybody has to say who they are."""
+        """Whether clients must log in."""
         return self._access.is_configured and any(role.can_login for role in self._access.tables.roles.values())
 
     @property
     def count(self) -> int:
-        """How many users there are."""
+        """The number of users."""
         return sum(role.can_login for role in self._access.tables.roles.values())
 
     # ------------------------------------------------------------------ proofs
@@ -136,5 +136,5 @@ class Users:
 
 
 def is_past(moment: datetime.datetime | None) -> bool:
-    """Whether a time is over."""
+    """Whether a moment has passed."""
     return moment is not None and moment <= datetime.datetime.now(datetime.UTC).replace(tzinfo=None)

@@ -80,7 +80,9 @@ class Loading:
 
     def __init__(self, texts: int) -> None:
         self.texts = texts
-        self.begun = threading.Event()
+        self.begun = threading.Lock()
+        """Free once the thread has the dictionary's lock."""
+        self.begun.acquire()
         self.is_given_up = False
 
 
@@ -229,11 +231,11 @@ class Dictionary:
         self._loading = loading
         # It has the lock before this call returns.
         threading.Thread(target=self._load_all, args=(columns, loading), name="tektite-texts", daemon=True).start()
-        loading.begun.wait()
+        loading.begun.acquire()
 
     def _load_all(self, columns: Sequence[Any], loading: Loading) -> None:
         with self._lock:
-            loading.begun.set()
+            loading.begun.release()
             try:
                 self._load(columns, loading)
                 self._loading = None

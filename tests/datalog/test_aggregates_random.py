@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import random
+from contextlib import suppress
 
 import pytest
 
@@ -14,13 +15,15 @@ import tektite as tk
 from tektite.datalog.syntax import ir, statements
 from tektite.datalog.syntax.textbook import parse_program
 from tests.support.datalog_aggregates import BASE, VALUES, RandomRule
-from tests.support.datalog_twin import Facts, Unsafe, check, evaluate
+from tests.support.datalog_twin import Facts, Unordered, Unsafe, check, evaluate
 from tests.support.executors import make_engine
 
 RULES = int(os.environ.get("TEKTITE_DATALOG_RULES", "100"))
 SEED = int(os.environ.get("TEKTITE_DATALOG_SEED", "0"))
 TOGETHER = 10
 """Rules of one engine: making an engine costs more than a rule does."""
+FOUND_FAULTS = (167,)
+"""Seeds that found a fault at night: a choice beside an aggregate that takes from it the variable of its own result."""
 REFUSED = "is not bound|computed from each other|has no value to compare|is no value"
 
 pytestmark = pytest.mark.executors
@@ -33,9 +36,12 @@ def with_inputs(workers: int) -> tk.Engine:
     return engine
 
 
-def is_safe(rule: ir.Rule) -> bool:
+def is_safe(rule: ir.Rule) -> bool | None:
+    """Whether a rule can be evaluated; None if this oracle alone may be unable to."""
     try:
         check(rule)
+    except Unordered:
+        return None
     except Unsafe:
         return False
     return True
@@ -52,7 +58,7 @@ def change(engine: tk.Engine, rng: random.Random, facts: Facts) -> None:
 
 
 @pytest.mark.executors(stages=[SEED], spark=[SEED + 1])
-@pytest.mark.parametrize("seed", range(SEED, SEED + -(-RULES // TOGETHER)))
+@pytest.mark.parametrize("seed", sorted({*range(SEED, SEED + -(-RULES // TOGETHER)), *FOUND_FAULTS}))
 def test_random_aggregates_agree_with_naive_evaluation(seed: int, executor: str) -> None:
     rng = random.Random(seed)
     together, epochs = (2, 2) if executor == "spark" else (TOGETHER, 4)
@@ -61,9 +67,13 @@ def test_random_aggregates_agree_with_naive_evaluation(seed: int, executor: str)
         while len(rules) < together:
             text = RandomRule(rng, f"p{len(rules)}").text
             (rule,) = parse_program(text).rules
-            if is_safe(rule):
+            safe = is_safe(rule)
+            if safe:
                 program = engine.datalog(text)
                 rules.append(rule)
+            elif safe is None:
+                with suppress(tk.IncorrectError):
+                    engine.datalog(text).drop()
             else:
                 with pytest.raises(tk.IncorrectError, match=REFUSED):
                     engine.datalog(text)

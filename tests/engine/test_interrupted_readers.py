@@ -7,10 +7,12 @@ are told by then and later is compared with what there is.
 from __future__ import annotations
 
 import logging
+import sys
 import threading
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -105,6 +107,27 @@ def test_a_subscription_tells_each_change_once(way: str, error: type[BaseExcepti
         wanted = rows if way == "part of a view" else world.wanted()
         assert {row: many for row, many in world.told.items() if many} == wanted, where
         subscriptions.pop(world).close()
+
+
+def test_who_waits_holds_no_lock_that_an_interrupt_could_leave_taken() -> None:
+    found: list[str] = []
+
+    def trace(frame: FrameType, event: str, _: Any) -> Any:
+        if frame.f_code.co_filename == threading.__file__:  # locks of threading.Event are taken by code of Python
+            found.append(f"{frame.f_code.co_qualname} {event}")
+        return None
+
+    world = Followed()
+    subscription = world.view.subscribe(snapshot=False)
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        assert subscription.poll(0.01) is None
+        assert not world.view.wait(1000, 0.01)
+    finally:
+        sys.settrace(before)
+        world.engine.close()
+    assert not found
 
 
 @pytest.mark.parametrize("error", ERRORS)

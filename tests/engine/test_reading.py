@@ -289,7 +289,7 @@ def test_showing_a_view_that_has_fallen_behind_leaves_it_there() -> None:
         else:
             pytest.fail("it never falls behind")
         shown = repr(view)
-        assert not view.current and f"behind its inputs, time {view.time}" in shown
+        assert not view.current and f"behind its tables, time {view.time}" in shown
 
 
 # -- queries answered once -------------------------------------------------------------------------------------------------

@@ -438,7 +438,7 @@ def test_the_last_changes_come_before_the_end(engine: tk.Engine) -> None:
     table.insert([(1,)])
     table.finish()
     assert summed(running.result()) == {0: {(1,): 1}}
-    with pytest.raises(tk.ConflictError, match="every input that the view reads has ended"):
+    with pytest.raises(tk.ConflictError, match="every table that the view reads has ended"):
         subscription.poll()
 
 

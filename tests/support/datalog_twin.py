@@ -29,6 +29,10 @@ class Unsafe(Exception):
     """A rule in which something gives a variable no value, or a count or sum is to have been attained somewhere."""
 
 
+class Unordered(Unsafe):
+    """A choice of which one alternative needs what the others bind: an evaluator may do without an order of whole choices."""
+
+
 def evaluate(text: statements.Text, given: Mapping[str, set[tuple[Any, ...]]]) -> Facts:
     """All facts that follow from the given ones."""
     facts: Facts = {name: set(rows) for name, rows in given.items()}
@@ -226,7 +230,10 @@ def check_body(body: tuple[ir.Literal, ...], given: set[ir.RuleVariable], wanted
             case ir.Disjunction():
                 given_up = mentioned([tried]) & loose & (shared_by(left, tried) | wanted) - bound
                 for way in alternatives((tried,)):
-                    check_body(way, bound, given_up)
+                    try:
+                        check_body(way, bound, given_up)
+                    except Unsafe as error:
+                        raise Unordered(str(error)) from error
                 bound |= grounded([tried], bound) | given_up
             case _:
                 bound |= mentioned([tried])

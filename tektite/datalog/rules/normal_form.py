@@ -234,6 +234,7 @@ class Normaliser:
         plain = [literal for literal in inner if not isinstance(literal, ir.Disjunction)]
         if bound_by(plain, results=False).issuperset(needed):
             return inner
+        outer = tuple(literal for literal in outer if _can_stand(literal, outer))
         given = binding(outer, needed)
         # What the rule says itself is left out, if the rest binds as much, so that the inner body does not depend on it. More
         # values than there are do no harm: what is derived for them is not looked up.
@@ -317,6 +318,12 @@ def completed(
         return branch
     beside = [x for x in outer if not isinstance(x, ir.Disjunction | ir.Aggregation)]
     return (*branch, *binding(beside, missing, bound))
+
+
+def _can_stand(literal: ir.Literal, body: Sequence[ir.Literal]) -> bool:
+    """Whether other literals of a body bind what a literal takes from them, if it is an aggregate."""
+    outer = literal.outer if isinstance(literal, ir.Aggregation) else None
+    return not outer or bound_by([other for other in body if other is not literal]).issuperset(outer)
 
 
 def ir_error(rule: ir.Rule, problem: str) -> Exception:

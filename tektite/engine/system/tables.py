@@ -25,6 +25,7 @@ from tektite.dataflow.flow import Dataflow
 from tektite.dataflow.work_log import WorkLog
 from tektite.engine.catalog import Entry
 from tektite.engine.input_core import REFRESH, InputCore
+from tektite.engine.notices import ThreadWaiter
 from tektite.engine.system.disclosure import objects_of
 from tektite.engine.system.observation import Observation, PlanLines, StableNumbers, ViewPlans
 from tektite.engine.system.relations import SYSTEM, SystemRelation, SystemRow
@@ -270,14 +271,14 @@ class _Watcher:
 
     def __init__(self, tables: SystemTables) -> None:
         self._tables = weakref.ref(tables)
-        self._stopped = threading.Event()
+        self._stopped = ThreadWaiter()
         self._thread = threading.Thread(target=self._run, name="tektite-system", daemon=True)
         tables._core.hooks.on_close.append(self.stop)
         self._thread.start()
 
     def stop(self) -> None:
         """Look no more."""
-        self._stopped.set()
+        self._stopped.notify()
         if threading.current_thread() is not self._thread:
             self._thread.join()
 

@@ -1,4 +1,5 @@
-/* The agenda of a scope, which says what runs next: what `Scope` of tektite/dataflow/graph.py inherits, and `run_agenda`.
+/* The agenda of a scope, which says what runs next: what `Scope` of tektite/dataflow/graph.py inherits, and `run_agenda`. And `sweep`,
+   which begins a sweep, runs the agenda and ends the sweep, where nothing about it is rare; tektite/dataflow/flow.py does the others.
 
    `_agenda` has the positions of the nodes that wait, by moment, each list a heap; `_moments` is a heap of its keys. */
 

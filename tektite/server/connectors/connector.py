@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     from tektite.server.server import Server
 
 SECONDS = "100ms"
-"""How often a connector looks for something to do, if it does not say."""
+"""The time between two looks of a connector for work, unless it sets its own."""
 RETRY = 1.0
 """Seconds until a step that failed is tried again, at least."""
 
 
 @dataclass
 class ConnectorState:
-    """How a connector is."""
+    """The state of a connector."""
 
     rows: int = 0
     """Rows or changes since it was started."""
@@ -61,7 +61,7 @@ class Connector:
 
     @property
     def position(self) -> dict[str, Any]:
-        """Where it is, as of the last durable epoch or later."""
+        """Its position, as of the last durable epoch or later."""
         return self._position
 
     _position: dict[str, Any]

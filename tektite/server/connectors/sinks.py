@@ -40,7 +40,7 @@ SEND_SECONDS = 10.0
 
 
 class ChangeSink(Connector):
-    """What tells the changes of a relation."""
+    """A connector that sends the changes of a relation elsewhere."""
 
     def __init__(self, server: Server, definition: CreateConnector, relation: str) -> None:
         super().__init__(server, definition, relation)
@@ -75,7 +75,7 @@ class ChangeSink(Connector):
         raise NotImplementedError
 
     def _changes(self) -> pa.Table | None:
-        """What has changed since the last call; the difference to what was told, at first."""
+        """The changes since the last call; at first, the difference to what was sent before."""
         relation, engine = self._relation, self.server.engine
         if self._subscription is None or self._told is None:
             name = f"{HIDDEN_PREFIX}sink_{self.definition.name}"

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class TableSource(Connector):
-    """What writes rows to a table."""
+    """A connector that writes rows to a table."""
 
     def take(self, rows: pa.Table, position: dict[str, Any]) -> int:
         """Write rows in an epoch of their own, with the position behind them; its time. Called with the lock held."""

@@ -9,7 +9,7 @@ DOMAINS: Final = re.compile(
     r"\(CASE WHEN t\.typtype = 'd' THEN\s*\(WITH RECURSIVE typebases.*?LIMIT 1\)\s*ELSE NULL\s*END\)(\s*AS basetype)",
     re.DOTALL,
 )
-"""How asyncpg asks for the type that a domain is based on. There are no domains here."""
+"""asyncpg's query for the base type of a domain. There are no domains here."""
 LONGEST = 10_000
 """Characters of a statement that is looked at: those of drivers are shorter, and the pattern takes the square of a long one's."""
 

@@ -36,7 +36,7 @@ class PostgresConnection(asyncio.Protocol):
         self.reader = FrameReader(server.plan.limits.message_bytes)
         self.transport: asyncio.Transport | None = None
         self.queries: ExtendedQueries | None = None
-        """What handles messages, once the client is known."""
+        """Handles messages, once the client has logged in."""
         self.number = 0
         self.peer = ""
         self._startup: Startup | None = Startup(self)

@@ -24,7 +24,7 @@ from tektite.values.schema import Schema
 from tektite.values.words import arrow_type
 
 PIECE_BYTES = 8 << 20
-"""How much is collected before it is parsed."""
+"""Bytes that are collected before they are parsed."""
 TRUE = ["t", "true", "T", "TRUE", "True", "y", "yes", "on", "1"]
 FALSE = ["f", "false", "F", "FALSE", "False", "n", "no", "off", "0"]
 END_MARK = b"\\."
@@ -106,7 +106,7 @@ class CopyParser:
         return data
 
     def _row_end(self, data: bytes, begin: int) -> int:
-        """Where the row ends that begins at a place."""
+        """The end of the row that begins at a place."""
         quote = self._options.quote.encode()
         end = data.find(b"\n", begin)
         while self._options.form == "csv" and end >= 0 and data.count(quote, begin, end) % 2:

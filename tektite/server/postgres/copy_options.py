@@ -15,7 +15,7 @@ ESCAPES = {"\\t": "\t", "\\n": "\n", "\\\\": "\\"}
 
 @dataclass(frozen=True)
 class CopyOptions:
-    """How rows are written in a COPY."""
+    """The format of rows in a COPY."""
 
     form: str = "text"
     delimiter: str = "\t"

@@ -23,7 +23,7 @@ BINARY_END = struct.pack("!h", -1)
 
 
 def copy_head(names: Sequence[str], options: CopyOptions) -> bytes:
-    """What is sent before the first row."""
+    """Bytes before the first row."""
     if options.form == "binary" or not options.header:  # the head of the binary format is sent with the first row
         return b""
     titles = pa.table({str(at): pa.array([name], pa.large_string()) for at, name in enumerate(names)})
@@ -31,7 +31,7 @@ def copy_head(names: Sequence[str], options: CopyOptions) -> bytes:
 
 
 def copy_end(options: CopyOptions, is_first: bool) -> bytes:
-    """What is sent behind the last row, of which there may have been none."""
+    """Bytes after the last row; there may have been none."""
     if options.form != "binary":
         return b""
     return message(b"d", BINARY_HEAD + BINARY_END if is_first else BINARY_END)

@@ -39,7 +39,7 @@ class ExtendedQueries:
         self.portals = NamedObjects("portal", "34000")
         self.commands = CommandRunner(self)
         self.is_streaming = False
-        """Whether a result is sent that has no end."""
+        """Whether an endless result is being sent."""
         self.is_pipelining = False
         """Whether messages of the extended protocol have come since the last Sync."""
         self._is_skipping = False

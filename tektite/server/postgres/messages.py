@@ -26,7 +26,7 @@ STARTUP_LIMIT = 10_000
 
 
 class ProtocolError(IncorrectError):
-    """What came does not follow the protocol. The connection ends."""
+    """The client broke the protocol. The connection ends."""
 
     code = "protocol"
 
@@ -50,7 +50,7 @@ class FrameReader:
 
     @property
     def waiting(self) -> int:
-        """How many bytes have come and were not taken yet."""
+        """Bytes that arrived and were not taken yet."""
         return len(self._buffer) - self._at
 
     @property

@@ -76,9 +76,9 @@ class Portal:
     tag: str = ""
     is_run: bool = False
     is_sent: bool = False
-    """Whether all that it gives was sent while it ran."""
+    """Whether its whole result was sent while it ran."""
     sent: int = 0
-    """How many rows of the table were sent."""
+    """Rows of the table that were sent."""
 
 
 class NamedObjects(dict[str, Any]):

@@ -1,4 +1,4 @@
-"""How handling a message may end: at once, later by a callback, or with something to wait for."""
+"""Ways in which handling a message may end: at once, later by a callback, or with something to wait for."""
 
 from __future__ import annotations
 
@@ -17,4 +17,4 @@ class Handled(Enum):
 
 
 Outcome: TypeAlias = Handled | Awaitable[None] | None
-"""What a handler gives; None is `AT_ONCE`."""
+"""The result of a handler; None is `AT_ONCE`."""

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tektite.server.server import Server
 
 ANYBODY = "tektite"
-"""What a client is called that says no name, where there are no users."""
+"""The user name of clients that give none, on a server without users."""
 
 
 class ForbiddenOrigin(TektiteError):

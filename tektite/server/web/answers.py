@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Answer(NamedTuple):
-    """What a client is told."""
+    """An answer to a client."""
 
     facts: dict[str, Any]
     table: pa.Table | None = None
@@ -33,11 +33,11 @@ class SessionRequests:
         self.channel = channel
         """The connection that changes are told by; None where there is none."""
         self.form: Form = form
-        """How the client wants tables."""
+        """The format of tables that the client asked for."""
 
 
 def described(relation: Table | View | SharedAnswer) -> dict[str, Any]:
-    """What a client has to know of a table or a view."""
+    """Describes a table or a view to a client."""
     kinds = [str(kind) for kind in relation.schema.types]
     core = core_of(relation)
     found = {

@@ -26,7 +26,7 @@ UPGRADE = re.compile(rb"\r\nupgrade:[ \t]*websocket[ \t]*\r\n", re.IGNORECASE)
 
 
 class Speaker(Protocol):
-    """What is spoken on a connection."""
+    """Speaks one protocol on a connection."""
 
     def received(self, data: bytes) -> None:
         """Take bytes."""
@@ -121,7 +121,7 @@ class WebConnection(asyncio.Protocol):
 
     @property
     def is_writable(self) -> bool:
-        """Whether not too much waits to be sent."""
+        """Whether there is room in the buffer for what is to be sent."""
         return self._can_write.is_set()
 
     async def until_writable(self) -> None:

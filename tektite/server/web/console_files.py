@@ -45,7 +45,7 @@ class ConsoleFile:
     packed: bytes | None
     """The same, compressed by gzip, where that is worth it."""
     tag: str
-    """What names these contents and no others."""
+    """A hash of the contents."""
 
 
 def console_file(path: str) -> ConsoleFile | None:

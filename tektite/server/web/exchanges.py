@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     from tektite.server.web.connection import WebConnection
 
 KEPT_SECONDS = 75.0
-"""How long a connection without a request is kept."""
+"""Seconds after which a connection without a request is closed."""
 BODY_BYTES_PER_TURN = 1 << 16
-"""What a client has to send of a body in each `startup_seconds`."""
+"""Bytes of a body that a client must send in each `startup_seconds`."""
 
 
 class HttpExchanges:
-    """What speaks HTTP on a connection."""
+    """Reads requests and writes responses of HTTP on a connection."""
 
     def __init__(self, connection: WebConnection) -> None:
         self._connection = connection

@@ -73,7 +73,7 @@ class EngineCollector(Collector):
 
 
 def metrics_text(server: Server) -> bytes:
-    """What a scrape gets. May wait for the engine's lock."""
+    """The text of a scrape. May wait for the engine's lock."""
     registry = CollectorRegistry(auto_describe=False)
     registry.register(EngineCollector(server))
     ProcessCollector(registry=registry)

@@ -59,7 +59,7 @@ class HttpRequest:
     """The address that it comes from."""
     body: bytes = b""
     user: str | None = None
-    """Who sends it, once that is known."""
+    """The user who sends it, once known."""
 
     @property
     def path(self) -> str:

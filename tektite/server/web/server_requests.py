@@ -10,10 +10,10 @@ from tektite.server.web.body import RequestBody
 
 
 class ServerRequests(SessionRequests):
-    """How the server is, and what its clients run."""
+    """Requests about the state of the server and what its clients run."""
 
     async def do_status(self, body: RequestBody) -> Answer:
-        """How the server is, and how far time has come."""
+        """The state of the server, and its present time."""
         body.finish()
         server = self.session.server
         rights = self.session.rights

@@ -42,7 +42,7 @@ READ_AHEAD = 1 << 20
 HELLO_BYTES = 4096
 """The longest message of a client that is not known."""
 PING_SECONDS = 20.0
-"""How long a client may be silent before it is asked whether it is there, and then before it is taken to be gone."""
+"""Seconds of silence after which a client gets a ping, and seconds for its answer before it counts as gone."""
 LONG_ANSWER = 500
 """Rows of an answer from which on a worker encodes it."""
 
@@ -60,7 +60,7 @@ def frame(opcode: int, *parts: bytes) -> bytes:
 
 
 class WebSocket:
-    """What speaks WebSocket on a connection."""
+    """Reads and writes WebSocket messages of a connection."""
 
     def __init__(self, connection: WebConnection) -> None:
         self._connection = connection
@@ -70,13 +70,13 @@ class WebSocket:
         self._user: str | None = None
         self._number: int | None = None
         self._early = b""
-        """What has arrived before the request for a WebSocket was answered."""
+        """Bytes that arrived before the upgrade to WebSocket was answered."""
         self._parts: list[bytes] = []
         self._is_text = False
         self._waiting: deque[tuple[str | bytes, int]] = deque()
         self._waiting_bytes = 0
         self._arrived = self._taken = self._cancelled = 0
-        """How many messages have arrived, are carried out, and were there when the client cancelled."""
+        """Counts of messages: arrived, carried out, and arrived before the client cancelled."""
         self._task: asyncio.Task[None] | None = None
         self._ending = ""
         self._ping: asyncio.TimerHandle | None = None
@@ -337,7 +337,7 @@ class WebSocket:
 
     @property
     def is_writable(self) -> bool:
-        """Whether not too much waits to be sent."""
+        """Whether there is room in the buffer for what is to be sent."""
         return self._connection.is_writable
 
     async def until_writable(self) -> None:

@@ -1,0 +1,30 @@
+"""What `.str`, `.dt`, `.list`, `.struct` and `.json` have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from tektite.expr import other_names
+from tektite.unknown_options import Methods
+
+if TYPE_CHECKING:
+    from tektite.expr.ast import Expr
+
+
+class ValueNamespace(Methods):
+    """The functions of an expression as a value of one kind."""
+
+    _KIND = ""
+    _OTHER_NAMES: Mapping[str, Any] = {}
+    """What other libraries call its functions."""
+    _value: Expr
+
+    def __repr__(self) -> str:
+        return f"<the functions of {self._value} as {self._KIND}>"
+
+    if not TYPE_CHECKING:  # type checkers are to see names that are not there
+
+        def __getattr__(self, name: str) -> NoReturn:
+            advice = other_names.advice(name, self._OTHER_NAMES, type(self), other_names.SQL_HAS)
+            raise AttributeError(f".{self._NAME} has no {name!r}{advice}")
