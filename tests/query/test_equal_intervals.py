@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
+import pytest
+
 import tektite as tk
 from tektite import col
+from tests.support.executors import make_engine
+
+pytestmark = pytest.mark.executors("stages")
 
 
 def test_a_group_of_differences_shows_one_that_is_there() -> None:
-    engine = tk.Engine()
+    engine = make_engine(autocommit=True)
     stays = engine.create_table("stays", {"guest": str, "came": datetime, "went": datetime})
     length = stays.select("guest", length=col("went") - col("came"))
     views = [
@@ -32,7 +37,7 @@ def test_a_group_of_differences_shows_one_that_is_there() -> None:
 
 
 def test_of_equal_ones_the_least_is_shown_while_it_is_there() -> None:
-    engine = tk.Engine()
+    engine = make_engine(autocommit=True)
     spans = engine.create_table("spans", {"span": timedelta})
     group = engine.create_view("g", spans.group_by("span").count("n"))
     month, days = tk.IntervalValue(months=1), tk.IntervalValue(days=30)
