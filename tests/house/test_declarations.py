@@ -109,6 +109,7 @@ SELDOM = dict.fromkeys([(name, "spark") for name in LANGUAGE], "a language") | {
         "query/test_near_windows.py",
         "spark",
     ): "tasks do not see that small groups count as large; stages pack as for Spark",
+    ("query/test_equal_intervals.py", "spark"): "what a group shows is the least value: make nightly runs them",
     ("query/test_scc.py", "spark"): "loops in loops are minutes of small jobs: make nightly runs them",
 }
 MODULES = {

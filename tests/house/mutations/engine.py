@@ -236,19 +236,6 @@ def serializable_transactions_agree_with_an_order() -> None:
         assert engine.sql("SELECT count(*) FROM on_call").rows() == [(1,)]
 
 
-def twice(there: Any) -> Any:
-    """What was told is told again, the first time that it is asked for."""
-
-    def table(self: Any) -> Any:
-        kept = [list(queue) for queue in self.handle.queues] if hasattr(self, "handle") else None
-        found = there(self)
-        if kept is not None:
-            self.handle.queues = kept
-        return found
-
-    return table
-
-
 def a_view_goes_on_by_another_plan() -> None:
     with tk.Engine(autocommit=False, turn=0.0) as engine:
         core_of(engine).replanner.rows = 40
