@@ -9,6 +9,7 @@ emit        compiles kernels to object files, by Numba
 expr/       the interpreter of expression programs
 layout/     heads, columns, raw loads and stores
 merge/      incremental merges of two sorted, consolidated rows objects
+native/     the extension module, in C
 operators/  the inner loops of the dataflow operators and of inputs
 ready       loads libraries of kernels, and has missing ones built
 seek/       finds keys in sorted rows; splits rows by shard and time
