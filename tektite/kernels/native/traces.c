@@ -318,7 +318,8 @@ static PyObject *apply(PyObject *self, PyObject *unused) {
         return NULL;
     PyObject *upper = ((Batch *)last)->upper;
     if (before != upper) {
-        if (put_element(trace->_uppers, shard, upper) < 0 || add_to_field(&trace->minted, rows_of(given->batches)) < 0)
+        /* the count goes first: it may lack memory, and is not repeated once the frontier has moved, which lacks nothing */
+        if (add_to_field(&trace->minted, rows_of(given->batches)) < 0 || put_element(trace->_uppers, shard, upper) < 0)
             return NULL;
     }
     if (put_to_all(trace, shard, given->batches, given->version) < 0)
