@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
+from typing import Any, cast
+
 import numpy as np
 import pytest
 
@@ -145,3 +149,26 @@ def test_many_holds_are_asked_now_and_then_and_new_ones_each_time() -> None:
         hold.drop()
     epoch = 12
     assert trace.frontier().tolist() == [[12]], "a few are asked each time"
+
+
+def test_a_handle_that_garbage_collection_empties_is_taken_as_it_was() -> None:
+    """The end of a subscription that nobody holds any more empties its handle, at any line of any thread."""
+    trace, _ = a_trace()
+    handle = Handle(trace, lambda: ((0,),))
+    for row in range(30):  # the memory of shorter tuples is used again, which collects nothing
+        mint(trace, [(row, row, 1)], row + 1)
+    trace.version(0)
+    before = gc.get_threshold()
+    gc.disable()
+    try:
+        cycle: list[object] = [type("Follower", (), {})()]
+        weakref.finalize(cycle[0], handle.forget)
+        cast(Any, cycle[0]).cycle = cycle
+        gc.set_threshold(1)
+        del cycle
+        gc.enable()
+        _, delta, _ = handle.take(0)
+    finally:
+        gc.enable()
+        gc.set_threshold(*before)
+    assert content(delta) == {(row, row): 1 for row in range(30)}

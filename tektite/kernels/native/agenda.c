@@ -88,12 +88,14 @@ static int next_of(Scope *scope, PyObject *outer, PyObject **member, PyObject **
             return -1;
         if (PyList_Size(waiting)) {
             *moment = Py_NewRef(first);
+            Py_INCREF(waiting); /* beginning a round calls Python, where a handler of signals may close the engine */
             const int other = PyObject_RichCompareBool(first, scope->moment, Py_NE);
             PyObject *begun = other > 0 ? PyObject_CallMethod((PyObject *)scope, "_begin", "(O)", first) : Py_NewRef(Py_None);
             PyObject *position = other < 0 || begun == NULL ? NULL : PyObject_CallFunctionObjArgs(pop, waiting, NULL);
             *member = position == NULL ? NULL : Py_XNewRef(PyList_GetItem(scope->body, PyLong_AsSsize_t(position)));
             Py_XDECREF(begun);
             Py_XDECREF(position);
+            Py_DECREF(waiting);
             if (*member != NULL)
                 return 1;
             Py_CLEAR(*moment);
@@ -147,9 +149,11 @@ static int run_scope(Scope *scope, PyObject *outer, PyObject *clock, double dead
     int going;
     while ((going = next_of(scope, outer, &member, &moment)) > 0) {
         if (PyObject_TypeCheck(member, scope_type)) {
-            going = Py_EnterRecursiveCall(" in a loop") ? -1 : run_scope((Scope *)member, moment, clock, deadline, call, around);
-            if (going >= 0)
+            going = -1;
+            if (Py_EnterRecursiveCall(" in a loop") == 0) {
+                going = run_scope((Scope *)member, moment, clock, deadline, call, around);
                 Py_LeaveRecursiveCall();
+            }
             if (going == 0)
                 going = schedule_at(scope, ((Scope *)member)->position, moment) < 0 ? -1 : 0;
         } else {

@@ -31,7 +31,7 @@ static void free_batch(PyObject *self) {
 }
 
 static PyObject *batch_of(PyTypeObject *class, PyObject *rows, PyObject *lower, PyObject *upper, PyObject *since) {
-    if (class == NULL || !PyObject_TypeCheck(rows, rows_type)) {
+    if (class == NULL || !PyObject_TypeCheck(rows, rows_type) || ((Rows *)rows)->words == NULL) {
         PyErr_SetString(PyExc_TypeError, "a batch is made of rows");
         return NULL;
     }

@@ -20,14 +20,15 @@ RECORD(mint, MINT_FIELDS)
 
 /* ---- Handles */
 
-/* The spine of a shard, which a trace has. Borrowed. */
+/* The spine of a shard, which a trace has. A new reference: whatever calls Python or collects garbage may drop the last reader, and
+   with it the spines. */
 static Spine *spine_at(Trace *trace, Py_ssize_t shard) {
     PyObject *spine = element(trace->spines, shard);
     if (spine != NULL && !PyObject_TypeCheck(spine, spine_type)) {
         PyErr_SetString(PyExc_TypeError, "a trace keeps spines");
         return NULL;
     }
-    return (Spine *)spine;
+    return (Spine *)Py_XNewRef(spine);
 }
 
 /* The version of a shard. A new reference. */
@@ -35,7 +36,9 @@ static PyObject *version_at(Trace *trace, Py_ssize_t shard) {
     if (!is_set(trace->spines))
         return Py_NewRef(nothing);
     Spine *spine = spine_at(trace, shard);
-    return spine == NULL ? NULL : version_in(spine);
+    PyObject *version = spine == NULL ? NULL : version_in(spine);
+    Py_XDECREF((PyObject *)spine);
+    return version;
 }
 
 static int put_batches(Handle *handle, Py_ssize_t shard, PyObject *batches, PyObject *version) {
@@ -75,10 +78,14 @@ static PyObject *take_all(Handle *handle, Py_ssize_t shard) {
         Py_XDECREF(new);
         return NULL;
     }
+    Py_INCREF(queue); /* making tuples may collect garbage, which may make a handle `forget` */
+    Py_INCREF(old);
     const int is_empty = PyList_Size(queue) == 0;
     PyObject *delta = is_empty ? PyTuple_New(0) : PyList_AsTuple(queue);
     PyObject *found = delta == NULL ? NULL : PyTuple_Pack(3, is_empty ? new : old, delta, new);
     Py_XDECREF(delta);
+    Py_DECREF(queue);
+    Py_DECREF(old);
     Py_DECREF(new);
     if (found == NULL || is_empty)
         return found;
@@ -211,7 +218,6 @@ int minted_rows(PyObject *self, Py_ssize_t shard, PyObject *rows, PyObject *uppe
     }
     if (is_set(trace->spines) && (spine = spine_at(trace, shard)) == NULL)
         goto end;
-    Py_XINCREF((PyObject *)spine);
     version = spine == NULL ? Py_NewRef(nothing) : version_in(spine);
     if (version == NULL || put_to_all(trace, shard, batches, version) < 0)
         goto end;
@@ -278,7 +284,6 @@ PyObject *prepared_mint(PyObject *self, Py_ssize_t shard, PyObject *chunks, PyOb
     Spine *spine = spine_at(trace, shard);
     if (spine == NULL)
         goto failed;
-    Py_INCREF((PyObject *)spine);
     PyObject *room = PyObject_CallMethod((PyObject *)spine, "make_room", "L", (long long)rows_of(made->batches));
     made->version = room == NULL ? NULL : version_in(spine);
     Py_XDECREF(room);
@@ -313,7 +318,8 @@ static PyObject *apply(PyObject *self, PyObject *unused) {
         return NULL;
     PyObject *upper = ((Batch *)last)->upper;
     if (before != upper) {
-        if (put_element(trace->_uppers, shard, upper) < 0 || add_to_field(&trace->minted, rows_of(given->batches)) < 0)
+        /* the count goes first: it may lack memory, and is not repeated once the frontier has moved, which lacks nothing */
+        if (add_to_field(&trace->minted, rows_of(given->batches)) < 0 || put_element(trace->_uppers, shard, upper) < 0)
             return NULL;
     }
     if (put_to_all(trace, shard, given->batches, given->version) < 0)
@@ -326,7 +332,9 @@ static PyObject *apply(PyObject *self, PyObject *unused) {
     }
     if (is_set(trace->spines)) {
         Spine *spine = spine_at(trace, shard);
-        if (spine == NULL || append_batches(spine, given->batches) < 0)
+        const int done = spine == NULL ? -1 : append_batches(spine, given->batches);
+        Py_XDECREF((PyObject *)spine);
+        if (done < 0)
             return NULL;
     }
     Py_RETURN_NONE;
@@ -339,7 +347,10 @@ static int settle_shard(Trace *trace, Py_ssize_t shard) {
     if (spine == NULL)
         return -1;
     const Py_ssize_t units = spine->_units == NULL ? 0 : PyList_Size(spine->_units);
-    if (spine->_stale == Py_False && (units < 2 || !is_to_join(spine, rows_in(PyList_GetItem(spine->_units, units - 1)))))
+    const int is_settled =
+        spine->_stale == Py_False && (units < 2 || !is_to_join(spine, rows_in(PyList_GetItem(spine->_units, units - 1))));
+    Py_DECREF((PyObject *)spine);
+    if (is_settled)
         return 0;
     PyObject *done = PyObject_CallMethod((PyObject *)trace, "_settle", "n", shard);
     Py_XDECREF(done);
