@@ -372,7 +372,7 @@ class EpochWriter:
         return bool(self._queue) or self._closing or self._merging.result.done()
 
     def _take(self) -> _Attempt:
-        """The epochs for the next version: all that wait. Some go alone:
+        """The epochs for the next version: all that wait. They leave the queue when they are committed. Some go alone:
 
         * one that drops an arrangement, because a later one may use the name again;
         * one that adds whole files, because later ones may be merged with them;
@@ -380,9 +380,7 @@ class EpochWriter:
         """
         alone = next((n for n, appended in enumerate(self._queue) if appended.alone), None)
         count = len(self._queue) if alone is None else max(alone, 1)
-        attempt, left = _Attempt(self._queue[:count]), self._queue[count:]
-        self._queue = left
-        return attempt
+        return _Attempt(self._queue[:count])
 
     def _committed(self, attempt: _Attempt) -> None:
         self._mark = attempt.mark
@@ -394,6 +392,7 @@ class EpochWriter:
         if attempt.taken:
             self._written_bytes = attempt.taken[-1].total
             self._written = attempt.taken[-1].number
+            self._queue = [change for change in self._queue if change.number > self._written]
         self._tell()
 
     def _give_up(self, cause: BaseException) -> None:

@@ -237,13 +237,14 @@ def test_a_merge_for_which_no_thread_can_be_started_waits(tmp_path: Path, monkey
 class WriterWithoutMemory:
     """Counts the lines of the package that the writer's thread executes, and raises a MemoryError from one of them on.
 
-    `many` is how many lines in a row raise: one, or as many as are executed while there is no memory.
+    `many` is how many lines in a row raise: one, or as many as are executed while there is no memory. `function` is the only one
+    whose lines count, if it is given.
     """
 
-    def __init__(self, at: int | None = None, many: int = 1) -> None:
+    def __init__(self, at: int | None = None, many: int = 1, function: str = "") -> None:
         self.lines = 0
         self.where = ""
-        self._at, self._many = at, many
+        self._at, self._many, self._function = at, many, function
 
     def __enter__(self) -> WriterWithoutMemory:
         threading.settrace(self._trace)
@@ -255,7 +256,8 @@ class WriterWithoutMemory:
     def _trace(self, frame: FrameType, event: str, _: Any) -> Any:
         if threading.current_thread().name != epoch_writer._THREAD:
             return None
-        if event == "line" and frame.f_code.co_filename.startswith(tk.__path__[0]):
+        counts = frame.f_code.co_name == self._function if self._function else True
+        if counts and event == "line" and frame.f_code.co_filename.startswith(tk.__path__[0]):
             self.lines += 1
             if self._at is not None and self._at <= self.lines < self._at + self._many:
                 self.where = f"{frame.f_code.co_filename}:{frame.f_lineno}"
@@ -303,6 +305,23 @@ def test_a_lack_of_memory_in_the_writer_is_told_and_tears_nothing(tmp_path: Path
             if found:
                 assert sorted(engine.table("numbers").rows()) == [(n,) for n in range(found)], injected.where
                 assert sorted(engine.table("texts").rows()) == [(str(n),) for n in range(found)], injected.where
+
+
+@pytest.mark.parametrize("function", ["_take", "_committed"])
+def test_a_lack_of_memory_loses_nothing_that_the_writer_has_taken(tmp_path: Path, function: str) -> None:
+    for at in range(1, 8):
+        with WriterWithoutMemory(at, function=function) as injected:
+            engine = tk.Engine(storage=tmp_path / str(at), autocommit=False)
+        numbers = engine.create_table("numbers", {"n": tk.Int})
+        for n in range(4):
+            numbers.insert([(n,)])
+            engine.advance()
+            with suppress(tk.FaultError):  # it is tried again
+                engine.sync(timeout=60)
+        assert engine.sync(timeout=60) == 4, injected.where
+        engine.close()
+        with tk.Engine(storage=tmp_path / str(at), autocommit=False) as engine:
+            assert sorted(engine.table("numbers").rows()) == [(n,) for n in range(4)], injected.where
 
 
 def test_an_interrupt_does_not_let_the_writer_pass_for_ended(tmp_path: Path) -> None:
