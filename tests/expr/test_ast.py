@@ -136,8 +136,8 @@ def test_a_literal_that_is_no_value_is_incorrect(build: Any, message: str) -> No
     [
         (lambda: a + {1}, r"cannot use \{1\} of type set"),
         (lambda: a == [1, "x"], "a list has elements of one type"),
-        (lambda: a.isin(3), "takes a list of values, not 3"),
-        (lambda: s.isin("abc"), "takes a list of values, not 'abc'"),
+        (lambda: a.isin(3), "takes a list of values .*, not 3"),
+        (lambda: s.isin("abc"), "takes a list of values .*, not 'abc'"),
         (lambda: a.cast(list), "expected a type such as tk.Int"),
         (lambda: s.like(a), "the pattern of LIKE is a string"),
         (lambda: s.like("a", "ab"), "the escape of LIKE is one character"),

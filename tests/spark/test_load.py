@@ -172,7 +172,7 @@ BAD_FRAMES = {
     "diff of text": ("SELECT 1 AS k, 'a' AS v, 'x' AS d", {"diff": "d"}, "column 'd': expected int"),
     "operation of numbers": ("SELECT 1 AS k, 'a' AS v, 1 AS o", {"operation": "o"}, "column 'o': expected string"),
     "unknown operation": ("SELECT 1 AS k, 'a' AS v, 'zap' AS o", {"operation": "o"}, "found 'zap'; an operation is"),
-    "update of a bag": ("SELECT 1 AS k, 'a' AS v, 'u' AS o", {"operation": "o"}, "needs an upsert input"),
+    "update of a bag": ("SELECT 1 AS k, 'a' AS v, 'u' AS o", {"operation": "o"}, "update without its old row needs"),
     "null diff": ("SELECT 1 AS k, 'a' AS v, CAST(NULL AS int) AS d", {"diff": "d"}, "'d' holds a NULL"),
     "null position": ("SELECT 1 AS k, 'a' AS v, CAST(NULL AS int) AS p", {"position": "p"}, "'p' holds a NULL"),
     "position of text": ("SELECT 1 AS k, 'a' AS v, 'x' AS p", {"position": "p"}, "expected whole numbers or moments"),

@@ -40,7 +40,7 @@ class TextDictionary:
         self.texts.update(zip(ids.tolist(), texts.to_pylist(), strict=True))
         return ids
 
-    def keep(self, words: Any) -> None:
+    def pin(self, words: Any) -> None:
         """It keeps all texts."""
 
     def adding(self) -> AbstractContextManager[Any]:
