@@ -8,6 +8,8 @@ what was committed durable, and closes the engine.
 from __future__ import annotations
 
 import asyncio
+import errno
+import os
 import ssl
 import time
 from collections.abc import Callable, Sequence
@@ -98,8 +100,8 @@ class Server:
             self.lineage = await loop.run_in_executor(None, self.catalog.lineage)
             self.connectors.start()
             if not self.is_guest:
-                self._postgres = await loop.create_server(
-                    lambda: PostgresConnection(self), address, self.plan.port, backlog=1024
+                self._postgres = _listening(
+                    await loop.create_server(lambda: PostgresConnection(self), address, self.plan.port, backlog=1024)
                 )
                 self.port = self._postgres.sockets[0].getsockname()[1]
         except OSError as error:
@@ -116,8 +118,10 @@ class Server:
                 return await self._listen([port])
             except OSError:
                 continue  # it is taken
-        return await self.loop.create_server(
-            lambda: WebConnection(self), self.plan.address, ports[-1], backlog=1024, ssl=self.tls
+        return _listening(
+            await self.loop.create_server(
+                lambda: WebConnection(self), self.plan.address, ports[-1], backlog=1024, ssl=self.tls
+            )
         )
 
     def connected(self) -> list[ConnectedSource]:
@@ -235,6 +239,14 @@ class Server:
         with core.lock.held:
             if not core.is_closed:
                 runner(self.engine).shared.sweep()
+
+
+def _listening(server: asyncio.Server) -> asyncio.Server:
+    """A server that listens. uvloop closes one without a word if another one began to listen between its `bind` and `listen`."""
+    if all(server.sockets):
+        return server
+    server.close()
+    raise OSError(errno.EADDRINUSE, os.strerror(errno.EADDRINUSE))
 
 
 def _tls(plan: ServerPlan) -> ssl.SSLContext | None:

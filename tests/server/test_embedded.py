@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import socket
 import subprocess
 import sys
 import urllib.request
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
@@ -110,3 +112,22 @@ def test_import_tektite_loads_no_server_and_a_missing_package_is_named(monkeypat
     monkeypatch.setattr("importlib.util.find_spec", lambda name, *rest: None if name == "h11" else real(name, *rest))
     with pytest.raises(tk.UnsupportedError, match=r"needs the package h11: pip install 'tektite\[server\]'"):
         tk.Engine().console()
+
+
+def test_two_that_listen_at_the_same_time_get_ports_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    others: list[socket.socket] = []
+    bind = socket.socket.bind
+
+    def bind_and_be_late(self: socket.socket, address: Any) -> None:
+        bind(self, address)
+        if not others:  # somebody else listens there before this one does
+            others.append(socket.socket(self.family, self.type))
+            others[0].setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            bind(others[0], self.getsockname())
+            others[0].listen()
+
+    monkeypatch.setattr(socket.socket, "bind", bind_and_be_late)
+    with tk.Engine() as engine, engine.console() as console:
+        port = urlsplit(console.url).port
+        assert others and port != others[0].getsockname()[1]
+        others[0].close()

@@ -402,7 +402,7 @@ def test_copy_finds_columns_of_csv_by_their_header(tmp_path: Path) -> None:
     assert copied("7,tea,1.5\n,x,2\n") == expected
     assert copied("nr,what,cost\n7,tea,1.5\n,x,2\n", "COPY t FROM (HEADER)") == expected
     assert copied("name;id\ntea;7\n", "COPY t (id, name) FROM (DELIMITER ';')") == [(7, "tea", None)]
-    with pytest.raises(tk.IncorrectError, match=r"line 1.*invalid value 'price'"):
+    with pytest.raises(tk.IncorrectError, match=r"line 1.*invalid value '(price|name)'"):
         copied("price,id,name\n1.5,7,tea\n", "COPY t FROM (HEADER false)")
     with pytest.raises(tk.IncorrectError, match=r"line 3.*invalid value 'many'"):
         copied("price,id,name\n1.5,7,tea\n2,many,x\n")
