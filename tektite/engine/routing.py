@@ -195,8 +195,7 @@ class Router:
             order = np.argsort(left.column(0).to_numpy(), kind="stable")
             if self._last_number < 0:
                 self._last_number = next(self._numbers)
-            for give in self._shares(left.take(order), self._last_number):
-                give()
+            self._shared(left.take(order), self._last_number)()
         done()
         if self._last is not None:
             return
@@ -222,8 +221,9 @@ class Router:
     @staticmethod
     def _wake(feeds: list[RoutedFeed]) -> None:
         for feed in feeds:
-            for waiter in list(feed.waiters):
-                waiter.notify()
+            if feed.waiters:
+                for waiter in list(feed.waiters):
+                    waiter.notify()
 
     def recover(self) -> None:
         """Replace a view that keeps too much, unless a callback asks: inside of one, nothing is installed."""
@@ -280,22 +280,41 @@ class Router:
             done()
             return
         table = self._decoded(words[:, np.argsort(words[0], kind="stable")])
-        self.view.lock.decide(StepByStep(*self._shares(table, next(self._numbers)), done))
+        self.view.lock.decide(StepByStep(self._shared(table, next(self._numbers)), done))
 
-    def _shares(self, table: pa.Table, number: int) -> list[Callable[[], None]]:
-        """Steps that give changes, which are ordered by the first column, to the followers of its values. May be repeated."""
+    def _shared(self, table: pa.Table, number: int) -> Callable[[], None]:
+        """A step that gives changes, which are ordered by the first column, to the followers of its values. May be repeated."""
         lead = table.column(0).to_numpy()
         cuts = [0, *(np.flatnonzero(lead[1:] != lead[:-1]) + 1).tolist(), table.num_rows]
         is_large = len(cuts) > 2 and table.nbytes > LARGE
-        found: list[Callable[[], None]] = []
+        # Columns instead of an object for each follower: thousands of new objects would have Python look for garbage.
+        feeds: list[RoutedFeed] = []
+        begins: list[int] = []
+        ends: list[int] = []
+        gone: list[tuple[int, RoutedFeed]] = []
         for value, begin, end in zip(lead[cuts[:-1]].tolist(), cuts[:-1], cuts[1:], strict=True):
-            for feed in self._followers.get(value, ())[:]:
-                if not feed.is_open:
-                    self.remove(value, feed)
-                    continue
-                rows = (table.take(np.arange(begin, end)), 0, end - begin) if is_large else (table, begin, end)
-                found += [partial(feed.give, number, *rows), partial(self._wake, [feed])]
-        return found
+            for feed in self._followers.get(value, ()):
+                if feed.is_open:
+                    feeds.append(feed)
+                    begins.append(begin)
+                    ends.append(end)
+                else:
+                    gone.append((value, feed))
+        for value, feed in gone:
+            self.remove(value, feed)
+        copies = (
+            [table.take(np.arange(begin, end)) for begin, end in zip(begins, ends, strict=True)] if is_large else None
+        )
+
+        def give() -> None:
+            for at, feed in enumerate(feeds):
+                if copies is None:
+                    feed.give(number, table, begins[at], ends[at])
+                else:
+                    feed.give(number, copies[at], 0, ends[at] - begins[at])
+            self._wake(feeds)
+
+        return give
 
     def change_to(self, view: ViewCore) -> None:
         """Follow another view in place of this one: what followers had is retracted, and what the other has is told, in the last

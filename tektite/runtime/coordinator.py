@@ -204,12 +204,15 @@ class Coordinator:
         return current
 
     def start(self, flow: Dataflow) -> None:
-        """Give a new dataflow and what it reads a turn."""
+        """Give a new dataflow and what it reads a turn, which they share: many new indexes hold nobody up for long."""
         upstream = self._upstream(flow)
         self._begin(upstream)
+        until = time.perf_counter() + self.turn
         for needed in upstream:
             if needed in self.flows and not needed.is_away:
-                self._work(needed, time.perf_counter() + self.turn)
+                self._work(needed, until)
+                if time.perf_counter() > until:
+                    break
 
     def finish(self, flow: Dataflow, seconds: float = math.inf) -> bool:
         """Run `flow` and what it reads until it is current or has failed, or for about so many seconds, or until only what is
