@@ -34,7 +34,7 @@ _ALONE: Final = {
 
 
 class RefusesOperators:
-    """Refuses Python's operators, and to be called.
+    """Refuses Python's operators.
 
     >>> import tektite as tk
     >>> tk.Engine().values({"x": [1, 2]}) + 1
