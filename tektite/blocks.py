@@ -15,7 +15,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, _GeneratorContextManager
 from functools import partial, wraps
-from typing import Any, ParamSpec, TypeVar, cast
+from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec, TypeVar, cast
+
+from tektite.errors import IncorrectError
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -59,6 +61,15 @@ class _SafeBlock(_GeneratorContextManager[Any]):
             raise
 
     __exit__ = cast(Any, _Exit())
+
+    if not TYPE_CHECKING:  # type checkers know that there is no such block
+
+        async def __aenter__(self) -> NoReturn:
+            self.gen.close()
+            raise IncorrectError("this block does not wait: write `with`, without async")
+
+        async def __aexit__(self, *_: object) -> None:
+            """Never called: there is no block."""
 
 
 def safe_block(function: Callable[P, Iterator[T]]) -> Callable[P, AbstractContextManager[T]]:

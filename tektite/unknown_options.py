@@ -152,8 +152,67 @@ CALLS = {
 """What is usually meant by a call with too many or too few arguments, by function."""
 
 
+_COLUMN = "it is a column: write it without (), and a function of it as a method, such as .abs()"
+_RELATION = "its rows are .rows(), and .to_arrow() or .to_pandas()"
+_SESSION = "a query is .sql(text), and a table .table(name)"
+_CHANGES = "its changes are read by a for loop or poll(timeout)"
+OBJECTS = {
+    "Expr": _COLUMN, "Case": _COLUMN, "OwnColumn": _COLUMN,
+    "Grouped": "aggregates are .agg(n=tk.count())",
+    "When": "the value is .then(value)",
+    "Subscription": _CHANGES, "RemoteSubscription": _CHANGES,
+    "Engine": _SESSION, "Session": _SESSION, "RemoteSession": _SESSION, "AsyncSession": f"{_SESSION}, both after await",
+    "AsyncTable": "its rows are await .rows()", "AsyncView": "its rows are await .rows()",
+    "TextMethods": "write .str.upper()", "DateMethods": "write .dt.year()", "ListMethods": "write .list.get(0)",
+    "JsonMethods": "write .json.get('name')",
+}  # fmt: skip
+"""What to write in place of a call of an object that is no function, by its class."""
+
+
+def _refuse_call(self: object, *_: object, **__: object) -> NoReturn:
+    kind = type(self).__name__
+    raise IncorrectError(f"{kind}() is not a function: {OBJECTS.get(kind, _RELATION)}")
+
+
+def _formatted(self: object, form: str) -> str:
+    if form:
+        raise IncorrectError(f"{form!r} is no format of {type(self).__name__}; use {{...}} alone, or format its values")
+    return str(self)
+
+
+def _refuse_block(self: object, *_: object) -> NoReturn:
+    way = next((word for word, name in _BLOCKS.items() if getattr(type(self), name) is not _refuse_block), None)
+    kind = type(self).__name__
+    advice = f"write `{way}`" if way else "it needs no closing; `with engine.transaction():` makes several writes one"
+    raise IncorrectError(f"{kind} is not entered so: {advice}")
+
+
+_BLOCKS = {"with": "__enter__", "async with": "__aenter__"}
+
+
+def is_function(value: object) -> bool:
+    """Whether a value can be called. Objects of the public classes can not, though they have an answer to it.
+
+    >>> import tektite as tk
+    >>> is_function(print), is_function(tk.col("x"))
+    (True, False)
+    >>> tk.col("x")()
+    Traceback (most recent call last):
+    tektite.errors.IncorrectError: Expr() is not a function: it is a column: write it without (), and a function of it as a ...
+    """
+    return callable(value) and type(value).__call__ is not _refuse_call
+
+
+REFUSALS: dict[str, Callable[..., Any]] = {
+    "__call__": _refuse_call, "__format__": _formatted, "__enter__": _refuse_block, "__exit__": _refuse_block,
+    "__aenter__": _refuse_block, "__aexit__": _refuse_block,
+}  # fmt: skip
+"""What a public class gets where it has nothing of its own."""
+
+
 def explains_options(kind: C) -> C:
     """Let the public methods of a class, and its constructor, name what they take, where Python would name the function alone.
+    Its objects say what to write where they are called as functions are.
 
     >>> import tektite as tk
     >>> tk.Engine().values({"x": [1]}).sort("x", ascending=False)
@@ -163,6 +222,9 @@ def explains_options(kind: C) -> C:
     for name, method in list(vars(kind).items()):
         if isinstance(method, FunctionType) and (name == "__init__" or not name.startswith("_")):
             setattr(kind, name, _explaining(method, kind.__name__ if name == "__init__" else name, 1))
+    for name, refusal in REFUSALS.items():
+        if not any(name in vars(base) for base in kind.__mro__[:-1]):
+            setattr(kind, name, refusal)
     return kind
 
 

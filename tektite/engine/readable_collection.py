@@ -17,7 +17,7 @@ from tektite.engine.lock import guarded_by_core
 from tektite.engine.subscription import Listener, Subscription
 from tektite.errors import ConflictError, IncorrectError, TektiteError
 from tektite.query.collection import Collection
-from tektite.unknown_options import explains_options
+from tektite.unknown_options import explains_options, is_function
 from tektite.values import types
 from tektite.values.columns import named_rows, python_rows
 from tektite.values.equal_keys import key_words
@@ -251,7 +251,7 @@ class ReadableCollection(Collection):
         self, callback: Callable[[Delta], None] | None, snapshot: bool | None, progress: bool, since: int | None
     ) -> Subscription | Listener:
         core = self._core
-        if callback is not None and not callable(callback):
+        if callback is not None and not is_function(callback):
             raise IncorrectError(f"subscribe takes a function to call with each delta, not {callback!r}")
         core.check_usable()
         core.engine.finish(core)

@@ -180,7 +180,9 @@ class Expr(AggregateMethods, NumberMethods, ValueMethods, Namespaces):
     def __rmod__(self, other: Scalar) -> Expr:
         return Expr("mod", (lift(other), self))
 
-    def __pow__(self, exponent: Expr | Scalar) -> Expr:
+    def __pow__(self, exponent: Expr | Scalar, modulus: None = None) -> Expr:
+        if modulus is not None:
+            raise IncorrectError(f"pow takes two values here: write pow({self}, ...) % {modulus}")
         return Expr("power", (self, lift(exponent)))
 
     def __rpow__(self, base: Scalar) -> Expr:
@@ -209,6 +211,9 @@ class Expr(AggregateMethods, NumberMethods, ValueMethods, Namespaces):
 
     def __int__(self) -> NoReturn:
         raise IncorrectError(f"{self} has no value until it meets a row. Write {self}.cast(int) instead of int(...)")
+
+    def __index__(self) -> NoReturn:
+        raise IncorrectError(f"{self} has no value until it meets a row: it cannot count or choose in a list")
 
     def __float__(self) -> NoReturn:
         raise IncorrectError(
@@ -411,6 +416,7 @@ def _microseconds(span: datetime.timedelta) -> int:
     return (span.days * 86_400 + span.seconds) * 1_000_000 + span.microseconds
 
 
+@explained
 def _col(name: str, *more: Any) -> Expr:
     """The column with this name; `col.x` is short for `col("x")`. Several are given to `select` and others by their names alone:
     `select("a", "b")`.
@@ -444,8 +450,14 @@ class _Columns:
     def __init__(self) -> None:
         functools.update_wrapper(self, _col)
 
-    def __call__(self, name: str, *more: Any) -> Expr:
-        return _col(name, *more)
+    if TYPE_CHECKING:
+
+        def __call__(self, name: str, *more: Any) -> Expr: ...
+
+    else:
+
+        def __call__(self, *names: Any, **options: Any) -> Expr:
+            return _col(*names, **options)
 
     def __getattr__(self, name: str) -> Expr:
         if name.startswith("_"):

@@ -35,7 +35,7 @@ from tektite.query.reduction_methods import ReductionMethods
 from tektite.query.set_methods import SetMethods
 from tektite.query.sql_methods import SqlMethods, with_sql
 from tektite.refused_operators import RefusesOperators
-from tektite.unknown_options import FILTER_OPTIONS, explains_options
+from tektite.unknown_options import FILTER_OPTIONS, explains_options, is_function
 from tektite.values import types
 from tektite.values.html import html_table
 from tektite.values.schema import Schema
@@ -243,7 +243,7 @@ class Collection(ReductionMethods, SetMethods, SqlMethods, RefusesOperators):
             raise IncorrectError(f"rename takes old names first: rename({dict((n, o) for o, n in names.items())!r})")
         old = {self.schema.names[self.schema.index(o)]: n for o, n in (names or {}).items()}
         renamed: object = new_names.get("columns")
-        if isinstance(renamed, Mapping) or callable(renamed):
+        if isinstance(renamed, Mapping) or is_function(renamed):
             raise IncorrectError(f"rename takes the names without columns=: rename({renamed!r})")
         old |= {self.schema.names[self.schema.index(o)]: n for n, o in new_names.items()}
         outputs = [(old.get(name, name), col(name)) for name in self.schema.names]
@@ -541,7 +541,7 @@ class Collection(ReductionMethods, SetMethods, SqlMethods, RefusesOperators):
         """
         from tektite.query.loops import Loop
 
-        if not callable(body):
+        if not is_function(body):
             raise IncorrectError(f"iterate takes a function of a collection, not {body!r}")
         with Loop(name, max_rounds) as loop:
             variable = loop.variable("x", initial=self)

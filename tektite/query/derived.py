@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from tektite.errors import IncorrectError
 from tektite.plan import algebra as plan
+from tektite.unknown_options import is_function
 
 if TYPE_CHECKING:
     from tektite.query.collection import Collection
@@ -27,7 +28,7 @@ def subtracted(part: Collection, *whole: Collection) -> Collection:
 
 
 def check_function(found: object, verb: str) -> None:
-    if not callable(found):
+    if not is_function(found):
         raise IncorrectError(f"{verb} takes a function, not {found!r}")
 
 

@@ -12,6 +12,7 @@ from typing import Any
 from tektite.errors import IncorrectError
 from tektite.expr import Expr, col, lift
 from tektite.query.aggregates import ColumnAggregate
+from tektite.unknown_options import is_function
 from tektite.values.schema import Schema
 
 Outputs = list[tuple[str, Expr]]
@@ -58,7 +59,7 @@ def outputs_of(verb: str, schema: Schema, columns: Iterable[Any], named: Mapping
             library = type(column).__module__.partition(".")[0]
             if library in ("polars", "pyspark", "ibis", "duckdb", "sqlglot", "sqlalchemy"):
                 raise IncorrectError(f"{verb}: {column!s} is an expression of {library}; write it with tk.col")
-            if callable(column):
+            if is_function(column):
                 raise _no_function(f"{verb}: an argument", column)
             raise IncorrectError(
                 f"{verb} takes column names and expressions, not {column!r}; a value is tk.lit({column!r}).alias('name')"
@@ -120,7 +121,7 @@ def has_aggregate(expression: Expr) -> bool:
 
 
 def _expression(verb: str, name: str, value: Any) -> Expr:
-    if callable(value) and not isinstance(value, Expr):
+    if is_function(value):
         raise _no_function(f"{verb}: {name}", value)
     if isinstance(value, ColumnAggregate):
         raise IncorrectError(f"{verb}: {name} is {value!r}, not a column or an expression")

@@ -32,6 +32,7 @@ from tektite.spark.failures import explained, reason
 from tektite.spark.follow import Following
 from tektite.spark.preflight import preflight
 from tektite.spark.session import session
+from tektite.unknown_options import is_function
 
 SECONDS_BETWEEN = 0.2
 SECONDS_A_REPORT = 5.0
@@ -278,7 +279,7 @@ def _function(folder: Path, view: str, where: str) -> Callable[[Any], Any]:
             found = getattr(importlib.import_module(module), name)
         except (ImportError, AttributeError) as error:
             raise IncorrectError(f"view {view!r}: there is no {where!r}: {error}") from None
-    if not callable(found):
+    if not is_function(found):
         raise IncorrectError(f"view {view!r}: {where!r} is not a function of an engine")
     made: Callable[[Any], Any] = found
     return made

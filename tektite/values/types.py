@@ -48,6 +48,12 @@ class Type:
                 "becomes one by cast(type)"
             )
 
+        def __getitem__(self, key: object) -> NoReturn:
+            raise IncorrectError(f"{self}[...] is no type: a list is tk.List(type), a record tk.Struct(name=type)")
+
+        def __instancecheck__(self, value: object) -> NoReturn:
+            raise IncorrectError(f"{self} is a column's type; a value's type is Python's: isinstance(value, int)")
+
     def __str__(self) -> str:
         return self.kind
 

@@ -12,7 +12,8 @@ PACKAGE = Path(__file__).parents[2] / "tektite"
 # From bottom to top. A name is a package or a module of tektite; it may import the names in rows before its own. What is inside
 # a package belongs to the package's row, unless it has a row of its own.
 LAYERS = (
-    ("errors", "blocks"),
+    ("errors",),
+    ("blocks",),
     ("unknown_options", "refused_operators"),
     ("values.types",),
     ("values.words",),
@@ -49,7 +50,7 @@ LAYERS = (
 # Layers that know even less than what lies below them.
 ONLY = {
     "errors": set(),
-    "blocks": set(),
+    "blocks": {"errors"},
     "trace.times": set(),
     "kernels": {"values.words"},
     "graph": {"__init__"},  # the public interface: it shows what any program can do

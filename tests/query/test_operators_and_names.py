@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import datetime as dt
 from collections.abc import Callable
 from typing import Any
@@ -33,8 +34,31 @@ CALLS: dict[str, tuple[Callable[[T], object], str]] = {
         lambda t: t.filter(col("at") > dt.datetime(2024, 1, 1, tzinfo=dt.UTC)),
         r"dt\.from_zone\('UTC'\)",
     ),
+    "table()": (lambda t: t(), r"its rows are \.rows\(\)"),
+    "expression()": (lambda t: (col("v") + 1)(), "it is a column"),
+    "t[column]()": (lambda t: t["v"](1), "it is a column"),
+    "col()": (lambda t: col(), "it takes name, more"),
+    "col(option)": (lambda t: col("v", type=int), "col has no option 'type'"),
+    ".str()": (lambda t: col("k").str(), r"write \.str\.upper\(\)"),
+    "groups()": (lambda t: t.group_by("k")(), r"\.agg\("),
+    "when()()": (lambda t: tk.when(col("v") > 1)(), r"\.then\(value\)"),
+    "engine()": (lambda t: t.engine(), r"\.sql\(text\)"),
+    "an object as a function": (lambda t: t.subscribe(t), "takes a function"),
+    "with a table": (lambda t: t.__enter__(), r"with engine\.transaction\(\)"),
+    "async with a block": (lambda t: asyncio.run(entered(t.engine.transaction())), "without async"),
+    "async with an engine": (lambda t: asyncio.run(entered(t.engine)), "write `with`"),
+    "a format": (lambda t: f"{t:>9}", "is no format of Table"),
+    "a place in a list": (lambda t: [1, 2][t["v"]], "has no value until it meets a row"),
+    "pow": (lambda t: pow(t["v"], 2, 3), "% 3"),
+    "a type's elements": (lambda t: tk.Int[int], r"tk\.List"),
+    "a value's type": (lambda t: isinstance(1, tk.Int), r"isinstance\(value, int\)"),
     "tolerance": (lambda t: t.join_asof(t, on="at", tolerance="1h"), "by the distance"),
 }
+
+
+async def entered(block: Any) -> None:
+    async with block:
+        pass
 
 
 @pytest.mark.parametrize(("call", "answer"), CALLS.values(), ids=CALLS)

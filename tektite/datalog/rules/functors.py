@@ -10,6 +10,7 @@ from tektite.datalog.syntax import ir, statements
 from tektite.datalog.syntax.declared_types import column_type
 from tektite.errors import IncorrectError, NotFoundError, UnsupportedError
 from tektite.expr.record_text import PythonFunction
+from tektite.unknown_options import is_function
 
 MOST_ARGUMENTS = 3
 """Arguments that the memo of a function takes (`tektite.expr.text`)."""
@@ -49,7 +50,7 @@ def with_functors(text: statements.Text, given: Mapping[str, Callable[..., Any]]
 
 def python_function(functor: statements.Functor, function: Callable[..., Any]) -> PythonFunction:
     """A declared functor with its function."""
-    if not callable(function):
+    if not is_function(function):
         raise IncorrectError(
             f"{functor.position}: functor {functor.name!r} is given {function!r}, which is no function"
         )
