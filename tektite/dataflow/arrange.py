@@ -41,6 +41,8 @@ CONSOLIDATE_AT = 1 << 17
 """Rows that a buffer receives before it first consolidates: two or three chunks of a join, well within the L2 cache."""
 
 
+EVERYTHING = 1 << 62
+"""More rows than there are."""
 COMBINE_FROM = 4096
 """Rows of a chunk from which on it is tried whether many are equal."""
 TRY_ONE_OF = 64
@@ -66,7 +68,7 @@ class Buffer:
         self._raw = _NOTHING_RAW
         self._full: tuple[tuple[Moment, int], ...] = ()
         memory = self.flow.memory
-        self._most = 1 << 62 if memory is None else memory.piece_rows(sum(self.shape))
+        self._most = EVERYTHING if memory is None else memory.piece_rows(sum(self.shape))
         """Rows that may wait unsorted, however many are sorted."""
         node.buffers += (self,)
 
@@ -101,10 +103,10 @@ class Buffer:
         self._waiting[moment] = made
         return made
 
-    def consolidate(self) -> None:
-        """Consolidate all full places in parallel."""
+    def consolidations(self) -> list[Callable[[], None]]:
+        """What consolidates all full places: tasks that do not depend on each other."""
         full, self._full = sorted(self._full), ()
-        self.flow.workers.spread([partial(self.consolidate_at, *place) for place in full])
+        return [partial(self.consolidate_at, *place) for place in full]
 
     def consolidate_at(self, moment: Moment, shard: int) -> None:
         """Consolidate the rows of one moment and shard."""
@@ -436,7 +438,8 @@ class ArrangeNode(Node):
 
         def sort(shard: int) -> None:
             if waiting[shard]:
-                waiting[shard] = [consolidate(waiting[shard], self.buffer.shape, low, memory)]
+                batch = consolidate(waiting[shard], self.buffer.shape, low, memory)
+                waiting[shard] = [batch if memory is None else memory.placed(batch)]
 
         def mint(shard: int, outbox: Outbox) -> None:
             if waiting[shard]:
@@ -488,23 +491,13 @@ class ChangesNode(Node):
             self.reader.guard(*found)
 
     def run(self, moment: Moment) -> None:
+        if not self.left:
+            self.left = [self._taken(shard) for shard in range(self.shards)]
         memory = self.flow.memory
-        rows = sum([batch.n for queue in self.reader.handle.queues for batch in queue])
-        rows += sum([chunk.n for left in self.left for chunk in left])
-        in_parts = memory is not None and rows > FEW_ROWS
-        if in_parts and not self.left:
-            self.left = [[] for _ in range(self.shards)]
+        most = EVERYTHING if memory is None else memory.piece_rows(sum(self.reader.trace.shape))
 
         def work(shard: int, outbox: Outbox) -> None:
-            left = self.left[shard] if self.left else []
-            if not left:
-                _, delta, _ = self.reader.take(shard)
-                if not in_parts or memory is None or not is_large(delta, self.reader.trace.shape, memory):
-                    for batch in delta:
-                        self.port.emit(shard, Chunk.of_batch(batch), moment, self.times, outbox)
-                    return
-                left += [Chunk(batch.head, batch.memory) for batch in reversed(delta)]
-            room = memory.piece_rows(sum(self.reader.trace.shape)) if memory is not None else 0
+            left, room = self.left[shard], most
             while left and room > 0:
                 chunk = left.pop()
                 if chunk.n > room:
@@ -513,8 +506,13 @@ class ChangesNode(Node):
                 room -= chunk.n
                 self.port.emit(shard, chunk, moment, self.times, outbox)
 
-        self.each_shard(work, rows)
+        self.work_out(work, rows_of(self.left))
         if any(self.left):
             self.scope.schedule(self.position, moment)
         else:
             self.left = ()
+
+    def _taken(self, shard: int) -> list[Chunk]:
+        """What waits in a shard, the newest rows first."""
+        _, delta, _ = self.reader.take(shard)
+        return [Chunk.of_batch(batch) for batch in reversed(delta)]

@@ -22,13 +22,15 @@ LONG = 1 << 16
 class Absence:
     """One absence. It is over when the thread has left the block of `held`, which an interrupt cannot prevent."""
 
-    __slots__ = ("held", "name", "waits_for")
+    __slots__ = ("held", "is_awaited", "name", "waits_for")
 
     def __init__(self, name: str) -> None:
         self.name = name
         """The dataflow that is away."""
         self.held: Any = threading.RLock()
         """Held by the thread that is away."""
+        self.is_awaited = False
+        """Whether somebody has left work to the thread."""
         self.waits_for: Absence | None = None
         """What the thread that is away waits for, if it does so without an end."""
 

@@ -113,9 +113,9 @@ class Dataflow:
     # There may be ten thousand. A dict of so many attributes would be a tenth of a small view, and lists take twice what tuples
     # do.
     __slots__ = (
-        "__weakref__", "_purposes", "awake", "away", "constants", "effort", "error_holds", "failure", "first",
-        "former_errors", "full_buffers", "handles", "high", "holds", "imports", "journal", "limit", "memory", "name",
-        "on_failed", "on_swept", "on_wake", "outlets", "part", "purpose", "reached", "result_errors", "results", "root",
+        "__weakref__", "_purposes", "awake", "away", "claim", "constants", "effort", "error_holds", "failure", "first",
+        "former_errors", "full_buffers", "handles", "high", "holds", "imports", "is_kept_here", "journal", "limit", "memory",
+        "name", "on_failed", "on_swept", "on_wake", "outlets", "part", "purpose", "reached", "result_errors", "results", "root",
         "rounds", "running", "shards", "sources", "sweep", "swept", "traces", "unlocked", "workers",
     )  # fmt: skip
 
@@ -163,6 +163,8 @@ class Dataflow:
         """Called when it gets something to do."""
         self.unlocked: Callable[[Absence, Callable[[], None]], None] | None = None
         """Calls a function without the engine's lock. None where there is no engine."""
+        self.is_kept_here = False
+        """Whether it never goes away, because an epoch that is prepared cannot wait for it."""
         self._at_rest()
 
     def _at_rest(self) -> None:
@@ -174,6 +176,8 @@ class Dataflow:
         self.running = False
         self.away: Absence | None = None
         """The last absence of the present sweep."""
+        self.claim: Absence | None = None
+        """Of the thread that finishes it, while it does so."""
         self.awake = True
         """Whether it may have something to do: its first sweep, or changes of its sources."""
         self.swept = False
@@ -338,6 +342,7 @@ class Dataflow:
                 if sent or time.perf_counter() > deadline:
                     return self.failure is not None or self.available() <= self.low
         except SweepAbandoned:
+            self.root.clear()
             return True
         except BaseException as error:
             # A node may have done half of its work, so the dataflow cannot continue, not even after an interrupt.
@@ -366,12 +371,17 @@ class Dataflow:
 
     def call_out(self, function: Callable[[], None]) -> None:
         """Call a function that changes nothing of the dataflow, while others use the engine."""
-        if self.unlocked is None:
+        if self.unlocked is None or self.is_kept_here:
             function()
             return
         away = self.away = Absence(self.name)
-        with away.held:
-            self.unlocked(away, function)
+        try:
+            with away.held:
+                self.unlocked(away, function)
+        except Exception:
+            if self.away is not away:
+                raise SweepAbandoned from None
+            raise
         if self.away is not away:
             raise SweepAbandoned
 
@@ -458,9 +468,13 @@ class Dataflow:
             callback()
 
     def drop(self) -> None:
-        """Release every handle, every hold and all that waits. May be repeated."""
+        """Release every handle, every hold and all that waits. May be repeated. If a thread is away, what waits is its until it
+        comes back.
+        """
+        is_away = self.is_away
         self.let_go()
-        self.root.clear()
+        if not is_away:
+            self.root.clear()
 
     def let_go(self) -> None:
         """Release every handle and every hold. A dataflow that was being built may have nodes that are not whole."""

@@ -158,4 +158,4 @@ class FunctionNode(Node):
 
         rows = sum([chunk.n for chunks in waiting for chunk in chunks])
         self.call_out(call, rows)
-        self.each_shard(emit, rows)
+        self.work_out(emit, rows)

@@ -71,28 +71,48 @@ class FunctionReduce(ReduceNode):
         return f"{text}{GroupNames(self.key_schema, self.dictionary).show(words[:-1])}"
 
     def _ask(self, shard: int, part: ReductionPart, moment: Moment) -> FunctionQuestion:
-        flow = self.flow
-        past = self.output.trace.version(shard)
-        at = np.array(moment, np.int64)
-        buf, head, request_buf, request_head, todo_buf, todo_head = collect(
-            *self.work_of(part), part.new.table, past.table, self.shape, at, flow.reached, flow.high
-        )
-        if todo_head[0]:
-            self.defer(shard, Chunk(todo_head, todo_buf))
-        return FunctionQuestion(self, shard, Chunk(request_head, request_buf), Chunk(head, buf).to_array(), past, at)
+        assert self.failures is not None
+        past, failures = self.output.trace.version(shard), self.failures.version(shard)
+        return FunctionQuestion(self, shard, part, past, failures, np.array(moment, np.int64))
 
-    def may_take_long(self, groups: Words) -> bool:
-        """Whether evaluating some groups may take long: the function is the user's."""
+    def may_take_long(self, part: ReductionPart) -> bool:
+        """Whether evaluating the groups of some changes may take long: the function is the user's."""
         return True
 
+    def answer(self, question: FunctionQuestion) -> None:
+        """Call the function for the groups that may have changed, and compare. Changes nothing of the node."""
+        past, at = question.past, question.at
+        requests, groups = self.collected(question, question.part)
+        failed: list[tuple[int, str]] = []
+        results = self.results(groups, requests.to_array(), failed)
+        question.changes = self._settled(requests, *results, past, self.shape, at)
+        if failed or len(question.failures.table):
+            numbers = np.array([number for number, _ in failed], np.int64)
+            texts = self.dictionary.add(pa.array([text for _, text in failed], pa.string())).reshape(1, -1)
+            counts = np.ones_like(numbers)
+            question.failing = self._settled(
+                requests, numbers, texts, counts, question.failures, self.failure_shape, at
+            )
+
+    def collected(self, question: FunctionQuestion, part: ReductionPart) -> tuple[Chunk, Words]:
+        """The keys and times to evaluate for some changes, and the rows of these groups. Notes which keys are to be deferred."""
+        flow = self.flow
+        buf, head, request_buf, request_head, todo_buf, todo_head = collect(
+            *self.work_of(part), part.new.table, question.past.table, self.shape, question.at, flow.reached, flow.high
+        )
+        question.todo = Chunk(todo_head, todo_buf)
+        return Chunk(request_head, request_buf), Chunk(head, buf).to_array()
+
     def settled(self, question: FunctionQuestion, outbox: Outbox) -> Chunk:
-        """What changes in the output. Sends the changes of which groups fail."""
-        requests, past, at = question.requests, question.past, question.at
-        result = self._settled(requests, *question.results, past, self.shape, at)
-        self._settle_failures(question.shard, requests, question.failed, at, outbox)
-        if not question.near:
-            return result
-        return consolidate([*question.near, result], self.output.trace.shape, self.flow.reached)
+        """What changes in the output. Sends the changes of which groups fail, and defers keys."""
+        assert question.todo is not None and question.changes is not None
+        self.defer(question.shard, question.todo)
+        failing = question.failing
+        if failing is not None and failing.n:
+            assert self.errors is not None and self.failures is not None
+            self.failures.mint(question.shard, failing, self.scope.passed())
+            self.errors.send(question.shard, failing.to_array(), self.times, outbox)
+        return question.changes
 
     def _settled(
         self, requests: Chunk, numbers: Words, words: Words, counts: Words, past: Version, shape: Words, at: Words
@@ -104,24 +124,6 @@ class FunctionReduce(ReduceNode):
         wants = built.select(column_spec([*range(width), width + 1]))
         buf, head = settle(requests.at, wants.at, past.table, shape, at, self.flow.reached, self.flow.high)
         return Chunk(head, buf)
-
-    def _settle_failures(
-        self, shard: int, requests: Chunk, failed: list[tuple[int, str]], at: Words, outbox: Outbox
-    ) -> None:
-        """Send the changes of which groups fail, and remember them."""
-        assert self.failures is not None
-        past = self.failures.version(shard)
-        if not failed and not len(past.table):
-            return
-        numbers = np.array([number for number, _ in failed], np.int64)
-        texts = self.dictionary.add(pa.array([text for _, text in failed], pa.string()))
-        changes = self._settled(
-            requests, numbers, texts.reshape(1, -1), np.ones_like(numbers), past, self.failure_shape, at
-        )
-        if changes.n:
-            assert self.errors is not None
-            self.failures.mint(shard, changes, self.scope.passed())
-            self.errors.send(shard, changes.to_array(), self.times, outbox)
 
     def results(self, groups: Words, requests: Words, failed: list[tuple[int, str]]) -> GroupResults:
         """Call the function for every group that is not empty. The requests are the groups' keys and times. Groups for which it
@@ -168,32 +170,34 @@ class FunctionReduce(ReduceNode):
 class FunctionQuestion:
     """The evaluation of a part by a function."""
 
-    __slots__ = ("at", "failed", "groups", "near", "node", "past", "requests", "results", "shard")
+    __slots__ = ("at", "changes", "failing", "failures", "node", "part", "past", "shard", "todo")
 
     def __init__(
-        self, node: FunctionReduce, shard: int, requests: Chunk, groups: Words, past: Version, at: Words
+        self, node: FunctionReduce, shard: int, part: ReductionPart, past: Version, failures: Version, at: Words
     ) -> None:
         self.node = node
         self.shard = shard
-        self.requests = requests
-        """The keys and times to evaluate."""
-        self.groups = groups
-        """The rows of these groups."""
+        self.part = part
         self.past = past
+        """The output before."""
+        self.failures = failures
+        """Which groups have failed before."""
         self.at = at
-        self.near: list[Chunk] = []
-        """What changes in other groups."""
-        self.failed: list[tuple[int, str]] = []
-        self.results: GroupResults = (NOTHING, NOTHING, NOTHING)
+        self.todo: Chunk | None = None
+        """The keys to defer."""
+        self.changes: Chunk | None = None
+        """What changes in the output."""
+        self.failing: Chunk | None = None
+        """What changes in which groups fail."""
 
     @property
     def is_long(self) -> bool:
         """Whether the function may take long."""
-        return self.node.may_take_long(self.groups)
+        return self.node.may_take_long(self.part)
 
     def answer(self) -> None:
         """Call the function."""
-        self.results = self.node.results(self.groups, self.requests.to_array(), self.failed)
+        self.node.answer(self)
 
     def settle(self, outbox: Outbox) -> Chunk:
         """What changes in the output."""
@@ -207,9 +211,9 @@ class GroupsReduce(FunctionReduce):
 
     error: type[TektiteError] = IncorrectError
 
-    def may_take_long(self, groups: Words) -> bool:
-        """Whether there are many rows: the function is one of ours."""
-        return bool(groups.shape[1] >= LONG)
+    def may_take_long(self, part: ReductionPart) -> bool:
+        """Whether groups may have many rows: the function is one of ours."""
+        return max(part.old.rows, part.new.rows) >= LONG
 
     def results(self, groups: Words, requests: Words, failed: list[tuple[int, str]]) -> GroupResults:
         """Call the function for some groups at a time."""

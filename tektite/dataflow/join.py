@@ -89,7 +89,7 @@ class JoinNode(Node):
         left, right = self.readers
         if any(self.tasks) and self.flow.workers.has_all_shards:
             share_tasks(self.tasks, JoinTask.divided)
-        rows = PIECE * sum(map(len, self.tasks))
+        rows = PIECE * PIECES_PER_RUN if any(self.tasks) else 0
         for shard in range(self.shards):
             _, delta_left, new_left = left.take(shard)
             old_right, delta_right, _ = right.take(shard)
@@ -97,9 +97,8 @@ class JoinNode(Node):
                 self.tasks[shard].append(JoinTask(0, shard, JoinedRows(delta_left, old_right.batches, old_right.table)))
             if delta_right and len(new_left.table):
                 self.tasks[shard].append(JoinTask(1, shard, JoinedRows(delta_right, new_left.batches, new_left.table)))
-            if self.shards > 1:
-                rows += sum([batch.n for batch in delta_left]) + sum([batch.n for batch in delta_right])
-        self.each_shard(self._work, rows)
+            rows += sum([batch.n for batch in delta_left]) + sum([batch.n for batch in delta_right])
+        self.work_out(self._work, rows)
         if any(self.tasks):
             self.scope.schedule(self.position, moment)
 

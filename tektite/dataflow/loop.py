@@ -105,4 +105,4 @@ def release(node: Node, buffer: Buffer, moment: Moment) -> None:
             chunk = consolidate(waiting[shard], buffer.shape, node.flow.reached)
             node.port.emit(shard, chunk, moment, node.times, outbox)
 
-    node.each_shard(work, rows_of(waiting) if node.shards > 1 else 0)
+    node.work_out(work, rows_of(waiting))

@@ -17,12 +17,10 @@ import numpy as np
 
 from tektite.dataflow.arrange import consolidate
 from tektite.dataflow.function_reduce import FunctionQuestion, GroupsReduce
-from tektite.dataflow.graph import Moment
 from tektite.dataflow.reduce import ReductionPart
 from tektite.errors import IncorrectError
 from tektite.kernels.seek.stretch import has_word, row_bounds
 from tektite.trace.addresses import addresses
-from tektite.trace.batch import Batch
 from tektite.trace.batch_memory import FEW_ROWS
 from tektite.trace.chunk import Chunk
 from tektite.trace.records import Version
@@ -183,20 +181,23 @@ class NearReduce(GroupsReduce):
 
     function: NearFunction  # type: ignore[assignment] # and a function of groups
 
-    def _ask(self, shard: int, part: ReductionPart, moment: Moment) -> FunctionQuestion:
-        old = part.old
-        found = None if part.todo or self.scope.depth or old.rows < LARGE else self._near(shard, part.delta, old)
-        if found is None:
-            return super()._ask(shard, part, moment)
-        near, rest = found
-        question = super()._ask(shard, ReductionPart([rest], [], old, part.new), moment)
-        question.near = near
-        return question
+    def answer(self, question: FunctionQuestion) -> None:
+        part, old = question.part, question.part.old
+        near = None if part.todo or self.scope.depth or old.rows < LARGE else self._near(question)
+        if near is None:
+            super().answer(question)
+            return
+        changes, rest = near
+        question.part = ReductionPart([rest], [], old, part.new)
+        super().answer(question)
+        assert question.changes is not None
+        question.changes = consolidate([*changes, question.changes], self.output.trace.shape, self.flow.reached)
 
-    def _near(self, shard: int, delta: Sequence[Batch | Chunk], old: Version) -> tuple[list[Chunk], Chunk] | None:
+    def _near(self, question: FunctionQuestion) -> tuple[list[Chunk], Chunk] | None:
         """What changes in large groups, and the changes of the others; None if none is large."""
+        delta, old = question.part.delta, question.part.old
         rows = sum(batch.n for batch in delta)
-        if rows * CHANGE > old.rows or self._has_failed(shard):
+        if rows * CHANGE > old.rows or self._has_failed(question.failures):
             return None
         changes = consolidate(
             [Chunk(b.head, b.memory) for b in delta], self.reader.trace.shape, self.flow.reached
@@ -209,7 +210,8 @@ class NearReduce(GroupsReduce):
         results: list[Chunk] = []
         for number in range(keys.shape[1]):
             mine = numbers == number
-            made = self._group(shard, np.ascontiguousarray(keys[:, number]), changes[:, mine], old)
+            key = np.ascontiguousarray(keys[:, number])
+            made = self._group(key, changes[:, mine], old, question.past)
             if made is not None:
                 whole &= ~mine
                 results += [Chunk.of_array(np.ascontiguousarray(part)) for part in made if part.shape[1]]
@@ -218,18 +220,17 @@ class NearReduce(GroupsReduce):
         rest = np.ascontiguousarray(changes[:, whole])
         return results, consolidate([Chunk.of_array(rest)], self.reader.trace.shape, self.flow.reached)
 
-    def _has_failed(self, shard: int) -> bool:
+    def _has_failed(self, version: Version) -> bool:
         """Whether a group has failed, and is not mended."""
         assert self.failures is not None
-        version = self.failures.version(shard)
         if not 0 < version.rows <= FEW_ROWS:
             return version.rows > 0
         # Small batches wait to be merged: what is mended may still be there, with what takes it away.
         chunks = [Chunk(batch.head, batch.memory) for batch in version.batches]
         return consolidate(chunks, self.failures.shape, self.flow.reached).n > 0
 
-    def _group(self, shard: int, key: Words, changes: Words, old: Version) -> list[Words] | None:
-        """What some changes change in the results of a group; None if it has to be evaluated whole."""
+    def _group(self, key: Words, changes: Words, old: Version, past: Version) -> list[Words] | None:
+        """What some changes change in the results of a group, which `past` has; None if it has to be evaluated whole."""
         width = self.reader.trace.data
         held = KeyRows(old, key, width, self.flow.reached)
         if held.size < max(LARGE, CHANGE * changes.shape[1]):
@@ -237,7 +238,7 @@ class NearReduce(GroupsReduce):
         apart = self.function.nulls_apart
         if held.has_null(apart, self.key) or (changes[list(apart)] == NULL).any():
             return None
-        shown = KeyRows(self.output.trace.version(shard), key, self.key + self.values, self.flow.reached)
+        shown = KeyRows(past, key, self.key + self.values, self.flow.reached)
         made: list[Words] = []
         for change in changes[:, np.argsort(changes[width], kind="stable")].T:
             row, time, diff = np.ascontiguousarray(change[:width]), int(change[width]), int(change[width + 1])

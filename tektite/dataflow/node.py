@@ -28,8 +28,10 @@ Operators promise:
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
+from tektite.dataflow.away import LONG
 from tektite.dataflow.graph import Moment, Outbox, Port, Scope
 from tektite.trace.chunk import Chunk
 
@@ -152,6 +154,26 @@ class Node:
 
         self.flow.call_out(each)
 
+    def work_out(self, work: Callable[[int, Outbox], None], rows: int) -> None:
+        """`each_shard` for work that reads what does not change, and changes only what waits in this node. If there are many
+        rows, others use the engine meanwhile.
+        """
+        if rows < LONG:
+            self.each_shard(work, rows)
+            return
+        outboxes: list[Outbox] = []
+
+        def each() -> None:
+            if self.shards == 1:
+                alone: Outbox = []
+                work(0, alone)
+                outboxes.append(alone)
+            else:
+                outboxes.extend(self.flow.workers.map(work, self.shards, rows))
+
+        self.flow.call_out(each)
+        self.deliver(outboxes)
+
     def each_shard(self, work: Callable[[int, Outbox], None], rows: int) -> None:
         """Run `work` on every shard of this process, then deliver what it emitted, in the order of shards. `rows` estimates the
         work; where there is one shard, nobody asks for it.
@@ -173,8 +195,8 @@ class Node:
                 target.receive(shard, chunk, moment)
         while full := self.flow.full_buffers:
             self.flow.full_buffers = ()
-            for buffer in full:
-                buffer.consolidate()
+            tasks = [task for buffer in full for task in buffer.consolidations()]
+            self.flow.call_out(partial(self.flow.workers.spread, tasks))
 
     def mint_into(self, trace: Trace) -> None:
         """Append to another trace from here on: one that holds what the node's own trace would hold. No sweep runs. May be

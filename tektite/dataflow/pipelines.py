@@ -206,6 +206,7 @@ class PipelinesNode(Node):
         super().replay(shard, moment)
 
     def run(self, moment: Moment) -> None:
+        was_busy = self.busy
         if any([reader.handle.waiting() for reader in self.readers]):
             self._begin(moment)
         if self._single_shard is not None:
@@ -213,9 +214,8 @@ class PipelinesNode(Node):
         elif self.shards > 1:
             share_tasks(self.stacks, divided, last=0)
         if any(self.stacks):
-            self.each_shard(
-                self._work, sum([item.rows * item.action.weight for stack in self.stacks for item in stack])
-            )
+            rows = sum([item.rows * item.action.weight for stack in self.stacks for item in stack])
+            self.work_out(self._work, rows + PIECE * PIECES_PER_RUN if was_busy else rows)
         if any(self.stacks):
             self.scope.schedule(self.position, moment)
 

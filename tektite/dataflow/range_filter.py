@@ -92,8 +92,7 @@ class RangeFilterNode(Node):
 
     def run(self, moment: Moment) -> None:
         rows, bounds = self.readers
-        # A task left by an earlier run has at least one more piece to produce.
-        much = PIECE * sum(map(len, self.tasks))
+        much = PIECE * PIECES_PER_RUN if any(self.tasks) else 0
         for shard in range(self.shards):
             _, delta_rows, new_rows = rows.take(shard)
             old_bounds, delta_bounds, _ = bounds.take(shard)
@@ -102,7 +101,7 @@ class RangeFilterNode(Node):
             if delta_bounds and len(new_rows.table):
                 self.tasks[shard].append(RangeTask(BOUNDS, delta_bounds, new_rows))
             much += sum(batch.n for batch in delta_rows) + sum(batch.n for batch in delta_bounds)
-        self.each_shard(self._work, much)
+        self.work_out(self._work, much)
         if any(self.tasks):
             self.scope.schedule(self.position, moment)
 

@@ -233,6 +233,7 @@ class ReduceNode(Node):
         """Evaluate what may take long while others use the engine."""
         parts: dict[int, Iterator[ReductionPart]] = {}
         asked: dict[int, Question] = {}
+        made: dict[int, Chunk] = {}
 
         def ask(shard: int, outbox: Outbox) -> None:
             asked.pop(shard, None)
@@ -247,10 +248,15 @@ class ReduceNode(Node):
                 asked[shard].answer()
 
         def settle(shard: int, outbox: Outbox) -> None:
+            made.pop(shard, None)
             if shard in asked:
                 result = asked[shard].settle(outbox)
                 if result.n:
-                    self._deliver(shard, result, moment, outbox)
+                    made[shard] = self._minted(shard, result)
+
+        def emit(shard: int, outbox: Outbox) -> None:
+            if shard in made:
+                self.port.emit(shard, made[shard], moment, self.times, outbox)
 
         while True:
             self.each_shard(ask, rows)
@@ -262,6 +268,8 @@ class ReduceNode(Node):
                 for shard in asked:
                     answer(shard)
             self.each_shard(settle, rows)
+            if self.port.edges and made:
+                self.work_out(emit, sum([result.n for result in made.values()]))
 
     def _shard(self, shard: int, moment: Moment, outbox: Outbox) -> None:
         for part in self._parts(shard, moment):
@@ -303,11 +311,16 @@ class ReduceNode(Node):
 
     def _deliver(self, shard: int, result: Chunk, moment: Moment, outbox: Outbox) -> None:
         """Append what has changed, some rows, to the output, and send it to readers."""
+        result = self._minted(shard, result)
+        if self.port.edges:
+            self.port.emit(shard, result, moment, self.times, outbox)
+
+    def _minted(self, shard: int, result: Chunk) -> Chunk:
+        """Append what has changed, some rows, to the output."""
         if self.flow.memory is not None and result.n > FEW_ROWS:
             result = self.flow.memory.placed(result)
         self.output.trace.mint(shard, result, self.scope.passed())
-        if self.port.edges:
-            self.port.emit(shard, result, moment, self.times, outbox)
+        return result
 
     def _ask(self, shard: int, part: ReductionPart, moment: Moment) -> Question:
         """What evaluating a part takes."""
@@ -444,7 +457,9 @@ class KernelQuestion:
 
     def answer(self) -> None:
         """Run the kernel."""
-        self.found = self.node.find(self.part, self.past, self.at)
+        changes, todo, status = self.node.find(self.part, self.past, self.at)
+        memory = self.node.flow.memory
+        self.found = (changes if memory is None else memory.placed(changes)), todo, status
 
     def settle(self, outbox: Outbox) -> Chunk:
         """What changes in the output."""

@@ -20,6 +20,7 @@ engine_core          inputs, views, the catalog of what they share, and the cloc
 epoch_batches        from pending updates to the sorted, checked batches of an epoch
 epoch_methods        the methods of Engine for epochs, transactions, sweeps and durability
 epochs               the protocol by which epochs close: prepare everything that can fail, decide, apply
+finishing            brings a dataflow up to date, while others use the engine
 flame_graph          flame graphs as SVG
 former_tables        former options of tables, and what they are called today
 graph_cache          the graph of a dataflow that was dropped, for the next one of the same plan

@@ -6,7 +6,6 @@ installs and drops dataflows. Every method may be called from any thread: those 
 
 from __future__ import annotations
 
-import math
 import time
 import weakref
 from collections.abc import Callable, Mapping, Sequence
@@ -15,7 +14,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 
-from tektite.dataflow.away import Absence, check_no_circle
 from tektite.dataflow.flow import EpochSource
 from tektite.dataflow.graph import Outbox
 from tektite.dataflow.interrupts import decided_change
@@ -26,6 +24,7 @@ from tektite.engine.collect import collect
 from tektite.engine.constraints import check_time
 from tektite.engine.core import HIDDEN_PREFIX
 from tektite.engine.epochs import PreparedEpoch, prepare_epoch
+from tektite.engine.finishing import finish, wait_for
 from tektite.engine.hooks import Hooks
 from tektite.engine.input_core import InputCore
 from tektite.engine.installation import check_installable, drop_input, drop_view, entry_for, install
@@ -67,9 +66,6 @@ if TYPE_CHECKING:
     from tektite.engine.engine import Engine
 
 T = TypeVar("T")
-
-PATIENCE = 1.0
-"""Seconds to wait for a dataflow that is away before looking whether it is still wanted."""
 
 
 class EngineCore:
@@ -333,7 +329,7 @@ class EngineCore:
                 del prepared  # what the traces merge away need not stay
                 if timed is not None:
                     timed.end("merge")
-                if self.coordinator.run():
+                if self.coordinator.run(is_writer=True):
                     self.trimmer.trim_if_due()
                 self.replanner.after_epoch(changed)
         finally:  # an epoch that was interrupted may be closed
@@ -370,26 +366,18 @@ class EngineCore:
         """Bring one view or index up to date with the epochs that are closed, or as far as it comes until a deadline of
         `time.monotonic`. Others may use the engine meanwhile, unless the caller is called by a sweep itself. A table always is.
         """
-        if view.flow is None:
-            return
         # Before the first epoch closes, what is constant is there already.
-        if 0 < self.epoch <= view.flow.low or self.coordinator.current(view.flow):
-            return
-        turn = math.inf if self.coordinator.working or self.lock.is_undisturbed else self.coordinator.turn
-        closed = self.epoch
-        while not (self.coordinator.finish(view.flow, turn) or 0 < closed <= view.flow.low):
-            if is_over(deadline) or view.flow not in self.coordinator.flows:  # it may have been dropped
-                break
-            away = self.coordinator.absence(view.flow)
-            if away is None:
-                self.lock.let_others()
-            elif away.is_mine:  # a function of a query reads what the query itself computes
-                break
-            else:
-                self._wait_for(away, deadline)
-            self.lock.roll_forward()
-        self.trimmer.trim_if_due()
-        self.notices.give(self.coordinator)
+        flow = view.flow
+        if flow is not None and not 0 < self.epoch <= flow.low and not self.coordinator.current(flow):
+            finish(self, flow, deadline)
+
+    @guarded
+    def finish_left(self, seconds: float) -> bool:
+        """Go on for about so many seconds with what has been left unfinished. Returns whether there is more."""
+        until = time.monotonic() + seconds
+        for flow in self.coordinator.unfinished():
+            self.finish(flow, until)
+        return bool(self.coordinator.unfinished())
 
     def _without_lock(self, function: Callable[[], None]) -> None:
         """Call a function while others use the engine, unless nobody else is to get a turn."""
@@ -398,26 +386,11 @@ class EngineCore:
         else:
             self.lock.without(function)
 
-    def _wait_for(self, away: Absence, deadline: float | None = None) -> None:
-        """Let others use the engine until a dataflow that is away is back, at most until a deadline."""
-        if deadline is not None:
-            self.lock.without(lambda: away.wait(min(max(deadline - time.monotonic(), 0), PATIENCE)))
-            return
-        mine = self.coordinator.absences_here()
-        check_no_circle(mine, away)
-        try:
-            for each in mine:
-                each.waits_for = away
-            self.lock.without(lambda: away.wait(PATIENCE))
-        finally:
-            for each in mine:
-                each.waits_for = None
-
     @guarded
     def wait_for_all(self) -> None:
         """Let others use the engine until no dataflow is away. After that none goes away while the lock is kept."""
         while (away := self.coordinator.absence()) is not None and not away.is_mine:
-            self._wait_for(away)
+            wait_for(self, away)
             self.lock.roll_forward()
 
     def undisturbed(self) -> AbstractContextManager[bool]:

@@ -13,7 +13,7 @@ import numpy as np
 
 from tektite.dataflow.arrange import consolidate
 from tektite.engine.constraints import columns_text
-from tektite.errors import ConflictError
+from tektite.errors import ConflictError, TransactionConflict
 from tektite.kernels.operators.upsert import first_repeated
 from tektite.query.columns import with_equal_keys
 from tektite.query.derived import derived
@@ -79,10 +79,16 @@ def held_batches(source: InputCore, unique: UniqueConstraint, at: int | None) ->
     core = source.engine
     if core.inputs.get(source.name) is not source or not source.low:
         return []  # it is new, and what it begins with is all that there is
-    view = source.unique_indexes.get(unique.columns)
-    if view is None or view.failure is not None or view.dropped:
-        view = source.unique_indexes[unique.columns] = index_of(source, unique)
-    core.coordinator.finish(view.flow, math.inf)
+    with core.lock.undisturbed:  # an epoch is being prepared, and none may close in between
+        view = source.unique_indexes.get(unique.columns)
+        if view is None or view.failure is not None or view.dropped:
+            view = source.unique_indexes[unique.columns] = index_of(source, unique)
+            core.coordinator.keep_here(view.flow)
+        if not core.coordinator.finish(view.flow, math.inf):
+            raise TransactionConflict(
+                f"table {source.name!r}: another thread is about to bring the index that {unique} needs up to date. Nothing was "
+                "written: try again"
+            )
     trace = view.trace
     found = [batch for shard in range(trace.shards) for batch in trace.version(shard).batches]
     if at is None or at >= source.changed:

@@ -17,11 +17,16 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from tektite.dataflow.away import Absence
+from tektite.dataflow.away import LONG, Absence
 from tektite.dataflow.flow import Dataflow
 from tektite.dataflow.interrupts import is_interrupted
 from tektite.dataflow.journal import Journal
 from tektite.runtime.executor import Executor
+
+SLICE = 0.01
+"""Seconds of a turn after which others may use the engine, if they wait for it."""
+PAUSE = 1e-4
+"""Seconds in which a thread that waits for a lock can take it."""
 
 
 class Turns(threading.local):
@@ -56,6 +61,8 @@ class Coordinator:
         self._without_lock = without_lock
         self._away: dict[Absence, None] = {}
         """Absences. One that is over may be left behind by an interrupt."""
+        self.on_left: Callable[[], object] | None = None
+        """Called when somebody has left a sweep for others to finish; None if there is nobody else to do that."""
         self._callbacks = self._wake, self._unlocked
         """What dataflows call: the same objects for all of them, of which there may be ten thousand."""
         self._runs = 0
@@ -135,8 +142,33 @@ class Coordinator:
         self.flows = {flow: number for flow, number in self.flows.items() if flow not in later} | later
         self.remove(old)
 
-    def run(self) -> bool:
-        """Give every dataflow that has something to do one turn. Returns whether all of them are current."""
+    def claim(self, flow: Dataflow, by: Absence) -> None:
+        """Note that a thread finishes a dataflow and what that reads, and gives it turns until it leaves the block of `by`."""
+        for needed in self._upstream(flow):
+            if needed.awake:
+                needed.claim = by
+
+    def keep_here(self, flow: Dataflow) -> None:
+        """Let a dataflow, and what it reads, never be away."""
+        for needed in self._upstream(flow):
+            needed.is_kept_here = True
+
+    def unfinished(self) -> list[Dataflow]:
+        """The dataflows that are behind, sources before their readers."""
+        return [flow for flow in self.flows if flow.awake and flow.failure is None and not self._are_current([flow])]
+
+    def _is_left(self, flow: Dataflow) -> bool:
+        """Whether a writer need not work on a dataflow, because another thread finishes it or goes on with what is large."""
+        claim = flow.claim
+        if claim is not None and not claim.is_mine and not claim.is_over:
+            claim.is_awaited = True
+            return True
+        return self.on_left is not None and (flow.running or flow.queued() >= LONG)
+
+    def run(self, is_writer: bool = False) -> bool:
+        """Give every dataflow that has something to do one turn. Returns whether all of them are current. A writer leaves alone
+        what others finish.
+        """
         if self.executor.sends:
             # Another process may sweep a dataflow before the changes of its sources are here.
             return self._run_all()
@@ -149,7 +181,7 @@ class Coordinator:
             place += 1
             if flow not in self.flows:  # a callback, or another thread, may install or drop views
                 continue
-            if flow.away is not None and flow.is_away:
+            if (flow.away is not None and flow.is_away) or (is_writer and self._is_left(flow)):
                 current = False
                 continue
             if not self._work(flow, time.perf_counter() + self.turn):
@@ -160,6 +192,8 @@ class Coordinator:
                 other = self._woken.pop()
                 if self.flows.get(other, -1) > number:
                     bisect.insort(waiting, (self.flows[other], other), lo=place, key=_number)
+        if not current and self.on_left is not None:
+            self.on_left()
         return current
 
     def _awake_behind(self, number: int) -> list[tuple[int, Dataflow]]:
@@ -191,7 +225,23 @@ class Coordinator:
         self.executor.begin([flow for flow in flows if not flow.is_away] if self._away else flows)
 
     def _work(self, flow: Dataflow, deadline: float) -> bool:
-        """Give a dataflow a turn. Returns whether it is current."""
+        """Give a dataflow a turn. Returns whether it is current. Others may use the engine now and then."""
+        if self.executor.sends or deadline == math.inf:
+            return self._work_until(flow, deadline)
+        while True:
+            until = time.perf_counter() + SLICE
+            if until >= deadline:
+                return self._work_until(flow, deadline)
+            if self._work_until(flow, until):
+                return True
+            if is_interrupted() or self.working:
+                return False
+            self._without_lock(_pause)
+            if flow not in self.flows or flow.is_away:
+                return False
+
+    def _work_until(self, flow: Dataflow, deadline: float) -> bool:
+        """Let a dataflow work until a time. Returns whether it is current."""
         sound = flow.failure is None
         try:
             with self.turns.held:
@@ -213,6 +263,8 @@ class Coordinator:
                 self._work(needed, until)
                 if time.perf_counter() > until:
                     break
+        if self.on_left is not None and not self.executor.sends and not self._are_current(upstream):
+            self.on_left()
 
     def finish(self, flow: Dataflow, seconds: float = math.inf) -> bool:
         """Run `flow` and what it reads until it is current or has failed, or for about so many seconds, or until only what is
@@ -259,6 +311,10 @@ class Coordinator:
 def fails(flow: Dataflow) -> bool:
     """Whether a dataflow is about to fail because a source has."""
     return flow.failure is None and any([source.failure is not None for source in flow.sources])
+
+
+def _pause() -> None:
+    time.sleep(PAUSE)
 
 
 def _number(waiting: tuple[int, Dataflow]) -> int:

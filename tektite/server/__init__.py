@@ -8,6 +8,7 @@ embedded         the console of an engine that a program holds
 epochs           who closes epochs, and when a write is durable
 feed_registry    the feeds of a server, by what they tell of
 feeds            the changes of a table or a view for all its subscribers
+finisher         goes on with what was begun and not finished in its turn
 granularity      how often a subscriber is told
 health           liveness, readiness and status
 installation     opens the engine and installs what a description says

@@ -24,6 +24,7 @@ from tektite.server.connectors.connectors import Connectors
 from tektite.server.durable_catalog import DurableCatalog
 from tektite.server.epochs import Epochs
 from tektite.server.feed_registry import Feeds
+from tektite.server.finisher import Finisher
 from tektite.server.logs import Log
 from tektite.server.plan import ServerPlan
 from tektite.server.postgres.connection import PostgresConnection
@@ -68,6 +69,7 @@ class Server:
             engine.export_spans()
         self.workers = WorkerThreads(plan.limits.threads)
         self.epochs = Epochs(engine, plan.epochs, self.workers)
+        self.finisher = Finisher(core_of(engine))
         self.catalog = DurableCatalog(engine, log, is_kept=not is_guest)
         self.connectors = Connectors(self)
         core_of(engine).hooks.servers.append(self)
@@ -90,6 +92,7 @@ class Server:
     async def start(self, http_ports: Sequence[int] = ()) -> None:
         """Bring back what clients had created, and listen; to HTTP on the first of some ports that is free, or on the plan's."""
         loop = self.loop = asyncio.get_running_loop()
+        self.finisher.start()
         address = self.plan.address
         try:
             self._web = await self._listen(list(http_ports) or [self.plan.http_port])
@@ -221,6 +224,7 @@ class Server:
 
     def _close(self) -> None:
         self.workers.close()
+        self.finisher.close()
         core_of(self.engine).hooks.servers.remove(self)
         try:
             if self.is_guest:
