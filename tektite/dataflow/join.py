@@ -11,7 +11,8 @@ from collections import deque
 
 import numpy as np
 
-from tektite.dataflow.arrange import Arranged, ArrangementReader, partition_chunk
+from tektite.dataflow.arrange import EVERYTHING, Arranged, ArrangementReader, partition_chunk
+from tektite.dataflow.away import LONG
 from tektite.dataflow.graph import Moment, Outbox, Port, Scope, common_guard
 from tektite.dataflow.joined_rows import JoinedRows, share_tasks
 from tektite.dataflow.node import Node
@@ -68,6 +69,8 @@ class JoinNode(Node):
         self.data = len(output)
         self.output = output
         self.tasks: list[deque[JoinTask]] = [deque() for _ in range(shards)]
+        self._most = EVERYTHING
+        """About how many rows a worker makes in a run. A few may make many: then others use the engine while the rest is made."""
 
     @property
     def busy(self) -> bool:
@@ -89,7 +92,7 @@ class JoinNode(Node):
         left, right = self.readers
         if any(self.tasks) and self.flow.workers.has_all_shards:
             share_tasks(self.tasks, JoinTask.divided)
-        rows = PIECE * PIECES_PER_RUN if any(self.tasks) else 0
+        rows = LONG if any(self.tasks) else 0
         for shard in range(self.shards):
             _, delta_left, new_left = left.take(shard)
             old_right, delta_right, _ = right.take(shard)
@@ -98,14 +101,15 @@ class JoinNode(Node):
             if delta_right and len(new_left.table):
                 self.tasks[shard].append(JoinTask(1, shard, JoinedRows(delta_right, new_left.batches, new_left.table)))
             rows += sum([batch.n for batch in delta_left]) + sum([batch.n for batch in delta_right])
+        self._most = LONG if rows < LONG else EVERYTHING
         self.work_out(self._work, rows)
         if any(self.tasks):
             self.scope.schedule(self.position, moment)
 
     def _work(self, worker: int, outbox: Outbox) -> None:
         tasks = self.tasks[worker]
-        pieces = 0
-        while tasks and pieces < PIECES_PER_RUN:
+        pieces = made = 0
+        while tasks and pieces < PIECES_PER_RUN and made < self._most:
             task = tasks[0]
             near, far = self.readers[task.side].trace, self.readers[1 - task.side].trace
             rows = task.rows
@@ -118,6 +122,7 @@ class JoinNode(Node):
             if rows.state[0] == 1:
                 tasks.popleft()
             pieces += 1
+            made += found.n
             emit_by_moment(self.port, task.shard, found, self.data, self.times, outbox)
 
 

@@ -15,7 +15,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from tektite.dataflow.arrange import Arranged, ArrangementReader, Buffer, consolidate
+from tektite.dataflow.arrange import EVERYTHING, Arranged, ArrangementReader, Buffer, consolidate
+from tektite.dataflow.away import LONG
 from tektite.dataflow.graph import LinearStep, Moment, Outbox, Scope, common_guard, enter
 from tektite.dataflow.join import PIECE, PIECES_PER_RUN, emit_by_moment
 from tektite.dataflow.joined_rows import FEWEST, halves, share_tasks
@@ -122,6 +123,8 @@ class PipelinesNode(Node):
         self.sources: list[PipelineSource] = []
         self.stacks: list[list[Item]] = [[] for _ in range(shards)]
         self._single_shard: SingleShardState | None = None
+        self._most = EVERYTHING
+        """About how many rows a worker makes in a run. A few may make many: then others use the engine while the rest is made."""
 
     def reader_of(self, arranged: Arranged) -> int:
         """The number of this node's only reader of an arrangement."""
@@ -215,7 +218,8 @@ class PipelinesNode(Node):
             share_tasks(self.stacks, divided, last=0)
         if any(self.stacks):
             rows = sum([item.rows * item.action.weight for stack in self.stacks for item in stack])
-            self.work_out(self._work, rows + PIECE * PIECES_PER_RUN if was_busy else rows)
+            self._most = LONG if rows < LONG and not was_busy else EVERYTHING
+            self.work_out(self._work, rows + LONG if was_busy else rows)
         if any(self.stacks):
             self.scope.schedule(self.position, moment)
 
@@ -258,8 +262,8 @@ class PipelinesNode(Node):
 
     def _work(self, worker: int, outbox: Outbox) -> None:
         stack = self.stacks[worker]
-        pieces = 0
-        while stack and pieces < PIECES_PER_RUN:
+        pieces = rows = 0
+        while stack and pieces < PIECES_PER_RUN and rows < self._most:
             item = stack[-1]
             if item.table is None:
                 self._prepare(stack, item)
@@ -267,6 +271,7 @@ class PipelinesNode(Node):
             if done:
                 stack.pop()
             pieces += 1
+            rows += chunk.n
             self._follow(item, chunk, worker, outbox)
 
     def _prepare(self, stack: list[Item], item: Item) -> None:

@@ -12,6 +12,7 @@ from collections import deque
 import numpy as np
 
 from tektite.dataflow.arrange import Arranged, ArrangementReader
+from tektite.dataflow.away import LONG
 from tektite.dataflow.graph import Moment, Outbox, Scope
 from tektite.dataflow.join import PIECE, PIECES_PER_RUN, emit_by_moment
 from tektite.dataflow.node import Node
@@ -92,7 +93,7 @@ class RangeFilterNode(Node):
 
     def run(self, moment: Moment) -> None:
         rows, bounds = self.readers
-        much = PIECE * PIECES_PER_RUN if any(self.tasks) else 0
+        much = LONG if any(self.tasks) else 0
         for shard in range(self.shards):
             _, delta_rows, new_rows = rows.take(shard)
             old_bounds, delta_bounds, _ = bounds.take(shard)

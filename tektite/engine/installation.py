@@ -70,7 +70,9 @@ def install(
 
     core.lock.decide(StepByStep(add))
     try:
-        core.coordinator.start(flow)
+        # Where somebody else goes on with what is large, what follows from having a new view is not interrupted by others.
+        with core.lock.held if core.coordinator.on_left is None else core.lock.undisturbed:
+            core.coordinator.start(flow)
     except BaseException:
         if flow.failure is not None:  # an interrupt of its first sweep: there is nothing to read, ever
             for view in views:

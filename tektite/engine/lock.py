@@ -60,10 +60,19 @@ class _Refusal:
         raise self.error
 
 
+class Stretches(threading.local):
+    """What is called when a thread lets go of the lock for a while, and when it has it again: what changes in between is the work
+    of others.
+    """
+
+    ended: Callable[[], None] | None = None
+    begun: Callable[[], None] | None = None
+
+
 class EngineLock:
     """The lock of an engine, reentrant, and the change that is being made."""
 
-    __slots__ = ("__weakref__", "decision", "held", "in_child", "undisturbed")
+    __slots__ = ("__weakref__", "decision", "held", "in_child", "stretches", "undisturbed")
 
     def __init__(self) -> None:
         self.held = threading.RLock()
@@ -72,6 +81,8 @@ class EngineLock:
         """The change that has been decided and may be applied only in part."""
         self.undisturbed = threading.RLock()
         """Held, beside `held`, by who lets nobody else have a turn even in a long call: see `EngineCore.undisturbed`."""
+        self.stretches = Stretches()
+        """Who wants to know when the calling thread lets go of the lock."""
         self.in_child: list[Callable[[], object]] = []
         """Called in a process that is a fork of the engine's."""
         _LOCKS.add(self)
@@ -123,6 +134,9 @@ class EngineLock:
             if not held._is_owned():
                 held._acquire_restore(state)
 
+        stretches = self.stretches
+        if stretches.ended is not None:
+            stretches.ended()
         try:
             try:
                 held._release_save()
@@ -131,6 +145,8 @@ class EngineLock:
                 take()
         finally:  # an interrupt may have come before the lock was there
             take()
+            if stretches.begun is not None:
+                stretches.begun()
 
     @property
     def is_owned(self) -> bool:

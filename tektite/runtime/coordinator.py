@@ -254,10 +254,17 @@ class Coordinator:
         return current
 
     def start(self, flow: Dataflow) -> None:
-        """Give a new dataflow and what it reads a turn, which they share: many new indexes hold nobody up for long."""
+        """Give a new dataflow and what it reads a turn, which they share: many new indexes hold nobody up for long. Where
+        somebody goes on with what is left, the turn is short, and much is left at once.
+        """
         upstream = self._upstream(flow)
         self._begin(upstream)
         until = time.perf_counter() + self.turn
+        if self.on_left is not None and not self.executor.sends:
+            if any([needed.awake and needed.queued() >= LONG for needed in upstream]):
+                self.on_left()
+                return
+            until = min(until, time.perf_counter() + SLICE)
         for needed in upstream:
             if needed in self.flows and not needed.is_away:
                 self._work(needed, until)

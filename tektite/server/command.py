@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import getpass
 import signal
 import sys
@@ -58,6 +59,7 @@ def with_options(plan: ServerPlan, options: dict[str, Any]) -> ServerPlan:
 
 async def serve(plan: ServerPlan, log: Log, started: Callable[[Server], None] | None = None) -> None:
     """Serve until SIGTERM or SIGINT. `started` is called when clients can connect."""
+    gc.freeze()  # modules stay: looking for garbage among their objects takes 15 to 40 ms, in which no client is answered
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):

@@ -43,6 +43,32 @@ LINEAGE = "lineage"
 """The entry that tells this storage's times from those of another one."""
 
 
+class OwnObjects:
+    """What a call has made, though it has let go of the engine's lock in between: what was not there when it got the lock, and
+    was there when it let go.
+    """
+
+    def __init__(self, objects: Callable[[], dict[str, Any]]) -> None:
+        self._objects = objects
+        self._found: dict[str, Any] = {}
+        self.begin()
+
+    def begin(self) -> None:
+        """A stretch begins."""
+        self._before = self._objects()
+
+    def end(self) -> None:
+        """A stretch ends."""
+        after = self._objects()
+        self._found |= {name: one for name, one in after.items() if self._before.get(name) is not one}
+
+    @property
+    def made(self) -> list[str]:
+        """The names of what was made and is there."""
+        there = self._objects()
+        return [name for name, one in self._found.items() if there.get(name) is one]
+
+
 class DurableCatalog:
     """The statements that made what an engine with a storage has beside tables; none, if they are not to be kept."""
 
@@ -164,11 +190,14 @@ class DurableCatalog:
         """Let a function make or drop something, and store the statement that makes it again. The caller holds the lock."""
         if self._table is None:
             return make()
-        before = self._objects()
-        found = make()
-        after = self._objects()
-        made = [name for name, one in after.items() if before.get(name) is not one]
-        self._store(text, made, after)
+        stretches, mine = self._core.lock.stretches, OwnObjects(self._objects)
+        stretches.ended, stretches.begun = mine.end, mine.begin
+        try:
+            found = make()
+        finally:
+            stretches.ended = stretches.begun = None
+        mine.end()
+        self._store(text, mine.made, self._objects())
         return found
 
     def run(self, statement: parser.Statement, values: Mapping[str, Any]) -> Result:
@@ -234,7 +263,8 @@ class DurableCatalog:
             source.write(gone, None, -1, "remove", writes)
         if new:
             source.write(new, None, 1, "insert", writes)
-        self._core.commit(writes)
+        with self._core.lock.undisturbed:  # nobody writes others in between
+            self._core.commit(writes)
         for row in gone:
             del self._entries[row[0]]
             self._failed.discard(row[0])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,9 @@ import psycopg
 import pytest
 
 import tektite as tk
+from tektite.dataflow.away import LONG
 from tests.support.server import running_server
+from tests.support.stops import SECONDS, Stop
 
 
 @contextmanager
@@ -126,3 +129,25 @@ def test_a_view_keeps_its_time_zone(tmp_path: Path) -> None:
         assert before == [("2024-01-02 08:30:00+09", "2024-01-02")]
     with connected(tmp_path / "store") as client:
         assert rows(client, "SELECT * FROM shown") == before
+
+
+def test_what_others_create_while_a_statement_is_away_is_theirs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stop = Stop(monkeypatch)
+    with running_server(tmp_path / "store") as served, psycopg.connect(served.conninfo(), autocommit=True) as client:
+        client.execute("CREATE TABLE u (y bigint)")
+        client.execute("INSERT INTO u VALUES (5)")
+        client.execute("CREATE TABLE t (x bigint)")
+        client.execute(f"INSERT INTO t SELECT * FROM generate_series(1, {2 * LONG})")
+        with psycopg.connect(served.conninfo(), autocommit=True) as other, ThreadPoolExecutor(1) as threads:
+            stop.set(0)
+            creating = threads.submit(other.execute, "CREATE TABLE few AS SELECT DISTINCT x % 3 AS y FROM t")
+            assert stop.reached.wait(SECONDS)
+            client.execute("CREATE MATERIALIZED VIEW largest AS SELECT max(y) AS y FROM u")
+            stop.go_on()
+            creating.result(SECONDS)
+    with connected(tmp_path / "store") as client:
+        assert rows(client, "SELECT * FROM few") == [(0,), (1,), (2,)]
+        assert rows(client, "SELECT * FROM largest") == [(5,)]
+    assert "brought back" not in client.log
