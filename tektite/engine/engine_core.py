@@ -104,7 +104,7 @@ class EngineCore:
         if self.storage is not None:
             self.storage.writer.files.memory = self.memory
         self.workers = workers or 1
-        self.coordinator = Coordinator(turn, Threads(self.workers), self._without_lock)
+        self.coordinator = Coordinator(turn, Threads(self.workers), self.without_lock)
         self.snapshots = Snapshots()
         self.sessions = Sessions(self)
         self.catalog = Catalog(
@@ -379,12 +379,18 @@ class EngineCore:
             self.finish(flow, until)
         return bool(self.coordinator.unfinished())
 
-    def _without_lock(self, function: Callable[[], None]) -> None:
+    def without_lock(self, function: Callable[[], None]) -> None:
         """Call a function while others use the engine, unless nobody else is to get a turn."""
         if self.lock.is_undisturbed or self.catalog.is_building:
             function()
         else:
             self.lock.without(function)
+
+    def let_others(self) -> None:
+        """Let whoever waits use the engine, unless nobody else is to get a turn."""
+        if not (self.lock.is_undisturbed or self.catalog.is_building or self.coordinator.working):
+            self.lock.let_others()
+            self.lock.roll_forward()
 
     @guarded
     def wait_for_all(self) -> None:

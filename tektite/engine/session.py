@@ -83,6 +83,8 @@ class Session:
         """
         self.statement_began = 0
         """The open epoch when its statement of SQL began."""
+        self.statement_pause: Callable[[], None] | None = None
+        """Lets others use the engine while its statement of SQL is bound, if it may."""
         self.statement_looked: bool | None = None
         """Whether its statement of SQL has brought system relations up to date; None while no statement runs."""
 

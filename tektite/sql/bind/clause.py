@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -167,6 +168,10 @@ class ClauseContext:
 
     def element_types(self) -> dict[int, str]:
         return self.binder.element_types
+
+    @property
+    def pause(self) -> Callable[[], None] | None:
+        return self.binder.pause
 
     def set_function(self, node: exp.Expr, field: str = "") -> Expr | None:
         return self.sets.column(node, field)

@@ -120,8 +120,16 @@ class CommonTable:
 class Binder:
     """Binds the queries of one statement."""
 
-    def __init__(self, source: StatementText, tables: Tables, parameters: Mapping[str, Any] | None = None) -> None:
+    def __init__(
+        self,
+        source: StatementText,
+        tables: Tables,
+        parameters: Mapping[str, Any] | None = None,
+        pause: Callable[[], None] | None = None,
+    ) -> None:
+        """`pause` is called now and then, to let others use the engine."""
         self.source = source
+        self.pause = pause
         self.tables = tables
         self.parameters = parameters or {}
         self.names = Names()

@@ -74,6 +74,10 @@ class Context(Protocol):
     def element_types(self) -> dict[int, str]:
         """The types of elements of arrays, by the id of the tree that makes one."""
 
+    @property
+    def pause(self) -> Callable[[], None] | None:
+        """Called now and then, to let others use the engine."""
+
     def set_function(self, node: exp.Expr, field: str = "") -> Expr | None:
         """The column of a function that gives several rows, or a field of what it gives; None if the node calls none."""
 
@@ -95,6 +99,7 @@ class Scalars:
         self.source = source
         self.context = context
         self.columns = columns
+        self._pause = context.pause
         self.meanings = meanings
         """Where to note what each tree means, by its id; for who infers the types of parameters."""
 
@@ -135,6 +140,8 @@ class Scalars:
 
     def any(self, node: exp.Expr) -> Expr | IntervalParts:
         """What a tree means: an expression or an interval."""
+        if self._pause is not None:
+            self._pause()
         found = self._any(node)
         if self.context.zone != "UTC" and isinstance(found, Expr):
             found = zones.localised(self, found, node)

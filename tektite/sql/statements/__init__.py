@@ -18,6 +18,7 @@ handlers          which function runs which statement
 insert            INSERT, and what happens to rows whose key exists
 parametrised      a query with labels in place of its constants
 policies          CREATE POLICY, and ROW LEVEL SECURITY of a table
+pauses            while a long statement is bound, others use the engine now and then
 prepared          PREPARE and EXECUTE: one dataflow for all bindings
 prepared_names    the names of prepared statements
 property_graphs   CREATE PROPERTY GRAPH

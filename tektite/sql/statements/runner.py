@@ -49,7 +49,7 @@ from tektite.sql.parse.connector_statements import CreateConnector, DropConnecto
 from tektite.sql.parse.depth_limit import deep_calls
 from tektite.sql.parse.instead import STATEMENTS, instead
 from tektite.sql.parse.places import StatementText
-from tektite.sql.parse.read_arguments import copied, refuse_unread
+from tektite.sql.parse.read_arguments import refuse_unread
 from tektite.sql.rules.decorrelate import decorrelate
 from tektite.sql.statements import (
     create,
@@ -65,6 +65,7 @@ from tektite.sql.statements.direct_texts import DirectTexts
 from tektite.sql.statements.disclosure import disclosed_error, names_in
 from tektite.sql.statements.handlers import ACCESS_HANDLERS, HANDLERS, WRITING
 from tektite.sql.statements.parametrised import parametrised
+from tektite.sql.statements.pauses import copied_beside_others, pauses_for, pauses_of
 from tektite.sql.statements.result import Result
 from tektite.sql.statements.shared_queries import SharedQueries
 from tektite.sql.statements.shown_zone import in_zone
@@ -159,8 +160,9 @@ class StatementRunner:
         """Run a statement that the caller has parsed, and may run again with other values."""
         with deep_calls():
             if isinstance(statement, parser.Plain) and carries_data(statement):
-                return self.statement(replace(statement, tree=copied(statement.tree)), parameters)
-            self.remembered.begin(statement)
+                statement = replace(statement, tree=copied_beside_others(self, statement))
+            else:
+                self.remembered.begin(statement)
             return self.statement(statement, parameters)
 
     def statement(self, statement: parser.Statement, parameters: Mapping[str, Any]) -> Result:
@@ -181,21 +183,21 @@ class StatementRunner:
         """Run one statement as if alone. A long query lets others change what the statement is about to write: then it is run
         again, and at last without giving others a turn.
         """
-        core = core_of(self.engine)
-        user = core.sessions.current()
-        outer = user.statement_looked
+        user = (core := core_of(self.engine)).sessions.current()
+        outer = user.statement_looked, user.statement_pause
         try:
             for _ in range(2):
                 user.statement_began, user.statement_looked = core.epoch, False
+                user.statement_pause = pauses_for(self, statement)
                 try:
                     return self._run(statement, parameters)
                 except transactions.Overtaken:
                     continue
             with core.lock.held, core.undisturbed():
-                user.statement_began, user.statement_looked = core.epoch, False
+                user.statement_began, user.statement_looked, user.statement_pause = core.epoch, False, None
                 return self._run(statement, parameters)
         finally:
-            user.statement_looked = outer
+            user.statement_looked, user.statement_pause = outer
 
     def _run(self, statement: parser.Statement, parameters: Mapping[str, Any]) -> Result:
         source = statement.source
@@ -298,12 +300,14 @@ class StatementRunner:
         reader: ReaderIdentity | None = None,
     ) -> Planned:
         reads = Reads(self, given, reader)
-        binder = Binder(source, reads, parameters)
+        binder = Binder(source, reads, parameters, pauses := pauses_of(self))
         try:
             with outer_columns(binder.columns):
                 bound = binder.query(tree, None)
                 plan = decorrelate(bound.plan, binder.names)
             refuse_unread(source, tree)
+            if pauses is not None:
+                pauses.end()
         except UnsupportedError as error:  # of a rule, which sees no text: what it cannot do is recursion in a subquery
             raise source.placed(error, tree.find(exp.With)) from None
         except RecursionError:
