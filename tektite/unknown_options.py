@@ -184,7 +184,7 @@ def _refuse_block(self: object, *_: object) -> NoReturn:
     way = next((word for word, name in _BLOCKS.items() if getattr(type(self), name) is not _refuse_block), None)
     kind = type(self).__name__
     advice = f"write `{way}`" if way else "it needs no closing; `with engine.transaction():` makes several writes one"
-    raise IncorrectError(f"{kind} is not entered so: {advice}")
+    raise IncorrectError(f"{kind} is not a context manager of this kind: {advice}")
 
 
 _BLOCKS = {"with": "__enter__", "async with": "__aenter__"}
@@ -236,7 +236,7 @@ def explained(function: F) -> F:
     Traceback (most recent call last):
     tektite.errors.IncorrectError: count has no option 'distinct'; use tk.n_unique('x'); it takes value
     """
-    found: Any = _explaining(function, getattr(function, "__name__", "it"), 0)
+    found: Any = _explaining(function, getattr(function, "__name__", "it").lstrip("_"), 0)
     return found  # type: ignore[no-any-return]
 
 
@@ -321,11 +321,11 @@ def _check_call(
         if wrong is not None:
             found = OPTIONS.get(name, {}).get(wrong, "")
             note = found.removeprefix("nothing: ")
-            what = f"has no option {wrong!r}"
+            what = f" has no option {wrong!r}"
             what += "" if not found else f"; use {found}" if note == found else f", and needs none: {note}"
         else:
-            what = f"was called otherwise than it can be: {error}" + (f"; {CALLS[name]}" if name in CALLS else "")
+            what = f"(): {error}" + (f"; {CALLS[name]}" if name in CALLS else "")
         for option in options:
             if wrong is None and option in names and signature.parameters[option].kind in unnamed:
-                what = f"takes {option} without its name: {name}({options[option]!r})"
-        raise IncorrectError(f"{name} {what}; {takes}") from None
+                what = f" takes {option} without its name: {name}({options[option]!r})"
+        raise IncorrectError(f"{name}{what}; {takes}") from None
