@@ -133,14 +133,17 @@ READ = frozenset("YymdHIMSfpBbAajzuUW%")
 
 
 def read_format(shape: str) -> str:
-    """A format that texts are read by; a - behind the % means that there may be fewer digits, as anywhere. Raises for a letter
-    that stands for nothing.
+    """A format that texts are read by, without the - behind a %, which changes nothing: there may always be fewer digits.
+
+    Raises for a letter that stands for nothing, and for one that occurs twice, which `datetime.strptime` cannot read.
     """
-    found = shape.replace("%-", "%")
-    letter = next((part[:1] for part in re.findall(r"%(.?)", found, re.DOTALL) if part not in READ), None)
-    if letter is not None:
-        raise IncorrectError(f"%{letter} in the format {shape!r} is none of {', '.join(sorted(READ))}")
-    return found
+    letters = re.findall(r"%-?(.?)", shape, re.DOTALL)
+    for letter in letters:
+        if letter not in READ:
+            raise IncorrectError(f"%{letter} in the format {shape!r} is none of {', '.join(sorted(READ))}")
+        if letter != "%" and letters.count(letter) > 1:
+            raise IncorrectError(f"%{letter} occurs twice in the format {shape!r}: read the parts of the text one by one")
+    return re.sub(r"%-?(.)", r"%\1", shape, flags=re.DOTALL)
 
 
 def _pieces(shape: str) -> list[str]:

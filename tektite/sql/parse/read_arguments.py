@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import Any, TypeVar
 
 from sqlglot import ErrorLevel, exp
+from sqlglot.generators.duckdb import DuckDBGenerator
 
 from tektite.errors import TektiteError, UnsupportedError
 from tektite.sql.parse.instead import CLAUSES, FUNCTIONS, instead
@@ -104,9 +105,28 @@ def copied(tree: T) -> T:
     return found
 
 
+class SqlWriter(DuckDBGenerator):
+    """Writes sums in a loop, where sqlglot recurses each time that + and - alternate."""
+
+    def add_sql(self, expression: exp.Add) -> str:
+        return self._sum(expression)
+
+    def sub_sql(self, expression: exp.Sub) -> str:
+        return self._sum(expression)
+
+    def _sum(self, expression: exp.Add | exp.Sub) -> str:
+        terms = []
+        first: exp.Expr = expression
+        while isinstance(first, exp.Add | exp.Sub):
+            sign = self.maybe_comment("+" if isinstance(first, exp.Add) else "-", comments=first.comments)
+            terms.append(f" {sign} {self.sql(first, 'expression')}")
+            first = first.this
+        return self.sql(first) + "".join(reversed(terms))
+
+
 def written(tree: exp.Expr) -> str:
     """A tree as SQL, of which nothing is read."""
-    return str(tree.copy().sql("duckdb", unsupported_level=ErrorLevel.IGNORE))
+    return SqlWriter(dialect="duckdb", unsupported_level=ErrorLevel.IGNORE).generate(tree)
 
 
 def not_needed(tree: exp.Expr) -> None:
