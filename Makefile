@@ -7,6 +7,8 @@ DEMO ?=
 CASES ?= 1000
 KILLS ?= 50
 INTERRUPTS ?= 180
+# Random queries, texts, goals and rules of a night have seeds from here on. 997 is prime, so that the days draw every part of a share.
+SEED ?= $(shell echo $$(($$(date +%s) / 86400 * 997)))
 
 VERSION := $(shell $(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2>/dev/null)
 # The stamp names the interpreter's version, so that another PYTHON makes the environment anew.
@@ -20,7 +22,7 @@ PIP := $(RUN) -m pip install --disable-pip-version-check --no-deps --no-compile
 PYTEST := $(RUN) -m pytest -n 2 --dist loadgroup --durations=25
 # A third of the time of two processes is waiting: for servers, browsers, Java and timers. A third process uses it.
 TEST := $(RUN) -m pytest -n 3 --dist loadgroup --durations=25
-NIGHT := TEKTITE_NIGHTLY=1 HYPOTHESIS_PROFILE=nightly $(PYTEST)
+NIGHT := TEKTITE_NIGHTLY=1 TEKTITE_SEED=$(SEED) HYPOTHESIS_PROFILE=nightly $(PYTEST)
 WARM := $(RUN) -m tektite.kernels.warm
 
 # Where the environment forbids bytecode, each of the hundreds of processes that tests start would compile the package anew.
