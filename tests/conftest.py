@@ -19,7 +19,7 @@ from tests.support.nightly import NIGHTLY
 # The first example may wait for a kernel to compile, so no profile has a deadline or minds a slow start.
 _PATIENT = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
 settings.register_profile("ci", max_examples=40, derandomize=True, **_PATIENT)
-settings.register_profile("nightly", max_examples=500, print_blob=True, **_PATIENT)
+settings.register_profile("nightly", max_examples=100, print_blob=True, **_PATIENT)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
 # For the session of the tests, and for those that programs and commands start.
