@@ -104,7 +104,7 @@ FORMATS: dict[str, Callable[[Expr], Expr]] = {
     "u": lambda moment: (moment.weekday() + 1).cast(types.String),
     "%": lambda moment: lit("%"),
 }
-"""What a letter behind % stands for."""
+"""The expression for each letter after a %."""
 
 
 def field(moment: Expr, kind: Type, name: str) -> Expr:
@@ -142,12 +142,14 @@ def read_format(shape: str) -> str:
         if letter not in READ:
             raise IncorrectError(f"%{letter} in the format {shape!r} is none of {', '.join(sorted(READ))}")
         if letter != "%" and letters.count(letter) > 1:
-            raise IncorrectError(f"%{letter} occurs twice in the format {shape!r}: read the parts of the text one by one")
+            raise IncorrectError(
+                f"%{letter} occurs twice in the format {shape!r}: read the parts of the text one by one"
+            )
     return re.sub(r"%-?(.)", r"%\1", shape, flags=re.DOTALL)
 
 
 def _pieces(shape: str) -> list[str]:
-    """What stands before the first % of a format, then each letter with the text behind it; %% is the letter %."""
+    """The text before the first % of a format, then each letter with the text after it; %% is the letter %."""
     return [part.replace("\0", "%") for part in shape.replace("%%", "%\0").split("%")]
 
 

@@ -26,7 +26,7 @@ CALLED = {
     "by_name": "BY NAME", "partition_by": "PARTITION BY", "order": "ORDER BY", "from_": "FROM", "tables": "a list of tables",
     "source": "TABLE", "except_": "EXCLUDE",
 }  # fmt: skip
-"""What is written where the parser has a word of its own."""
+"""The spelling in SQL of arguments for which the parser has a word of its own."""
 CALLED_IN: dict[tuple[type[exp.Expr], str], str] = {
     (exp.Limit, "expressions"): "LIMIT BY",
     (exp.Table, "hints"): "a hint behind a table",
@@ -65,7 +65,7 @@ SELF_SAID: dict[type[exp.Expr], frozenset[str]] = {
     exp.LimitOptions: frozenset({"rows"}),
     exp.Drop: frozenset({"materialized"}),
 }
-"""What the dialect says of every such node, and hints that no answer depends on."""
+"""Arguments that the dialect sets on every such node, and hints that no answer depends on."""
 EMPTY = (exp.IndexParameters, exp.Credentials)
 """Nodes that the parser makes where nothing stands."""
 ALL_READ = "all read"
