@@ -115,7 +115,7 @@ OPTIONS = {
     "update": {"on": "set(condition, x=value) of a table"},
     "values": {"columns": "the types: values(data, {'id': int, 'name': str})", "schema": "types="},
 }
-"""What other libraries call options, by function: what to write instead."""
+"""Other libraries' names of options, by function, each with ours."""
 
 GROUP_OPTIONS = {
     "as_index": "keys are columns of the result",
@@ -149,7 +149,7 @@ CALLS = {
     "is_in": "values are a list: is_in([1, 2])",
     "install": "a name comes first: install('name', query)",
 }
-"""What is usually meant by a call with too many or too few arguments, by function."""
+"""The usual intention of a call with too many or too few arguments, by function."""
 
 
 _COLUMN = "it is a column: write it without (), and a function of it as a method, such as .abs()"
@@ -166,7 +166,7 @@ OBJECTS = {
     "TextMethods": "write .str.upper()", "DateMethods": "write .dt.year()", "ListMethods": "write .list.get(0)",
     "JsonMethods": "write .json.get('name')",
 }  # fmt: skip
-"""What to write in place of a call of an object that is no function, by its class."""
+"""The hint for a call of an object that is no function, by its class."""
 
 
 def _refuse_call(self: object, *_: object, **__: object) -> NoReturn:
@@ -207,7 +207,7 @@ REFUSALS: dict[str, Callable[..., Any]] = {
     "__call__": _refuse_call, "__format__": _formatted, "__enter__": _refuse_block, "__exit__": _refuse_block,
     "__aenter__": _refuse_block, "__aexit__": _refuse_block,
 }  # fmt: skip
-"""What a public class gets where it has nothing of its own."""
+"""Methods that a public class gets where it defines none."""
 
 
 def explains_options(kind: C) -> C:

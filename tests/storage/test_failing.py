@@ -85,7 +85,8 @@ def test_epochs_that_cannot_be_written_are_bounded(tmp_path: Path) -> None:
         assert len(engine.install("all", engine.table("numbers")).rows()) == 100 * (epoch + 1)
 
 
-def test_closing_on_a_full_disk_says_so_and_loses_nothing(tmp_path: Path) -> None:
+def on_a_full_disk(tmp_path: Path) -> tuple[Full, tk.Engine]:
+    """A store that is full, and an engine whose first epoch waits for space in it."""
     store = Full(tmp_path)
     engine = tk.Engine(storage=tk.Storage(store), autocommit=False)
     numbers = engine.create_table("numbers", {"n": tk.Int})
@@ -93,6 +94,11 @@ def test_closing_on_a_full_disk_says_so_and_loses_nothing(tmp_path: Path) -> Non
     store.full = True
     numbers.insert([(1,)])
     engine.advance()
+    return store, engine
+
+
+def test_closing_on_a_full_disk_says_so_and_loses_nothing(tmp_path: Path) -> None:
+    store, engine = on_a_full_disk(tmp_path)
     for _ in range(2):
         with pytest.raises(tk.FaultError, match=r"cannot be written.*stays open.*close\(discard=True\)"):
             engine.close()
@@ -104,13 +110,7 @@ def test_closing_on_a_full_disk_says_so_and_loses_nothing(tmp_path: Path) -> Non
 
 
 def test_closing_on_a_full_disk_can_give_up_what_is_not_durable(tmp_path: Path) -> None:
-    store = Full(tmp_path)
-    engine = tk.Engine(storage=tk.Storage(store), autocommit=False)
-    numbers = engine.create_table("numbers", {"n": tk.Int})
-    engine.sync()
-    store.full = True
-    numbers.insert([(1,)])
-    engine.advance()
+    _, engine = on_a_full_disk(tmp_path)
     engine.close(discard=True)
     with tk.Engine(storage=tmp_path, autocommit=False) as engine:
         assert engine.next_epoch == 0 and engine.install("all", engine.table("numbers")).rows() == []

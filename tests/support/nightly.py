@@ -1,4 +1,6 @@
-"""What `make test` runs of tests with many parameters: a few that differ most. `make nightly` runs the others too."""
+"""Sizes of tests: a few parameters, fixed seeds and few examples in `make test`; all parameters, other seeds each day and more
+examples in `make nightly`.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +12,8 @@ import pytest
 
 NIGHTLY = bool(os.environ.get("TEKTITE_NIGHTLY"))
 """Whether tests marked `nightly` run."""
+SEED = int(os.environ.get("TEKTITE_SEED", "0"))
+"""The first seed of random queries, texts, goals, rules and formulas. `make nightly` sets another one each day."""
 
 
 def few_of(every: Iterable[Any], *few: Any) -> list[Any]:

@@ -287,7 +287,7 @@ class PostgresConnection(asyncio.Protocol):
 
 
 def place_of(error: BaseException) -> str:
-    """Where an error comes from, for the log: the innermost line of ours, and the line that raised."""
+    """The place of an error, for the log: the innermost line of this package, and the line that raised."""
     frames = extract_tb(error.__traceback__)
     ours = [frame for frame in frames if "tektite" in frame.filename][-1:]
     return ", ".join(f"{frame.filename}:{frame.lineno}" for frame in [*ours, *frames[-1:]])
