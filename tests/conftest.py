@@ -90,11 +90,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if left:
         config.hook.pytest_deselected(items=[item for item in items if item in left])
         items[:] = [item for item in items if item not in left]
-    examples = Path(__file__).parents[1] / "tektite" / "spark"
+    examples = str(Path(__file__).parents[1] / "tektite" / "spark") + os.sep  # as text: paths compare slowly
     on_spark = [
         item
         for item in items
-        if executor_of(item) == "spark" or "spark" in getattr(item, "fixturenames", ()) or examples in item.path.parents
+        if executor_of(item) == "spark"
+        or "spark" in getattr(item, "fixturenames", ())
+        or str(item.path).startswith(examples)
     ]
     modules = list(dict.fromkeys(item.path for item in on_spark))
     for item in on_spark:
