@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 
 import pytest
@@ -10,9 +9,9 @@ import pytest
 import tektite as tk
 from tests.support.datalog_formulas import RELATIONS, VALUES, Formula, RandomFormula, edn, holds, textbook
 from tests.support.executors import make_engine
-from tests.support.nightly import SEED
+from tests.support.nightly import SEED, size
 
-FORMULAS = int(os.environ.get("TEKTITE_GOALS", "300")) // 10
+FORMULAS = size("TEKTITE_GOALS", 300) // 10
 """A formula is written as three rules and asked for in four ways."""
 TOGETHER = 5
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -10,9 +11,9 @@ from pyspark.sql import functions as F
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    here = Path(__file__).parent
+    here = str(Path(__file__).parent) + os.sep
     for item in items:
-        if here in item.path.parents:
+        if str(item.path).startswith(here):
             item.add_marker("spark")
 
 

@@ -6,17 +6,16 @@ Each is run as it is; a query is also installed as a view, read and dropped. TEK
 
 from __future__ import annotations
 
-import os
 import random
 import traceback
 
 import pytest
 
 import tektite as tk
-from tests.support.nightly import SEED
+from tests.support.nightly import SEED, size
 from tests.support.sql.fuzz import Mutations, Sentences
 
-STATEMENTS = int(os.environ.get("TEKTITE_FUZZ", "600"))
+STATEMENTS = size("TEKTITE_FUZZ", 600)
 TOGETHER = 100
 """Statements on one engine."""
 

@@ -6,18 +6,17 @@ script that shows it.
 
 from __future__ import annotations
 
-import os
 import random
 from dataclasses import replace
 
 import pytest
 
-from tests.support.nightly import SEED
+from tests.support.nightly import SEED, size
 from tests.support.sql.generator import Generator
 from tests.support.sql.trial import reduced, report, try_case
 from tests.support.sql.worlds import World
 
-QUERIES = int(os.environ.get("TEKTITE_SQL_QUERIES", "160"))
+QUERIES = size("TEKTITE_SQL_QUERIES", 160)
 TOGETHER = {"threads": 20, "stages": 5, "spark": 2}
 """Queries that are maintained beside each other."""
 

@@ -5,7 +5,6 @@ TEKTITE_TYPE_QUERIES sets how many queries a seed has, TEKTITE_SEED where the se
 
 from __future__ import annotations
 
-import os
 import random
 
 import duckdb
@@ -13,12 +12,12 @@ import pytest
 
 import tektite as tk
 from tests.support.executors import examples, make_engine
-from tests.support.nightly import SEED, by_day_or_night
+from tests.support.nightly import SEED, by_day_or_night, size
 from tests.support.sql.oracle import difference, rows_of
 
 pytestmark = pytest.mark.executors("stages")
 
-QUERIES = int(os.environ.get("TEKTITE_TYPE_QUERIES", "12"))
+QUERIES = size("TEKTITE_TYPE_QUERIES", 12)
 EPOCHS = 3
 TYPES: dict[str, tuple[str, list[str]]] = {
     "n": ("BIGINT", ["-1", "0", "7", "9223372036854775807"]),

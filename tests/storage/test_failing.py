@@ -18,6 +18,7 @@ import pytest
 
 import tektite as tk
 from tektite.storage import epoch_writer
+from tests.support.nightly import size
 from tests.support.stored import PROGRAM, Full, PowerCut, Twin, check, declare, play, run, state_of
 
 
@@ -295,7 +296,7 @@ def play_without_memory(folder: Path, injected: WriterWithoutMemory) -> tuple[in
 def test_a_lack_of_memory_in_the_writer_is_told_and_tears_nothing(tmp_path: Path, many: int) -> None:
     counted = WriterWithoutMemory()
     assert play_without_memory(tmp_path / "count", counted) == (6, False)
-    points = int(os.environ.get("TEKTITE_INTERRUPTS", "12")) * 2
+    points = size("TEKTITE_INTERRUPTS", 12) * 2
     for at in range(1, counted.lines + 1, max(1, counted.lines // points)):
         injected = WriterWithoutMemory(at, many)
         durable, _ = play_without_memory(tmp_path / str(at), injected)
