@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from tektite.dataflow.away import Absence, SweepAbandoned
 from tektite.dataflow.graph import LinearStep, Outbox, Scope, run_agenda
-from tektite.dataflow.interrupts import current_call, held_interrupts
+from tektite.dataflow.interrupts import InterruptibleCall, current_call, held_interrupts
 from tektite.dataflow.journal import Journal, Sweep
 from tektite.errors import FaultError, TektiteError
 from tektite.kernels.ready import calls
@@ -309,15 +309,16 @@ class Dataflow:
         """
         if not self.awake:
             self._progress({})
-        if self.reached == self.first:
-            return self._work(deadline)
+        call = current_call()
+        if call is None or self.reached == self.first:
+            return self._work(deadline, call)
         with held_interrupts():
-            return self._work(deadline)
+            return self._work(deadline, call)
 
-    def _work(self, deadline: float) -> bool:
+    def _work(self, deadline: float, call: InterruptibleCall | None) -> bool:
         try:
             if self.failure is None:
-                whole: bool | None = _sweep(self, deadline, time.perf_counter, current_call(), Sweep)
+                whole: bool | None = _sweep(self, deadline, time.perf_counter, call, Sweep)
                 if whole is False:
                     return False
                 if whole and self.away is None:  # it took everything there was
