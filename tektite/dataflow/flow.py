@@ -288,9 +288,13 @@ class Dataflow:
         of them still distinguish; but none before the first answer of a source.
         """
         known: dict[Dataflow, int] = {}
-        latest = max((_reach(source, known) - 1 for source in self.sources), default=0)
-        start = latest if earliest is None else min(latest, earliest)
-        self.first = max([start, 0, *(source.first for source in self.sources)])
+        latest, first = None, 0
+        for source in self.sources:
+            reach = _reach(source, known) - 1
+            latest = reach if latest is None or reach > latest else latest
+            first = max(first, source.first)
+        start = 0 if latest is None else latest
+        self.first = max(start if earliest is None else min(start, earliest), first)
         self.reached = self.high = self.first
 
     def available(self, ahead: Mapping[Dataflow | None, int] | None = None) -> int:
