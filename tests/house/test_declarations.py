@@ -33,6 +33,7 @@ LOCAL = {
     "engine/test_interrupts.py": "what an interrupt leaves in this process",
     "engine/test_interrupted_readers.py": "what an interrupt leaves in this process",
     "engine/test_small_epochs.py": "what this process does in C, beside the same in Python",
+    "engine/test_small_writes.py": "what this process does in C, beside the same in Python",
     "engine/test_spans.py": "when this process does something",
     "sql/test_tpch_parameters.py": "prepared queries of TPC-H; sql/test_statements.py prepares on every executor",
     "engine/test_memory.py": "bytes of this process",

@@ -12,9 +12,6 @@
    `Rows` is what a kernel made of some rows: a head, which says how many there are and where their columns lie, and the memory of the
    columns. `returning` makes of a kernel the same one that returns such objects. Python sees arrays only if it asks for them. */
 
-#define NPY_NO_DEPRECATED_API NPY_2_0_API_VERSION
-#define NPY_TARGET_VERSION NPY_2_0_API_VERSION
-
 #include "rows.h"
 #include "traces.h"
 
@@ -54,10 +51,6 @@ typedef struct {
     char *name;
     PyMethodDef method;
 } Kernel;
-
-/* A head begins with the number of rows, its own address and the number of columns; then come an address, a step and a constant for
-   each column (see layout/rows.py). */
-enum { HEAD_ROWS, HEAD_ADDRESS, HEAD_WIDTH, HEAD_COLUMNS, PER_COLUMN = 3, COLUMN_STEP = 1, COLUMN_CONSTANT = 2 };
 
 PyTypeObject *rows_type;
 static PyTypeObject *kernel_type;
@@ -577,7 +570,7 @@ PyMODINIT_FUNC PyInit_call(void) {
     rows_type = (PyTypeObject *)PyType_FromSpec(&rows_spec);
     PyObject *module = kernel_type && rows_type ? PyModule_Create(&definition) : NULL;
     if (module != NULL && (PyModule_AddObjectRef(module, "Rows", (PyObject *)rows_type) < 0 || add_spine_types(module) < 0 || add_trace_types(module) < 0
-                           || add_agenda(module) < 0 || add_steps(module) < 0))
+                           || add_agenda(module) < 0 || add_steps(module) < 0 || add_writes(module) < 0))
         Py_CLEAR(module);
     return module;
 }

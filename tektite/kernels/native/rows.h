@@ -5,6 +5,9 @@
 
 #define Py_LIMITED_API 0x030b0000
 #define PY_SSIZE_T_CLEAN
+#define NPY_NO_DEPRECATED_API NPY_2_0_API_VERSION
+#define NPY_TARGET_VERSION NPY_2_0_API_VERSION
+#define PY_ARRAY_UNIQUE_SYMBOL tektite_arrays /* NumPy's functions, which call.c looks up for all files */
 
 #include <Python.h>
 #include <structmember.h>
@@ -23,6 +26,10 @@ typedef struct {
     int64_t length;     /* of the head, in words */
     int64_t n, at;
 } Rows;
+
+/* A head begins with the number of rows, its own address and the number of columns; then come an address, a step and a constant for
+   each column (see layout/rows.py). */
+enum { HEAD_ROWS, HEAD_ADDRESS, HEAD_WIDTH, HEAD_COLUMNS, PER_COLUMN = 3, COLUMN_STEP = 1, COLUMN_CONSTANT = 2 };
 
 extern PRIVATE PyTypeObject *rows_type;
 

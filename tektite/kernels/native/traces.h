@@ -203,5 +203,6 @@ PRIVATE int add_spine_types(PyObject *module);
 PRIVATE int add_trace_types(PyObject *module);
 PRIVATE int add_agenda(PyObject *module);
 PRIVATE int add_steps(PyObject *module);
+PRIVATE int add_writes(PyObject *module);
 
 #endif
