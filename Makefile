@@ -60,13 +60,13 @@ test: $(STAMP)  ## check style and types, run the tests and the examples in the 
 nightly:  ## what make test leaves out: more random examples, other executors; in parts: nightly-sql, -datalog, -examples, -executors, -spark
 	$(MAKE) --keep-going nightly-sql nightly-datalog nightly-examples nightly-executors nightly-spark
 
-nightly-sql: $(STAMP)  # 5,000 random queries, 50,000 texts, TPC-H at a larger scale
+nightly-sql: $(STAMP)  # 3,000 random queries, 30,000 texts, TPC-H at a larger scale
 	$(WARM)
-	TEKTITE_SQL_QUERIES=5000 TEKTITE_FUZZ=50000 TEKTITE_TPCH_SCALE=0.05 $(NIGHT) -m 'not spark' tests/sql $(PYTEST_ARGS)
+	TEKTITE_SQL_QUERIES=3000 TEKTITE_FUZZ=30000 TEKTITE_TPCH_SCALE=0.05 $(NIGHT) -m 'not spark' tests/sql $(PYTEST_ARGS)
 
-nightly-datalog: $(STAMP)  # 10,000 goals, 3,000 rules with aggregates
+nightly-datalog: $(STAMP)  # 5,000 goals, 2,000 rules with aggregates
 	$(WARM)
-	TEKTITE_GOALS=10000 TEKTITE_DATALOG_RULES=3000 $(NIGHT) -m 'not spark' tests/datalog $(PYTEST_ARGS)
+	TEKTITE_GOALS=5000 TEKTITE_DATALOG_RULES=2000 $(NIGHT) -m 'not spark' tests/datalog $(PYTEST_ARGS)
 
 nightly-examples: $(STAMP)  # all other tests without Spark that differ at night: many more random examples and kills
 	$(WARM)
@@ -74,7 +74,7 @@ nightly-examples: $(STAMP)  # all other tests without Spark that differ at night
 
 nightly-executors: $(STAMP)  # tests of behaviour on executors that their markers do not name: a share of them, another one each day
 	$(WARM)
-	TEKTITE_OTHER_EXECUTORS='stages:3 spark:20' TEKTITE_SEED=$(SEED) $(PYTEST) -m 'executors' $(PYTEST_ARGS)
+	TEKTITE_OTHER_EXECUTORS='stages:6 spark:40' TEKTITE_SEED=$(SEED) $(PYTEST) -m 'executors' $(PYTEST_ARGS)
 
 nightly-spark: $(STAMP)  # tests of Spark that are too heavy for make test
 	$(WARM)
