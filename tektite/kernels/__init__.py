@@ -1,5 +1,5 @@
 """Kernels: all loops over rows. Plain loops over words, that run without the GIL. Numba builds them to libraries, ahead of time.
-The C that calls them is in the folder native: `call.c` calls kernels; `spines.c`, `traces.c`, `agenda.c`, `steps.c` and
+The C that calls them is in the folder native: `call.c` calls kernels; `spines.c`, `traces.c`, `agenda.c`, `steps.c`, `nodes.c` and
 `writes.c` are what every epoch of few rows passes through; `processor.c` asks the processor; `runtime.c` is linked to each
 library.
 

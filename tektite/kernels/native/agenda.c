@@ -63,6 +63,13 @@ static int schedule_at(Scope *scope, PyObject *position, PyObject *moment) {
     return done;
 }
 
+int schedule_in(PyObject *scope, PyObject *position, PyObject *moment) {
+    if (PyObject_TypeCheck(scope, scope_type))
+        return schedule_at((Scope *)scope, position, moment);
+    PyErr_SetString(PyExc_TypeError, "nodes are scheduled in scopes");
+    return -1;
+}
+
 PyDoc_STRVAR(schedule_doc, "schedule(position, moment): add the node at `position` to the agenda of `moment`.");
 static PyObject *schedule(PyObject *self, PyObject *given) {
     PyObject *position, *moment;
