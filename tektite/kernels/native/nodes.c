@@ -66,26 +66,37 @@ static int schedule_node(PyObject *node, PyObject *moment) {
     return done;
 }
 
-/* `ArrangementReader.wake` of each reader of an arrangement. */
+/* Whether batches wait in a handle, with rows or without. */
+static int has_batches(PyObject *handle) {
+    PyObject *queues = ((Handle *)handle)->queues;
+    for (Py_ssize_t shard = 0, shards = queues == NULL ? 0 : PyList_Size(queues); shard < shards; shard++)
+        if (PyList_Size(PyList_GetItem(queues, shard)) > 0)
+            return 1;
+    return 0;
+}
+
+int wake_reader(PyObject *reader, PyObject *moment) {
+    PyObject *handle = GET(reader, handle);
+    const int lifts = handle == NULL ? -1 : attribute_is_true(reader, n_lift);
+    int done = lifts < 0 ? -1 : 0;
+    if (lifts > 0) {
+        PyObject *woken = PyObject_CallMethodObjArgs(reader, n_wake, moment, NULL);
+        done = woken == NULL ? -1 : 0;
+        Py_XDECREF(woken);
+    } else if (lifts == 0 && has_batches(handle)) {
+        PyObject *node = GET(reader, node);
+        done = node == NULL ? -1 : schedule_node(node, moment);
+        Py_XDECREF(node);
+    }
+    Py_XDECREF(handle);
+    return done;
+}
+
 static int wake_readers(PyObject *arranged, PyObject *moment) {
     PyObject *readers = GET(arranged, readers);
     int done = readers == NULL || !PyList_Check(readers) ? -1 : 0;
-    for (Py_ssize_t i = 0; done == 0 && i < PyList_Size(readers); i++) {
-        PyObject *reader = PyList_GetItem(readers, i), *handle = GET(reader, handle);
-        const int lifts = handle == NULL ? -1 : attribute_is_true(reader, n_lift);
-        if (lifts < 0) {
-            done = -1;
-        } else if (lifts) {
-            PyObject *woken = PyObject_CallMethodObjArgs(reader, n_wake, moment, NULL);
-            done = woken == NULL ? -1 : 0;
-            Py_XDECREF(woken);
-        } else if (rows_waiting(handle)) {
-            PyObject *node = GET(reader, node);
-            done = node == NULL ? -1 : schedule_node(node, moment);
-            Py_XDECREF(node);
-        }
-        Py_XDECREF(handle);
-    }
+    for (Py_ssize_t i = 0; done == 0 && i < PyList_Size(readers); i++)
+        done = wake_reader(PyList_GetItem(readers, i), moment);
     Py_XDECREF(readers);
     return done;
 }

@@ -200,6 +200,8 @@ PRIVATE PyObject *table_of(PyObject *version);
 
 /* `Scope.schedule`. */
 PRIVATE int schedule_in(PyObject *scope, PyObject *position, PyObject *moment);
+/* `ArrangementReader.wake`. */
+PRIVATE int wake_reader(PyObject *reader, PyObject *moment);
 /* The frontier behind a moment of a scope in a sweep up to `high`: a new reference. */
 PRIVATE PyObject *passed_upper(PyObject *scope, PyObject *moment, PyObject *high);
 
