@@ -438,29 +438,48 @@ static PyObject *get_width(PyObject *self, void *unused) {
     return PyLong_FromLongLong(rows->words == NULL ? 0 : rows->words[HEAD_WIDTH]);
 }
 
-PyDoc_STRVAR(constants_doc, "constants(first, count): the words of some columns, if all of them are constant; else None.");
-static PyObject *constants(PyObject *self, PyObject *given) {
-    Rows *rows = (Rows *)self;
-    Py_ssize_t first, count;
-    if (!PyArg_ParseTuple(given, "nn", &first, &count))
-        return NULL;
+/* Whether all rows have one word in a column, as far as is to be seen: it is stored once, or the rows are very few. */
+static int is_same_word(const int64_t *column, int64_t rows, int64_t *word) {
+    *word = column[COLUMN_CONSTANT];
+    if (column[COLUMN_STEP] == 0)
+        return 1;
+    if (column[COLUMN_STEP] != sizeof(int64_t) || rows < 1 || rows > 4)
+        return 0;
+    const int64_t *words = (const int64_t *)column[0];
+    *word = words[0];
+    for (int64_t i = 1; i < rows; i++)
+        if (words[i] != *word)
+            return 0;
+    return 1;
+}
+
+PyObject *constants_of(Rows *rows, Py_ssize_t first, Py_ssize_t count) {
     if (first < 0 || count < 0 || HEAD_COLUMNS + PER_COLUMN * (first + count) > rows->length) {
         PyErr_SetString(PyExc_IndexError, "there are not so many columns");
         return NULL;
     }
     const int64_t *column = rows->words + HEAD_COLUMNS + PER_COLUMN * first;
+    int64_t found;
     for (Py_ssize_t i = 0; i < count; i++)
-        if (column[PER_COLUMN * i + COLUMN_STEP] != 0)
+        if (!is_same_word(column + PER_COLUMN * i, rows->n, &found))
             Py_RETURN_NONE;
-    PyObject *found = PyTuple_New(count);
-    for (Py_ssize_t i = 0; found != NULL && i < count; i++) {
-        PyObject *word = PyLong_FromLongLong(column[PER_COLUMN * i + COLUMN_CONSTANT]);
+    PyObject *words = PyTuple_New(count);
+    for (Py_ssize_t i = 0; words != NULL && i < count; i++) {
+        is_same_word(column + PER_COLUMN * i, rows->n, &found);
+        PyObject *word = PyLong_FromLongLong(found);
         if (word == NULL)
-            Py_CLEAR(found);
+            Py_CLEAR(words);
         else
-            PyTuple_SetItem(found, i, word);
+            PyTuple_SetItem(words, i, word);
     }
-    return found;
+    return words;
+}
+
+PyDoc_STRVAR(constants_doc, "constants(first, count): the words that all rows have in some columns; None if they differ in one. Of more than a "
+                            "handful of rows only columns that are stored once are looked at.");
+static PyObject *constants(PyObject *self, PyObject *given) {
+    Py_ssize_t first, count;
+    return PyArg_ParseTuple(given, "nn", &first, &count) ? constants_of((Rows *)self, first, count) : NULL;
 }
 
 static PyGetSetDef rows_attributes[] = {
@@ -570,7 +589,8 @@ PyMODINIT_FUNC PyInit_call(void) {
     rows_type = (PyTypeObject *)PyType_FromSpec(&rows_spec);
     PyObject *module = kernel_type && rows_type ? PyModule_Create(&definition) : NULL;
     if (module != NULL && (PyModule_AddObjectRef(module, "Rows", (PyObject *)rows_type) < 0 || add_spine_types(module) < 0 || add_trace_types(module) < 0
-                           || add_agenda(module) < 0 || add_steps(module) < 0 || add_writes(module) < 0 || add_signals(module) < 0))
+                           || add_agenda(module) < 0 || add_steps(module) < 0 || add_writes(module) < 0 || add_nodes(module) < 0
+                           || add_signals(module) < 0))
         Py_CLEAR(module);
     return module;
 }

@@ -41,6 +41,8 @@ PRIVATE void clear_rows(Rows *rows);
 PRIVATE PyObject *addresses_of(PyObject *rows);
 /* A new array of integers, and where they lie. */
 PRIVATE PyObject *new_words(Py_ssize_t number, int64_t **words);
+/* The words that all rows have in some columns; None if there is no such word. A new reference. */
+PRIVATE PyObject *constants_of(Rows *rows, Py_ssize_t first, Py_ssize_t count);
 /* The first of some integers. */
 PRIVATE int64_t first_word(PyObject *array);
 /* The best of the processors that kernels are compiled for that this one is; '' if none. */
