@@ -17,8 +17,8 @@ A collection has four phases. Only the first two need the engine's lock, for abo
 
 A dataflow that is suspended with rows outside its buffers is visited when it goes on.
 
-A dictionary that is about to be full, while no collection is due, is only swept, of nothing: its texts move to where there is more
-room. Otherwise it would grow by a copy of everything, inside whichever call added one text too many.
+A dictionary that is about to be full, while no collection is due, is only swept, of nothing: its texts move to where there is
+more room. Otherwise it would grow by a copy of everything, inside whichever call added one text too many.
 """
 
 from __future__ import annotations

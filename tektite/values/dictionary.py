@@ -395,8 +395,8 @@ class Dictionary:
             return self._space.state.copy(), self._space.table
 
     def sweep(self, floor: int, upto: Mark) -> Iterator[None]:
-        """Remove the texts that came before `upto` and that nobody has added or marked in the era `floor` or later; none, but make
-        room for more, if that is 0. Each step is a short piece of work; others may use the dictionary between them, but for
+        """Remove the texts that came before `upto` and that nobody has added or marked in the era `floor` or later; if that
+        is 0, none, but make room for more. Each step is a short piece of work; others may use the dictionary between them, but for
         another sweep.
         """
         with self._lock:
