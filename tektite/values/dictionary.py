@@ -396,8 +396,8 @@ class Dictionary:
 
     def sweep(self, floor: int, upto: Mark) -> Iterator[None]:
         """Remove the texts that came before `upto` and that nobody has added or marked in the era `floor` or later; if that
-        is 0, none, but make room for more. Each step is a short piece of work; others may use the dictionary between them, but for
-        another sweep.
+        is 0, none, but make room for more. Each step is a short piece of work; others may use the dictionary between them, but
+        for another sweep.
         """
         with self._lock:
             space, state = self._space, self._space.state
