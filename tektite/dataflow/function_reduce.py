@@ -81,11 +81,16 @@ class FunctionReduce(ReduceNode):
 
     def answer(self, question: FunctionQuestion) -> None:
         """Call the function for the groups that may have changed, and compare. Changes nothing of the node."""
+        self.evaluate(question, question.part)
+
+    def evaluate(self, question: FunctionQuestion, part: ReductionPart) -> None:
+        """`answer`, for a part of the changes."""
         past, at = question.past, question.at
-        requests, groups = self.collected(question, question.part)
+        requests, groups = self.collected(question, part)
         failed: list[tuple[int, str]] = []
         results = self.results(groups, requests.to_array(), failed)
         question.changes = self._settled(requests, *results, past, self.shape, at)
+        question.failing = None
         if failed or len(question.failures.table):
             numbers = np.array([number for number, _ in failed], np.int64)
             texts = self.dictionary.add(pa.array([text for _, text in failed], pa.string())).reshape(1, -1)
@@ -196,7 +201,7 @@ class FunctionQuestion:
         return self.node.may_take_long(self.part)
 
     def answer(self) -> None:
-        """Call the function."""
+        """Call the function. It may be called again if an interrupt ended it."""
         self.node.answer(self)
 
     def settle(self, outbox: Outbox) -> Chunk:

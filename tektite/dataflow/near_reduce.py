@@ -185,11 +185,10 @@ class NearReduce(GroupsReduce):
         part, old = question.part, question.part.old
         near = None if part.todo or self.scope.depth or old.rows < LARGE else self._near(question)
         if near is None:
-            super().answer(question)
+            self.evaluate(question, part)
             return
         changes, rest = near
-        question.part = ReductionPart([rest], [], old, part.new)
-        super().answer(question)
+        self.evaluate(question, ReductionPart([rest], [], old, part.new))
         assert question.changes is not None
         question.changes = consolidate([*changes, question.changes], self.output.trace.shape, self.flow.reached)
 

@@ -145,14 +145,17 @@ class Node:
 
     def call_out(self, work: Callable[[int], None], rows: int) -> None:
         """Run `work` on every shard of this process, while others use the engine. It changes nothing that others see."""
+        self.flow.call_out(lambda: self._each(work, rows))
 
-        def each() -> None:
-            if self.shards == 1:
-                work(0)
-            else:
-                self.flow.workers.map(lambda shard, _: work(shard), self.shards, rows)
+    def call_function(self, work: Callable[[int], None], rows: int) -> bool:
+        """The same for `work` that calls a function of a user's. Returns whether it was done; an interrupt may end it."""
+        return self.flow.call_function(lambda: self._each(work, rows))
 
-        self.flow.call_out(each)
+    def _each(self, work: Callable[[int], None], rows: int) -> None:
+        if self.shards == 1:
+            work(0)
+        else:
+            self.flow.workers.map(lambda shard, _: work(shard), self.shards, rows)
 
     def work_out(self, work: Callable[[int, Outbox], None], rows: int) -> None:
         """`each_shard` for work that reads what does not change, and changes only what waits in this node. If there are many

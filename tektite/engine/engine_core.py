@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 
+from tektite.dataflow.arrange import build_rows
 from tektite.dataflow.flow import EpochSource
 from tektite.dataflow.graph import Outbox
 from tektite.dataflow.interrupts import decided_change
@@ -234,7 +235,8 @@ class EngineCore:
 
         `positions` become durable with the epochs. The texts between the marks `known` are in adopted files.
         """
-        self.check_no_callback()
+        if self.coordinator.working:
+            self.check_no_callback()
         for function in self.hooks.before_commit:
             function(writes)
         going, target = [], self.epoch
@@ -306,7 +308,7 @@ class EngineCore:
         prepared: PreparedEpoch | SmallEpoch | None = None
         try:
             if ending is None and not positions and known is None:
-                prepared = small_epoch(self, sources, high, writes)
+                prepared = small_epoch(self, sources, high, writes, build_rows)
             if prepared is None:
                 prepared = prepare_epoch(self, sources, high, writes, ending, positions, known)
         except (IncorrectError, ConflictError) as error:
@@ -366,9 +368,13 @@ class EngineCore:
         """Bring one view or index up to date with the epochs that are closed, or as far as it comes until a deadline of
         `time.monotonic`. Others may use the engine meanwhile, unless the caller is called by a sweep itself. A table always is.
         """
-        # Before the first epoch closes, what is constant is there already.
         flow = view.flow
-        if flow is not None and not 0 < self.epoch <= flow.low and not self.coordinator.current(flow):
+        if flow is None:
+            return
+        # Before the first epoch closes, what is constant is there already. What was reached costs less than what sources allow.
+        if self.epoch > 0 and (self.epoch <= flow.reached or self.epoch <= flow.low):
+            return
+        if not self.coordinator.current(flow):
             finish(self, flow, deadline)
 
     @guarded
