@@ -21,6 +21,7 @@ from tektite.kernels.ready import calls
 from tektite.kernels.seek.moments import partition_moments
 from tektite.kernels.seek.route import route
 from tektite.kernels.sort.build import build
+from tektite.kernels.sort.combined import combine
 from tektite.trace.addresses import addresses
 from tektite.trace.batch import Batch
 from tektite.trace.batch_memory import FEW_ROWS, BatchMemory
@@ -33,6 +34,8 @@ from tektite.values.words import Words
 
 build_rows = returning_chunks(build, rows=Consolidated)
 """The rows at some addresses, sorted and consolidated."""
+combine_rows = returning_chunks(combine)
+"""The rows at some addresses, each once, in no order."""
 partition_chunk = returning_chunks(partition_moments, "rvm")
 """The rows of a chunk by moment: a chunk, where each part begins, and the moments. Columns may stay where they are."""
 
@@ -44,6 +47,8 @@ CONSOLIDATE_AT = 1 << 17
 
 COMBINE_FROM = 4096
 """Rows of a chunk from which on it is tried whether many are equal."""
+SORTED_BEFORE = 4
+"""How often rows of which few are equal are sorted before it is tried again whether many are: a fifth of the work is at stake."""
 TRY_ONE_OF = 64
 """Of so many chunks one is tried while few of their rows are equal: about one percent of the work of sorting them."""
 
@@ -79,7 +84,7 @@ class Buffer(Buffering):
     """Updates of one shape that wait at a node, by moment and shard."""
 
     # There is one for each of ten thousand small views.
-    __slots__ = ("_full", "_most", "_raw", "_waiting", "flow", "shape", "shards")
+    __slots__ = ("_full", "_most", "_raw", "_sorted", "_waiting", "flow", "shape", "shards")
 
     def __init__(self, node: Node, data: int, diffs: int = 1, shards: int | None = None) -> None:
         self.flow = node.flow
@@ -91,11 +96,13 @@ class Buffer(Buffering):
         memory = self.flow.memory
         self._most = 1 << 62 if memory is None else memory.piece_rows(sum(self.shape))
         """Rows that may wait unsorted, however many are sorted."""
+        self._sorted = 0
+        """How often full places are sorted before it is tried again whether many of their rows are equal."""
         node.buffers += (self,)
 
     def __getstate__(self) -> tuple[None, dict[str, Any]]:
         kept = {name: getattr(self, name) for name in ("_most", "flow", "shape", "shards")}
-        return None, kept | {"_waiting": {}, "_raw": {}, "_full": ()}
+        return None, kept | {"_waiting": {}, "_raw": {}, "_full": (), "_sorted": 0}
 
     def _count(self, shard: int, chunk: Chunk, moment: Moment) -> None:
         """Count a chunk that was added. Once the rows added since the last consolidation outnumber those left by it, mark the
@@ -132,9 +139,21 @@ class Buffer(Buffering):
         if memory is not None and sum([chunk.n for chunk in chunks]) > self._most:
             built = [*sorted_runs(chunks, self.shape, self.flow.reached, memory)]
         else:
-            built = [consolidate(chunks, self.shape, self.flow.reached)]
+            built = [self._combined(chunks)]
         self._waiting[moment][shard] = built
         self._raw[moment, shard] = (sum([chunk.n for chunk in built]), 0)
+
+    def _combined(self, chunks: list[Chunk]) -> Chunk:
+        """The rows of some chunks, each once: unsorted if many are equal, since they are sorted with those that follow."""
+        if self._sorted > 0:
+            self._sorted -= 1
+            return consolidate(chunks, self.shape, self.flow.reached)
+        found = combine_rows(addresses(chunks), *self.shape, self.flow.reached)
+        if found.n < 0:
+            return consolidate(chunks, self.shape, self.flow.reached)
+        if 4 * found.n > 3 * sum([chunk.n for chunk in chunks]):
+            self._sorted = SORTED_BEFORE
+        return found
 
     def put(self, shard: int, chunk: Chunk, moment: Moment) -> None:
         """Add a chunk that needs no consolidation here."""

@@ -72,7 +72,7 @@ def install(
     try:
         core.coordinator.start(flow)
     except BaseException:
-        if flow.failure is not None:  # an interrupt of its first sweep: there is nothing to read, ever
+        if not flow.swept:  # an interrupt of its first sweep: whoever installs it gives it up
             for view in views:
                 core.drop(view.name)
         raise

@@ -22,7 +22,7 @@ OTHER_KINDS = {
     "outer": "full", "full_outer": "full", "fullouter": "full", "leftouter": "left", "left_outer": "left", "rightouter": "right",
     "right_outer": "right", "leftsemi": "semi", "left_semi": "semi", "leftanti": "anti", "left_anti": "anti", "any": "semi",
 }  # fmt: skip
-"""What other libraries call kinds of joins."""
+"""Other libraries' names of kinds of joins."""
 
 _PLAIN = {str, type(None)}
 _JOINS: weakref.WeakValueDictionary[tuple[Any, ...], Operator] = weakref.WeakValueDictionary()

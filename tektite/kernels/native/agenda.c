@@ -136,6 +136,8 @@ static PyObject *next(PyObject *self, PyObject *outer) {
 
 /* Whether the deadline has passed, or an interrupt waits. */
 static int is_to_stop(PyObject *clock, double deadline, PyObject *call) {
+    if (signal_waits())
+        return 1;
     PyObject *now = PyObject_CallNoArgs(clock);
     const double time = now == NULL ? -1 : PyFloat_AsDouble(now);
     Py_XDECREF(now);
@@ -181,7 +183,8 @@ static int run_scope(Scope *scope, PyObject *outer, PyObject *clock, double dead
 }
 
 PyDoc_STRVAR(run_doc, "run_agenda(root, deadline, clock, call, around): run a dataflow's agenda. Returns whether it is empty; False if "
-                      "`clock` came to the deadline, or `call` was interrupted. `around`, unless it is None, runs a node at a moment.");
+                      "`clock` came to the deadline, `call` was interrupted, or a signal waits. `around`, unless it is None, runs a node "
+                      "at a moment.");
 static PyObject *run_agenda(PyObject *module, PyObject *given) {
     PyObject *root, *clock, *call, *around;
     double deadline;

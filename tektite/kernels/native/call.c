@@ -589,7 +589,8 @@ PyMODINIT_FUNC PyInit_call(void) {
     rows_type = (PyTypeObject *)PyType_FromSpec(&rows_spec);
     PyObject *module = kernel_type && rows_type ? PyModule_Create(&definition) : NULL;
     if (module != NULL && (PyModule_AddObjectRef(module, "Rows", (PyObject *)rows_type) < 0 || add_spine_types(module) < 0 || add_trace_types(module) < 0
-                           || add_agenda(module) < 0 || add_steps(module) < 0 || add_writes(module) < 0 || add_nodes(module) < 0))
+                           || add_agenda(module) < 0 || add_steps(module) < 0 || add_writes(module) < 0 || add_nodes(module) < 0
+                           || add_signals(module) < 0))
         Py_CLEAR(module);
     return module;
 }

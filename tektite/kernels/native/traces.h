@@ -232,5 +232,9 @@ PRIVATE int add_agenda(PyObject *module);
 PRIVATE int add_steps(PyObject *module);
 PRIVATE int add_writes(PyObject *module);
 PRIVATE int add_nodes(PyObject *module);
+PRIVATE int add_signals(PyObject *module);
+
+/* Whether a signal, or an exception, waits until the calling thread leaves a block in which it is held. */
+PRIVATE int signal_waits(void);
 
 #endif
