@@ -8,7 +8,7 @@ updates, not to the number received.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cache, partial
+from functools import cache, lru_cache, partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -493,6 +493,12 @@ class ArrangeNode(Arranging, Node):
             self.call_out(sort, rows)
         self.each_shard(mint, rows)
         self.arranged.wake_readers(moment)
+
+
+@lru_cache(maxsize=1 << 10)
+def shared_words(*numbers: int) -> Words:
+    """Some numbers as kernels take them. Many views have the same. Nobody changes them."""
+    return np.array(numbers, np.int64)
 
 
 @cache
