@@ -129,6 +129,9 @@ class EngineLock:
         changed meanwhile.
         """
         held: Any = self.held  # what threading.Condition uses of a lock
+        if not held._is_owned():
+            function()
+            return
         state = held._recursion_count(), threading.get_ident()
 
         def take() -> None:
