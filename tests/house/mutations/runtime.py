@@ -7,7 +7,11 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+
 import tektite as tk
+from tektite.dataflow.away import LONG
+from tektite.engine.core import core_of
 from tests.house.mutations.dataflow import workers_exchange_by_key
 from tests.house.mutations.fault import Fault, nothing, returning
 from tests.house.mutations.spark import sweeps_in_stages_are_right
@@ -24,6 +28,16 @@ def a_reader_waits_until_its_view_is_current() -> None:
             a.insert([(n,)])
             engine.advance()
             assert second.rows() == [(1, n + 1)]
+
+
+def a_writer_leaves_what_is_large_to_others() -> None:
+    with tk.Engine(turn=10.0) as engine:
+        a = engine.create_table("a", {"x": tk.Int})
+        view = engine.install("view", a.count(by="x"))
+        core_of(engine).coordinator.on_left = lambda: None
+        a.insert(pa.table({"x": range(LONG)}))
+        assert not view.current
+        assert len(view.rows()) == LONG
 
 
 def sources_run_before_their_readers() -> None:
@@ -113,6 +127,7 @@ FAULTS = [
     Fault("nothing is finished", f"{COORDINATOR}.finish", returning(True), a_reader_waits_until_its_view_is_current),
     Fault("what a view reads gets no time", f"{COORDINATOR}._upstream", lambda there: lambda self, flow: [flow],
           a_reader_waits_until_its_view_is_current),
+    Fault("a writer works on everything", f"{COORDINATOR}._is_left", returning(False), a_writer_leaves_what_is_large_to_others),
     Fault("readers run before their sources", f"{COORDINATOR}.add", in_front, sources_run_before_their_readers),
     Fault("dropped dataflows go on", f"{COORDINATOR}.remove", nothing, a_view_that_is_dropped_is_dropped),
     Fault("the last shard does nothing", "tektite.runtime.threads Threads.map", one_shard_forgotten,
