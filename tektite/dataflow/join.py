@@ -17,6 +17,7 @@ from tektite.dataflow.graph import Moment, Outbox, Port, Scope, common_guard
 from tektite.dataflow.joined_rows import JoinedRows, share_tasks
 from tektite.dataflow.node import Node
 from tektite.errors import IncorrectError
+from tektite.kernels.operators.join import JOIN_STATE
 from tektite.kernels.operators.join import join as join_kernel
 from tektite.kernels.ready import calls
 from tektite.trace.batch import Batch
@@ -65,6 +66,7 @@ class JoinNode(Joining, Node):
     """The join of two arrangements on their first `key` columns."""
 
     _join = _join
+    state_words = JOIN_STATE
 
     def __init__(
         self,
