@@ -292,7 +292,7 @@ static int join_side(PyObject *node, int side, PyObject *delta, PyObject *versio
         goto end;
     memset(words, 0, number * sizeof(int64_t));
     found = PyObject_CallFunctionObjArgs(kernel, table, table_of(version), key, near->data, far->data, near->times, far->times, times,
-                                         PyList_GetItem(specs, side), low, piece, flags, state, NULL);
+                                         PyTuple_GetItem(specs, side), low, piece, flags, state, NULL);
     if (found == NULL)
         goto end;
     if (((Rows *)found)->n < 0) {
