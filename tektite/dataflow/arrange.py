@@ -8,8 +8,8 @@ updates, not to the number received.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cache, partial
-from typing import Any, Protocol
+from functools import cache, lru_cache, partial
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from tektite.dataflow.away import LONG
 from tektite.dataflow.graph import Moment, Outbox, Scope, common_guard
 from tektite.dataflow.node import Node
 from tektite.errors import IncorrectError
+from tektite.kernels.ready import calls
 from tektite.kernels.seek.moments import partition_moments
 from tektite.kernels.seek.route import route
 from tektite.kernels.sort.build import build
@@ -59,7 +60,29 @@ _NOTHING_RAW: dict[tuple[Moment, int], tuple[int, int]] = {}
 """What empty buffers have in common. Nobody adds to it."""
 
 
-class Buffer:
+if TYPE_CHECKING:
+
+    class Buffering:
+        """What every buffer does for few rows; see native/nodes.c."""
+
+        def add(self, shard: int, chunk: Chunk, moment: Moment) -> None:
+            """Add a chunk. Many rows and many chunks are counted, by `_count`."""
+
+    class Arranging:
+        """What an `ArrangeNode` does with few rows; see native/nodes.c."""
+
+        def receive(self, shard: int, chunk: Chunk, moment: Moment) -> None:
+            """Buffer a chunk and schedule the node."""
+
+        def run(self, moment: Moment) -> None:
+            """Sort what waits at a moment, append it to the trace as a batch, and wake its readers."""
+
+else:
+    Buffering = calls().Buffering
+    Arranging = calls().Arranging
+
+
+class Buffer(Buffering):
     """Updates of one shape that wait at a node, by moment and shard."""
 
     # There is one for each of ten thousand small views.
@@ -83,24 +106,20 @@ class Buffer:
         kept = {name: getattr(self, name) for name in ("_most", "flow", "shape", "shards")}
         return None, kept | {"_waiting": {}, "_raw": {}, "_full": (), "_sorted": 0}
 
-    def add(self, shard: int, chunk: Chunk, moment: Moment) -> None:
-        """Add a chunk. Once the rows added since the last consolidation outnumber those left by it, mark the buffer as full."""
-        waiting = self._waiting.get(moment)
-        if waiting is None:
-            waiting = self._new(moment)
-        chunks = waiting[shard]
-        chunks.append(chunk)
-        if chunk.n > 4096 or len(chunks) > 64:
-            kept, raw = self._raw.get((moment, shard), (0, 0))
-            raw += chunk.n
-            if self._raw is _NOTHING_RAW:
-                self._raw = {}
-            self._raw[moment, shard] = (kept, raw)
-            if len(chunks) > 1 and raw > max(min(kept, self._most), CONSOLIDATE_AT):
-                if not self._full:
-                    self.flow.full_buffers += (self,)
-                if (moment, shard) not in self._full:
-                    self._full += ((moment, shard),)
+    def _count(self, shard: int, chunk: Chunk, moment: Moment) -> None:
+        """Count a chunk that was added. Once the rows added since the last consolidation outnumber those left by it, mark the
+        buffer as full.
+        """
+        kept, raw = self._raw.get((moment, shard), (0, 0))
+        raw += chunk.n
+        if self._raw is _NOTHING_RAW:
+            self._raw = {}
+        self._raw[moment, shard] = (kept, raw)
+        if len(self._waiting[moment][shard]) > 1 and raw > max(min(kept, self._most), CONSOLIDATE_AT):
+            if not self._full:
+                self.flow.full_buffers += (self,)
+            if (moment, shard) not in self._full:
+                self._full += ((moment, shard),)
 
     def _new(self, moment: Moment) -> list[list[Chunk]]:
         """The places of a moment for which there is nothing yet."""
@@ -385,8 +404,10 @@ def serves(arranged: AnyArrangement, lead: tuple[int, ...], sharded_by: int | No
     return arranged.sharded_by == sharded_by if sharded_by is not None else arranged.sharded_by <= key
 
 
-class ArrangeNode(Node):
+class ArrangeNode(Arranging, Node):
     """Sends rows to the shard of their key, buffers them until their moment comes, and mints a batch."""
+
+    _build = build_rows
 
     def __init__(
         self,
@@ -447,11 +468,8 @@ class ArrangeNode(Node):
             self._as_they_are = TRY_ONE_OF
         return found
 
-    def receive(self, shard: int, chunk: Chunk, moment: Moment) -> None:
-        self.buffer.add(shard, chunk, moment)
-        self.scope.schedule(self.position, moment)
-
-    def run(self, moment: Moment) -> None:
+    def _run(self, moment: Moment) -> None:
+        """`run` for any number of rows and shards."""
         waiting = self.buffer.take(moment)
         if waiting is None:
             return
@@ -475,6 +493,12 @@ class ArrangeNode(Node):
             self.call_out(sort, rows)
         self.each_shard(mint, rows)
         self.arranged.wake_readers(moment)
+
+
+@lru_cache(maxsize=1 << 10)
+def shared_words(*numbers: int) -> Words:
+    """Some numbers as kernels take them. Many views have the same. Nobody changes them."""
+    return np.array(numbers, np.int64)
 
 
 @cache
@@ -516,6 +540,12 @@ class ChangesNode(Node):
 
     def run(self, moment: Moment) -> None:
         memory = self.flow.memory
+        if memory is None and self.shards == 1:  # all of it, at once
+            outbox: Outbox = []
+            for batch in self.reader.take(0)[1]:
+                self.port.emit(0, Chunk.of_batch(batch), moment, self.times, outbox)
+            self.deliver([outbox])
+            return
         rows = sum([batch.n for queue in self.reader.handle.queues for batch in queue])
         rows += sum([chunk.n for left in self.left for chunk in left])
         in_parts = memory is not None and rows > FEW_ROWS
