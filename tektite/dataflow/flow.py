@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from tektite.dataflow.away import Absence, SweepAbandoned
 from tektite.dataflow.graph import LinearStep, Outbox, Scope, run_agenda
 from tektite.dataflow.interrupts import (
+    InterruptibleCall,
     current_call,
     held_interrupts,
     held_signals,
@@ -294,9 +295,13 @@ class Dataflow:
         of them still distinguish; but none before the first answer of a source.
         """
         known: dict[Dataflow, int] = {}
-        latest = max((_reach(source, known) - 1 for source in self.sources), default=0)
-        start = latest if earliest is None else min(latest, earliest)
-        self.first = max([start, 0, *(source.first for source in self.sources)])
+        latest, first = None, 0
+        for source in self.sources:
+            reach = _reach(source, known) - 1
+            latest = reach if latest is None or reach > latest else latest
+            first = max(first, source.first)
+        start = 0 if latest is None else latest
+        self.first = max(start if earliest is None else min(start, earliest), first)
         self.reached = self.high = self.first
 
     def available(self, ahead: Mapping[Dataflow | None, int] | None = None) -> int:
@@ -317,12 +322,12 @@ class Dataflow:
         if not self.awake:
             self._progress({})
         with held_signals() if self.reached == self.first else held_interrupts():
-            return self._work(deadline)
+            return self._work(deadline, current_call())
 
-    def _work(self, deadline: float) -> bool:
+    def _work(self, deadline: float, call: InterruptibleCall | None) -> bool:
         try:
             if self.failure is None:
-                whole: bool | None = _sweep(self, deadline, time.perf_counter, current_call(), Sweep)
+                whole: bool | None = _sweep(self, deadline, time.perf_counter, call, Sweep)
                 if whole is False:
                     return False
                 if whole and self.away is None:  # it took everything there was

@@ -341,6 +341,10 @@ class ReduceNode(Node):
         """Defer keys to later moments. Each part stays sorted by key."""
         if not todo.n:
             return
+        only = todo.constants(self.key + 1, self.times - 1)
+        if only is not None:
+            self.todo.add(shard, todo, only)
+            return
         parts, offsets, moments = partition_chunk(todo.at, self.key, self.times)
         parts.memory = todo.memory
         for i, moment in enumerate(map(tuple, moments.tolist())):

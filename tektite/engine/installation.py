@@ -76,7 +76,8 @@ def install(
             for view in views:
                 core.drop(view.name)
         raise
-    core.notices.give(core.coordinator)
+    if core.notices.is_due:
+        core.notices.give(core.coordinator)
     if core.hooks.installed and not core.system.reads_system(flow):
         made = Installation(flow.name, at, time.perf_counter() - began)
         for heard in list(core.hooks.installed):

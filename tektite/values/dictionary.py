@@ -297,7 +297,7 @@ class Dictionary:
             return self._texts_at(positions, offsets, ids)
 
     def text_table(self) -> TextTable:
-        """What kernels use to find the texts known at this moment."""
+        """The arrays by which kernels find the texts known at this moment."""
         with self._lock:
             space = self._space
             if space.reading is None:

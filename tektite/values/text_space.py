@@ -72,7 +72,7 @@ class TextSpace:
         self.gone = Mark(0, 0)
         """How many texts are gone, and their bytes."""
         self.reading: TextTable | None = None
-        """What readers without the lock have, as long as table and heap stay where they are."""
+        """The table for readers without the lock; valid as long as table and heap stay where they are."""
         self.moved = START.position
         """The mark before which texts are not in the order of their arrival."""
         self.set_heap(np.empty(_FIRST_HEAP, np.uint8))
