@@ -49,6 +49,8 @@ COMBINE_FROM = 4096
 """Rows of a chunk from which on it is tried whether many are equal."""
 SORTED_BEFORE = 4
 """How often rows of which few are equal are sorted before it is tried again whether many are: a fifth of the work is at stake."""
+ASKED = 1 << 16
+"""Of a chunk with more rows an eighth, and at least so many, are looked at first, where rows change shards."""
 TRY_ONE_OF = 64
 """Of so many chunks one is tried while few of their rows are equal: about one percent of the work of sorting them."""
 
@@ -455,6 +457,12 @@ class ArrangeNode(Arranging, Node):
         if self._as_they_are > 0:
             self._as_they_are -= 1
             return chunk
+        if not self.settled and chunk.n > ASKED:
+            # What is sorted here is sorted again where it goes to. So a part of the rows says whether that pays.
+            some = chunk.slice(0, max(ASKED, chunk.n // 8))
+            if 2 * consolidate([some], self.buffer.shape, self.flow.reached).n > some.n:
+                self._as_they_are = TRY_ONE_OF
+                return chunk
         found = consolidate([chunk], self.buffer.shape, self.flow.reached)
         if 2 * found.n > chunk.n:
             self._as_they_are = TRY_ONE_OF

@@ -7,9 +7,9 @@
 #include <string.h>
 
 #define NAMES(F)                                                                                                                 \
-    F(_by_moment) F(_count) F(_join) F(_build) F(_new) F(_raw) F(_run) F(_waiting) F(add) F(arranged) F(buffer) F(data) F(deliver)                        \
-    F(emit) F(flags) F(flow) F(full_buffers) F(go_on) F(handle) F(high) F(imported) F(journal) F(key) F(lift) F(node)            \
-    F(passed) F(piece) F(port) F(position) F(reached) F(readers) F(receive) F(refuse) F(scope) F(shape) F(specs) F(take)         \
+    F(_by_moment) F(_count) F(_join) F(_build) F(_new) F(_raw) F(_run) F(_waiting) F(arranged) F(buffer) F(data) F(deliver)                        \
+    F(emit) F(flags) F(go_on) F(handle) F(imported) F(key) F(lift) F(node)            \
+    F(passed) F(piece) F(port) F(position) F(readers) F(receive) F(refuse) F(scope) F(shape) F(specs) F(take)         \
     F(tasks) F(times) F(trace) F(wake) F(work)
 NAMES(DECLARE_NAME)
 
@@ -170,7 +170,7 @@ static int arrange_few(PyObject *node, PyObject *moment) {
         done = chunks != NULL ? 1 : PyErr_Occurred() ? -1 : 0;
         goto end;
     }
-    if ((flow = GET(node, flow)) == NULL || (low = GET(flow, reached)) == NULL || (high = GET(flow, high)) == NULL
+    if ((flow = flow_of(node)) == NULL || (low = FIELD(flow, reached)) == NULL || (high = FIELD(flow, high)) == NULL
         || (rows = built_rows(node, buffer, chunks, low)) == NULL || (arranged = GET(node, arranged)) == NULL
         || (trace = GET(arranged, trace)) == NULL || (scope = GET(node, scope)) == NULL)
         goto end;
@@ -251,7 +251,7 @@ end:
 static int deliver_outbox(PyObject *node, PyObject *flow, PyObject *outbox) {
     if (PyList_Size(outbox) == 0)
         return 0;
-    PyObject *journal = GET(flow, journal);
+    PyObject *journal = FIELD(flow, journal);
     const int counts = journal == NULL ? -1 : journal == Py_None ? 0 : attribute_is_set(journal, n_work);
     Py_XDECREF(journal);
     if (counts)
@@ -264,7 +264,9 @@ static int deliver_outbox(PyObject *node, PyObject *flow, PyObject *outbox) {
         if (received == NULL)
             return -1;
     }
-    const int full = attribute_is_true(flow, n_full_buffers);
+    PyObject *buffers = FIELD(flow, full_buffers);
+    const int full = buffers == NULL ? -1 : PyObject_IsTrue(buffers);
+    Py_XDECREF(buffers);
     return full <= 0 ? full : tell(node, n_deliver, Py_BuildValue("([])"));
 }
 
@@ -287,7 +289,7 @@ static int join_side(PyObject *node, int side, PyObject *delta, PyObject *versio
         goto end;
     memset(words, 0, JOIN_STATE * sizeof(int64_t));
     found = PyObject_CallFunctionObjArgs(kernel, table, table_of(version), key, near->data, far->data, near->times, far->times, times,
-                                         PyList_GetItem(specs, side), low, piece, flags, state, NULL);
+                                         PyTuple_GetItem(specs, side), low, piece, flags, state, NULL);
     if (found == NULL)
         goto end;
     if (((Rows *)found)->n < 0) {
@@ -312,7 +314,7 @@ end:
 
 /* Joins the few rows that wait: 1, 0 where that is not for here, or -1 with an error. */
 static int join_few(PyObject *node, PyObject *moment) {
-    PyObject *tasks = GET(node, tasks), *readers = GET(node, readers), *flow = GET(node, flow), *high = NULL, *low = NULL, *outbox = NULL;
+    PyObject *tasks = GET(node, tasks), *readers = GET(node, readers), *flow = flow_of(node), *high = NULL, *low = NULL, *outbox = NULL;
     PyObject *handles[2] = {NULL, NULL}, *taken[2] = {NULL, NULL}, *traces[2] = {NULL, NULL};
     int done = -1;
     if (tasks == NULL || readers == NULL || flow == NULL || !PyList_Check(tasks) || !PyTuple_Check(readers) || PyTuple_Size(readers) != 2)
@@ -332,7 +334,7 @@ static int join_few(PyObject *node, PyObject *moment) {
         done = 0;
         goto end;
     }
-    if ((high = GET(flow, high)) == NULL || (low = GET(flow, reached)) == NULL || (outbox = PyList_New(0)) == NULL)
+    if ((high = FIELD(flow, high)) == NULL || (low = FIELD(flow, reached)) == NULL || (outbox = PyList_New(0)) == NULL)
         goto end;
     for (int side = 0; side < 2; side++)
         if ((taken[side] = taken_by(PyTuple_GetItem(readers, side), handles[side], high)) == NULL)
