@@ -14,8 +14,10 @@ from typing import Any
 
 import llvmlite.binding as llvm
 import numba
+from llvmlite import ir
 from numba.core import codegen, sigutils
 from numba.core.registry import cpu_target
+from numba.core.runtime import nrtdynmod
 
 from tektite.kernels.compile import Kernel, kinds
 from tektite.kernels.content import NUMBA
@@ -31,6 +33,8 @@ def prepare() -> None:
         raise SystemExit(f"kernels are built by Numba {NUMBA}, and {numba.__version__} is installed")
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
+    counts: Any = nrtdynmod
+    counts._define_atomic_inc_dec = _plain_count
     # Numba first compiles parts of its own run time, for which it needs machine code.
     assert cpu_target.target_context is not None
     producers: Any = codegen.JITCPUCodegen
@@ -39,6 +43,21 @@ def prepare() -> None:
     libraries: Any = codegen.JITCodeLibrary
     libraries._finalize_specific = lambda self: None
     libraries.get_pointer_to_function = lambda self, name: self._ensure_finalized() or 0
+
+
+def _plain_count(module: Any, operation: str, ordering: str) -> Any:
+    """A function that adds 1 to a word, or subtracts it ("add", "sub"), and returns what is there then. Numba's own does so in
+    one atomic step, which takes as long as twenty plain ones: several threads may share its arrays. A kernel's arrays belong to
+    the thread that runs it.
+    """
+    word = ir.IntType(64)
+    function = ir.Function(module, ir.FunctionType(word, [word.as_pointer()]), name=f"nrt_atomic_{operation}")
+    builder = ir.IRBuilder(function.append_basic_block())
+    (place,) = function.args
+    count = getattr(builder, operation)(builder.load(place), ir.Constant(word, 1))
+    builder.store(count, place)
+    builder.ret(count)
+    return function
 
 
 def object_of(kernel: Kernel) -> bytes:
