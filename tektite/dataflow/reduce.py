@@ -157,6 +157,8 @@ class ReduceNode(Node):
 
     by_function = False
     """Whether Python evaluates it, so that few changes may take long as well."""
+    _ended: tuple[dict[int, Iterator[ReductionPart]], dict[int, Question]] | None = None
+    """What was left to do when an interrupt ended its function: parts of shards, and the questions to answer first."""
 
     def __init__(
         self,
@@ -214,7 +216,7 @@ class ReduceNode(Node):
 
     def run(self, moment: Moment) -> None:
         rows = self.reader.handle.queued + self.todo.rows(moment)
-        if self.by_function or rows >= LONG:
+        if self.by_function or self._ended is not None or rows >= LONG:
             self._run_in_steps(moment, rows)
         else:
             self.each_shard(lambda shard, outbox: self._shard(shard, moment, outbox), rows)
@@ -255,16 +257,30 @@ class ReduceNode(Node):
                 if result.n:
                     self._deliver(shard, result, moment, outbox)
 
-        while True:
+        if self._ended is None:
             self.each_shard(ask, rows)
-            if not asked:
-                return
+        else:
+            parts, asked = self._ended
+            self._ended = None
+        while asked:
             if any([question.is_long for question in asked.values()]):
-                self.call_out(answer, rows)
+                if not self.call_function(answer, rows):
+                    self._ended = parts, asked
+                    self.scope.schedule(self.position, moment)
+                    return
             else:
                 for shard in asked:
                     answer(shard)
             self.each_shard(settle, rows)
+            self.each_shard(ask, rows)
+
+    @property
+    def busy(self) -> bool:
+        return self._ended is not None
+
+    def clear(self) -> None:
+        super().clear()
+        self._ended = None
 
     def _shard(self, shard: int, moment: Moment, outbox: Outbox) -> None:
         for part in self._parts(shard, moment):
@@ -319,6 +335,10 @@ class ReduceNode(Node):
     def defer(self, shard: int, todo: Chunk) -> None:
         """Defer keys to later moments. Each part stays sorted by key."""
         if not todo.n:
+            return
+        only = todo.constants(self.key + 1, self.times - 1)
+        if only is not None:
+            self.todo.add(shard, todo, only)
             return
         parts, offsets, moments = partition_chunk(todo.at, self.key, self.times)
         parts.memory = todo.memory

@@ -87,8 +87,10 @@ class EpochMethods:
         >>> time, sales.rows(time)
         (0, [('north', 3)])
         """
-        self._core.check_no_transaction()
-        return self._core.commit(self._core.writes, to, positions)
+        core = self._core
+        if core.snapshots.any:
+            core.check_no_transaction()
+        return core.commit(core.writes, to, positions)
 
     def session(self) -> Session:
         """A session of its own, for a thread, a task or a connection: with it, transactions do not meet those of others.

@@ -113,7 +113,7 @@ class Renderer:
         self.reusable = True
         """Whether another dataflow may reuse this graph: it has no loop and does not know its dataflow's name."""
         self.origins: list[ErrorOrigin] = []
-        """What may fail on rows."""
+        """The parts of the graph whose rows may fail."""
         self._imported: dict[int, Sequence[ErrorSource]] = {}
         """The errors that imported traces depend on, by the trace's id."""
         self.remembering: list[RowProgram] = []

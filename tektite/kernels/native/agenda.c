@@ -63,6 +63,13 @@ static int schedule_at(Scope *scope, PyObject *position, PyObject *moment) {
     return done;
 }
 
+int schedule_in(PyObject *scope, PyObject *position, PyObject *moment) {
+    if (PyObject_TypeCheck(scope, scope_type))
+        return schedule_at((Scope *)scope, position, moment);
+    PyErr_SetString(PyExc_TypeError, "nodes are scheduled in scopes");
+    return -1;
+}
+
 PyDoc_STRVAR(schedule_doc, "schedule(position, moment): add the node at `position` to the agenda of `moment`.");
 static PyObject *schedule(PyObject *self, PyObject *given) {
     PyObject *position, *moment;
@@ -127,6 +134,8 @@ static PyObject *next(PyObject *self, PyObject *outer) {
 
 /* Whether the deadline has passed, or an interrupt waits. */
 static int is_to_stop(PyObject *clock, double deadline, PyObject *call) {
+    if (signal_waits())
+        return 1;
     PyObject *now = PyObject_CallNoArgs(clock);
     const double time = now == NULL ? -1 : PyFloat_AsDouble(now);
     Py_XDECREF(now);
@@ -172,7 +181,8 @@ static int run_scope(Scope *scope, PyObject *outer, PyObject *clock, double dead
 }
 
 PyDoc_STRVAR(run_doc, "run_agenda(root, deadline, clock, call, around): run a dataflow's agenda. Returns whether it is empty; False if "
-                      "`clock` came to the deadline, or `call` was interrupted. `around`, unless it is None, runs a node at a moment.");
+                      "`clock` came to the deadline, `call` was interrupted, or a signal waits. `around`, unless it is None, runs a node "
+                      "at a moment.");
 static PyObject *run_agenda(PyObject *module, PyObject *given) {
     PyObject *root, *clock, *call, *around;
     double deadline;
@@ -188,7 +198,7 @@ static PyObject *run_agenda(PyObject *module, PyObject *given) {
 
 #define NAMES(F)                                                                                                                 \
     F(_end_rounds) F(available) F(away) F(ended) F(failure) F(flow) F(handle) F(high) F(imports) F(journal) F(limit)             \
-    F(low) F(name) F(on_swept) F(part) F(reached) F(root) F(rounds) F(running) F(sources) F(sweep) F(swept) F(wake) F(work)
+    F(low) F(name) F(on_swept) F(part) F(reached) F(root) F(rounds) F(running) F(sources) F(sweep) F(swept) F(work)
 NAMES(DECLARE_NAME)
 
 /* The epoch up to which all sources have been closed, a new reference; None where one has failed. */
@@ -223,19 +233,10 @@ static int is_plain(PyObject *flow) {
 }
 
 /* Schedules the nodes that read what other dataflows and inputs have. */
-static int wake_imports(PyObject *imports) {
+static int wake_imports(PyObject *imports, PyObject *outermost) {
     int done = 0;
-    for (Py_ssize_t i = 0; done == 0 && i < PyTuple_Size(imports); i++) {
-        PyObject *reader = PyTuple_GetItem(imports, i), *handle = GET(reader, handle);
-        if (handle == NULL)
-            return -1;
-        if (rows_waiting(handle)) {
-            PyObject *woken = PyObject_CallMethodObjArgs(reader, n_wake, NULL);
-            Py_XDECREF(woken);
-            done = woken == NULL ? -1 : 0;
-        }
-        Py_DECREF(handle);
-    }
+    for (Py_ssize_t i = 0; done == 0 && i < PyTuple_Size(imports); i++)
+        done = wake_reader(PyTuple_GetItem(imports, i), outermost);
     return done;
 }
 
@@ -297,7 +298,7 @@ static PyObject *sweep(PyObject *module, PyObject *given) {
     if (is_behind <= 0 || imports == NULL || root == NULL || outermost == NULL || SET(flow, high, high) < 0
         || SET(flow, running, Py_True) < 0 || SET(flow, away, Py_None) < 0
         || (record = record_of(class, flow, reached, high, imports)) == NULL || SET(flow, sweep, record) < 0
-        || wake_imports(imports) < 0)
+        || wake_imports(imports, outermost) < 0)
         goto end;
     const int found = run_scope((Scope *)root, outermost, clock, deadline, call, Py_None);
     if (found == 0 || (found > 0 && end_sweep(flow, high, record) == 0))

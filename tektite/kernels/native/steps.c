@@ -10,7 +10,7 @@
 #define NAMES(F)                                                                                                                 \
     F(_checked_batch) F(_checks_batches) F(_parts) F(_width) F(adopted) F(change_number) F(changed) F(changes) F(chunks)         \
     F(defer) F(deliver) F(edges) F(emit) F(epoch) F(flow) F(handle) F(has_new) F(high) F(imported) F(is_closed)                  \
-    F(is_simple) F(is_stream) F(is_system) F(key) F(low) F(output) F(own_history) F(params) F(passed) F(port) F(reached)         \
+    F(is_simple) F(is_stream) F(is_system) F(key) F(low) F(output) F(own_history) F(params) F(port) F(reached)         \
     F(reader) F(readers) F(remembers_failures) F(schedule_others) F(scheduled) F(scope) F(shape) F(storage) F(times)             \
     F(todo) F(trace) F(update_shape) F(updates) F(width_of_rows) F(writes)
 NAMES(DECLARE_NAME)
@@ -276,17 +276,9 @@ static int deliver(PyObject *node, Py_ssize_t shard, PyObject *result, PyObject 
         return sent == NULL ? -1 : 0;
     }
     PyObject *output = GET(node, output), *trace = output == NULL ? NULL : GET(output, trace), *port = GET(node, port);
-    PyObject *edges = port == NULL ? NULL : GET(port, edges), *upper = NULL;
+    PyObject *edges = port == NULL ? NULL : GET(port, edges), *scope = GET(node, scope);
+    PyObject *upper = scope == NULL ? NULL : passed_upper(scope, moment, high);
     int done = -1;
-    if (PyTuple_Size(moment) == 0) {
-        PyObject *time = PyTuple_Pack(1, high);
-        upper = time == NULL ? NULL : PyTuple_Pack(1, time);
-        Py_XDECREF(time);
-    } else {
-        PyObject *scope = GET(node, scope);
-        upper = scope == NULL ? NULL : PyObject_CallMethodObjArgs(scope, n_passed, NULL);
-        Py_XDECREF(scope);
-    }
     if (trace == NULL || edges == NULL || upper == NULL || minted_rows(trace, shard, result, upper) < 0)
         goto end;
     done = 0;
@@ -305,6 +297,7 @@ end:
     Py_XDECREF(trace);
     Py_XDECREF(port);
     Py_XDECREF(edges);
+    Py_XDECREF(scope);
     Py_XDECREF(upper);
     return done;
 }

@@ -198,10 +198,23 @@ PRIVATE int64_t rows_of(PyObject *batches);
 /* The table of a version. Borrowed. */
 PRIVATE PyObject *table_of(PyObject *version);
 
+/* `Scope.schedule`. */
+PRIVATE int schedule_in(PyObject *scope, PyObject *position, PyObject *moment);
+/* `ArrangementReader.wake`. */
+PRIVATE int wake_reader(PyObject *reader, PyObject *moment);
+/* The frontier behind a moment of a scope in a sweep up to `high`: a new reference. */
+PRIVATE PyObject *passed_upper(PyObject *scope, PyObject *moment, PyObject *high);
+
 /* Adds what is in the other files to the module. */
 PRIVATE int add_spine_types(PyObject *module);
 PRIVATE int add_trace_types(PyObject *module);
 PRIVATE int add_agenda(PyObject *module);
 PRIVATE int add_steps(PyObject *module);
+PRIVATE int add_writes(PyObject *module);
+PRIVATE int add_nodes(PyObject *module);
+PRIVATE int add_signals(PyObject *module);
+
+/* Whether a signal, or an exception, waits until the calling thread leaves a block in which it is held. */
+PRIVATE int signal_waits(void);
 
 #endif

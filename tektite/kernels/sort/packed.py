@@ -30,7 +30,7 @@ from tektite.values.words import NULL
 # Rows packed at a time, so that a block of words stays in the first-level cache between columns.
 _BLOCK = 1024
 # A table of sums has at most this many places, which the second-level cache holds, and so many for each row.
-_MOST_PLACES = 1 << 16
+_MOST_PLACES = 1 << 20
 _PLACES_A_ROW = 2
 
 

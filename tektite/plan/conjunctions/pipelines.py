@@ -123,7 +123,7 @@ class _Planner:
         return Pipeline(source, where, tuple(self.steps))
 
     def _connected(self) -> list[int]:
-        """What is left in an order in which each shares variables with those before it where it can."""
+        """The remaining atoms in an order in which each shares variables with those before it, where possible."""
         match = self.match
         return connected(
             self.bound, self.relations, self.left, match.where, match.order is not None, keys_first=match.is_ordered
