@@ -32,6 +32,7 @@ LOCAL = {
     "engine/test_autocommit.py": "who closes epochs, wherever that is computed",
     "engine/test_interrupts.py": "what an interrupt leaves in this process",
     "engine/test_interrupted_readers.py": "what an interrupt leaves in this process",
+    "dataflow/test_kept_results.py": "when traces of this process keep no batches",
     "engine/test_signals.py": "what signals do to this process",
     "engine/test_small_epochs.py": "what this process does in C, beside the same in Python",
     "engine/test_small_writes.py": "what this process does in C, beside the same in Python",
