@@ -8,7 +8,7 @@ updates, not to the number received.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cache, partial
+from functools import cache, lru_cache, partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -49,6 +49,8 @@ COMBINE_FROM = 4096
 """Rows of a chunk from which on it is tried whether many are equal."""
 SORTED_BEFORE = 4
 """How often rows of which few are equal are sorted before it is tried again whether many are: a fifth of the work is at stake."""
+ASKED = 1 << 16
+"""Of a chunk with more rows an eighth, and at least so many, are looked at first, where rows change shards."""
 TRY_ONE_OF = 64
 """Of so many chunks one is tried while few of their rows are equal: about one percent of the work of sorting them."""
 
@@ -148,7 +150,7 @@ class Buffer(Buffering):
         if self._sorted > 0:
             self._sorted -= 1
             return consolidate(chunks, self.shape, self.flow.reached)
-        found = combine_rows(addresses(chunks), *self.shape, self.flow.reached)
+        found: Chunk = combine_rows(addresses(chunks), *self.shape, self.flow.reached)
         if found.n < 0:
             return consolidate(chunks, self.shape, self.flow.reached)
         if 4 * found.n > 3 * sum([chunk.n for chunk in chunks]):
@@ -455,6 +457,12 @@ class ArrangeNode(Arranging, Node):
         if self._as_they_are > 0:
             self._as_they_are -= 1
             return chunk
+        if not self.settled and chunk.n > ASKED:
+            # What is sorted here is sorted again where it goes to. So a part of the rows says whether that pays.
+            some = chunk.slice(0, max(ASKED, chunk.n // 8))
+            if 2 * consolidate([some], self.buffer.shape, self.flow.reached).n > some.n:
+                self._as_they_are = TRY_ONE_OF
+                return chunk
         found = consolidate([chunk], self.buffer.shape, self.flow.reached)
         if 2 * found.n > chunk.n:
             self._as_they_are = TRY_ONE_OF
@@ -485,6 +493,12 @@ class ArrangeNode(Arranging, Node):
             self.call_out(sort, rows)
         self.each_shard(mint, rows)
         self.arranged.wake_readers(moment)
+
+
+@lru_cache(maxsize=1 << 10)
+def shared_words(*numbers: int) -> Words:
+    """Some numbers as kernels take them. Many views have the same. Nobody changes them."""
+    return np.array(numbers, np.int64)
 
 
 @cache

@@ -119,17 +119,21 @@ class LastClosed:
         return ((low if first is None or low < first else max(first, 0),),)
 
 
-class Dataflow:
+if TYPE_CHECKING:
+
+    class FlowRecord:
+        """The attributes of a dataflow; see native/traces.h."""
+
+else:
+    FlowRecord = calls().FlowRecord
+
+
+class Dataflow(FlowRecord):
     """A graph of operators. It has consumed the epochs before `low`; while it is running, it consumes those before `high`."""
 
     # There may be ten thousand. A dict of so many attributes would be a tenth of a small view, and lists take twice what tuples
     # do.
-    __slots__ = (
-        "__weakref__", "_purposes", "awake", "away", "constants", "effort", "error_holds", "failure", "first",
-        "former_errors", "full_buffers", "handles", "high", "holds", "imports", "journal", "limit", "memory", "name",
-        "on_failed", "on_swept", "on_wake", "outlets", "part", "purpose", "reached", "result_errors", "results", "root",
-        "rounds", "running", "shards", "sources", "sweep", "swept", "traces", "unlocked", "workers",
-    )  # fmt: skip
+    __slots__ = ("__weakref__",)
 
     def __init__(
         self, name: str, workers: Workers, shards: int, effort: str, memory: BatchMemory | None = None

@@ -7,16 +7,14 @@ they arrive. So memory does not grow with the raw output of the join.
 
 from __future__ import annotations
 
-from collections import deque
 from typing import TYPE_CHECKING, NoReturn
 
-import numpy as np
-
-from tektite.dataflow.arrange import Arranged, ArrangementReader, partition_chunk
+from tektite.dataflow.arrange import Arranged, ArrangementReader, partition_chunk, shared_words
 from tektite.dataflow.graph import Moment, Outbox, Port, Scope, common_guard
 from tektite.dataflow.joined_rows import JoinedRows, share_tasks
 from tektite.dataflow.node import Node
 from tektite.errors import IncorrectError
+from tektite.kernels.operators.join import JOIN_STATE
 from tektite.kernels.operators.join import join as join_kernel
 from tektite.kernels.ready import calls
 from tektite.trace.batch import Batch
@@ -65,6 +63,7 @@ class JoinNode(Joining, Node):
     """The join of two arrangements on their first `key` columns."""
 
     _join = _join
+    state_words = JOIN_STATE
 
     def __init__(
         self,
@@ -83,10 +82,13 @@ class JoinNode(Joining, Node):
         self.flags = NULLS_MATCH if nulls_match else 0
         self.readers = (ArrangementReader(self, left), ArrangementReader(self, right))
         widths = (left.trace.data, right.trace.data)
-        self.specs = [np.array([c if s == side else widths[side] + c for s, c in output], np.int64) for side in (0, 1)]
+        self.specs = tuple(
+            [shared_words(*[c if s == side else widths[side] + c for s, c in output]) for side in (0, 1)]
+        )
         self.data = len(output)
         self.output = output
-        self.tasks: list[deque[JoinTask]] = [deque() for _ in range(shards)]
+        self.tasks: list[list[JoinTask]] = [[] for _ in range(shards)]
+        """Those of each shard, in order: two for each run, and so no deques, of which an empty one takes 600 bytes."""
 
     @property
     def piece(self) -> int:
@@ -142,7 +144,7 @@ class JoinNode(Joining, Node):
             if found.n < 0:
                 self.refuse()
             if rows.state[0] == 1:
-                tasks.popleft()
+                del tasks[0]
             pieces += 1
             emit_by_moment(self.port, task.shard, found, self.data, self.times, outbox)
 

@@ -14,7 +14,14 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from tektite.dataflow.arrange import Arranged, ArrangementReader, consolidate, is_large, partition_chunk
+from tektite.dataflow.arrange import (
+    Arranged,
+    ArrangementReader,
+    consolidate,
+    is_large,
+    partition_chunk,
+    shared_words,
+)
 from tektite.dataflow.away import LONG
 from tektite.dataflow.deferred_keys import DeferredKeys
 from tektite.dataflow.graph import Moment, Outbox
@@ -99,7 +106,8 @@ def first(count: int, last: bool, values: int, ties: int = 0) -> Operation:
     return Operation(code, np.array([count, ties], np.int64), values)
 
 
-def linear(kinds: Sequence[tuple[Any, ...]]) -> Operation:
+@lru_cache(maxsize=1 << 10)
+def linear(kinds: tuple[tuple[Any, ...], ...]) -> Operation:
     """Aggregates from accumulated diff columns: ("count", column), ("sum" | "avg", present, low limb, digits), or
     ("sum of floats" | "avg of floats", present, number of the float column).
     """
@@ -186,7 +194,7 @@ class ReduceNode(Node):
         self.todo = DeferredKeys(self, key)
         self.width_of_rows = source.trace.data
         """The data columns of what it reads."""
-        self._width = np.array([source.trace.data], np.int64)
+        self._width = shared_words(source.trace.data)
         """The same, for a kernel that gets one batch of changes, as most steps have."""
 
     def _hold_output(self) -> None:
@@ -373,11 +381,16 @@ class BuiltinReduce(ReduceNode):
         if self.own_history and operation.sums:
             self._remember_failures(key + len(operation.sums))
         trace = source.trace
-        self.shape = np.array(
-            [key, trace.data, self.times, trace.times, trace.diffs, operation.values, int(self.own_history),
-             operation.code],
-            np.int64,
-        )  # fmt: skip
+        self.shape = shared_words(
+            key,
+            trace.data,
+            self.times,
+            trace.times,
+            trace.diffs,
+            operation.values,
+            int(self.own_history),
+            operation.code,
+        )
 
     def _ask(self, shard: int, part: ReductionPart, moment: Moment) -> KernelQuestion:
         past = self.output.trace.version(shard) if self.own_history else part.old

@@ -172,9 +172,13 @@ class EpochMethods:
         >>> totals.time
         0
         """
-        if not isinstance(getattr(view, "_core", None), ViewCore):
+        core, wanted = self._core, getattr(view, "_core", None)
+        if not isinstance(wanted, ViewCore):
             raise IncorrectError(f"finish takes a view, such as engine.view('name'), not {view!r}")
-        self._core.finish(view._core)
+        if not (
+            0 < core.epoch <= wanted.flow.reached and core.lock.decision is None
+        ):  # most are, and then nobody is asked
+            core.finish(wanted)
 
     @property
     def progress(self) -> list[Sweep]:

@@ -102,7 +102,7 @@ def test_build_equals_its_twin(case: tuple[list[list[Row]], int, int, int, int, 
     "kind",
     [
         "two columns", "hashes", "hash pairs", "hot hash", "nulls", "wide", "sums", "presorted", "skewed", "no key",
-        "repeated hashes", "repeated hashes and NULL", "one hash a chunk", "too many hashes",
+        "repeated hashes", "repeated hashes and NULL", "one hash a chunk", "too many hashes", "turned", "turned but for one",
     ],
 )  # fmt: skip
 def test_large_builds_equal_their_twin(size: int, kind: str) -> None:
@@ -147,6 +147,12 @@ def test_large_builds_equal_their_twin(size: int, kind: str) -> None:
     elif kind == "one hash a chunk":
         few = column(LEAST, MOST)[:30]
         data = [[few[i >= size // 3] for i in range(size)], [few[i % 30] for i in column(0, 10**6)]]
+    elif kind.startswith("turned"):
+        pairs = sorted(zip(column(0, size // 8), column(0, size), strict=True))
+        if kind == "turned but for one":
+            pairs = [*pairs[1:], pairs[0]]
+        data = [[second for _, second in pairs], [first for first, _ in pairs]]
+        diffs = [column(-1, 1)]
     elif kind == "too many hashes":
         few = column(LEAST, MOST)[: size // 2]
         data = [[few[i % len(few)] for i in column(0, 10**6)] for _ in range(2)]

@@ -27,6 +27,7 @@ def test_the_same_call_gives_the_same_plan() -> None:
     assert a.join(b, "k", "inner", suffix="_right").operator is first.operator
 
 
+@pytest.mark.executors("spark")
 def test_another_call_gives_another_plan() -> None:
     engine = make_engine()
     a, b = tables(engine)

@@ -10,8 +10,10 @@
     F(moment) F(name) F(parent) F(position) F(rounds)
 STRUCT(Scope, SCOPE_FIELDS)
 RECORD(scope, SCOPE_FIELDS)
+RECORD(flow, FLOW_FIELDS)
 
 static PyTypeObject *scope_type;
+PyTypeObject *flow_type;
 static PyObject *no_agenda; /* of scopes that have nothing to do: nobody adds to it */
 static PyObject *push, *pop; /* of Python's module heapq */
 static PyObject *n_run, *n_is_interrupted;
@@ -197,9 +199,17 @@ static PyObject *run_agenda(PyObject *module, PyObject *given) {
 /* ---- Sweeps */
 
 #define NAMES(F)                                                                                                                 \
-    F(_end_rounds) F(available) F(away) F(ended) F(failure) F(flow) F(handle) F(high) F(imports) F(journal) F(limit)             \
-    F(low) F(name) F(on_swept) F(part) F(reached) F(root) F(rounds) F(running) F(sources) F(sweep) F(swept) F(work)
+    F(_end_rounds) F(available) F(ended) F(failure) F(flow) F(handle) F(low) F(work)
 NAMES(DECLARE_NAME)
+
+PyObject *flow_of(PyObject *node) {
+    PyObject *flow = GET(node, flow);
+    if (flow != NULL && !PyObject_TypeCheck(flow, flow_type)) {
+        PyErr_SetString(PyExc_TypeError, "a node belongs to a dataflow");
+        Py_CLEAR(flow);
+    }
+    return flow;
+}
 
 /* The epoch up to which all sources have been closed, a new reference; None where one has failed. */
 static PyObject *available_epoch(PyObject *flow, PyObject *sources) {
@@ -218,18 +228,11 @@ static PyObject *available_epoch(PyObject *flow, PyObject *sources) {
 }
 
 /* Whether a sweep of a dataflow is for here: it is not in the middle of one, and nobody limits it or counts its work. */
-static int is_plain(PyObject *flow) {
-    PyObject *const forbidden[] = {n_part, n_limit};
-    for (int i = 0; i < 2; i++) {
-        const int found = attribute_is_set(flow, forbidden[i]);
-        if (found)
-            return found < 0 ? -1 : 0;
-    }
-    const int running = attribute_is_true(flow, n_running);
-    PyObject *journal = running ? NULL : GET(flow, journal);
-    const int counted = running ? 1 : journal == NULL ? -1 : journal == Py_None ? 1 : attribute_is_set(journal, n_work);
-    Py_XDECREF(journal);
-    return running < 0 || counted < 0 ? -1 : !counted;
+static int is_plain(Flow *flow) {
+    if (is_set(flow->part) || is_set(flow->limit) || flow->running != Py_False || !is_set(flow->journal))
+        return 0;
+    const int counted = attribute_is_set(flow->journal, n_work);
+    return counted < 0 ? -1 : !counted;
 }
 
 /* Schedules the nodes that read what other dataflows and inputs have. */
@@ -250,7 +253,7 @@ static PyObject *record_of(PyObject *class, PyObject *flow, PyObject *reached, P
         rows += rows_waiting(handle);
         Py_DECREF(handle);
     }
-    PyObject *name = GET(flow, name), *number = PyLong_FromLongLong(rows);
+    PyObject *name = FIELD(flow, name), *number = PyLong_FromLongLong(rows);
     PyObject *record = name == NULL || number == NULL ? NULL : PyObject_CallFunctionObjArgs(class, name, reached, high, number, NULL);
     Py_XDECREF(name);
     Py_XDECREF(number);
@@ -259,16 +262,19 @@ static PyObject *record_of(PyObject *class, PyObject *flow, PyObject *reached, P
 
 /* What follows when the agenda is empty. */
 static int end_sweep(PyObject *flow, PyObject *high, PyObject *record) {
-    if (SET(flow, running, Py_False) < 0 || SET(flow, reached, high) < 0 || SET(flow, swept, Py_True) < 0)
-        return -1;
-    const int loops = attribute_is_true(flow, n_rounds);
+    set_field(&((Flow *)flow)->running, Py_False);
+    set_field(&((Flow *)flow)->reached, high);
+    set_field(&((Flow *)flow)->swept, Py_True);
+    const int loops = ((Flow *)flow)->rounds == NULL ? 0 : PyObject_IsTrue(((Flow *)flow)->rounds);
     PyObject *rested = loops < 0 ? NULL : loops ? PyObject_CallMethodObjArgs(flow, n__end_rounds, NULL) : Py_NewRef(Py_None);
     Py_XDECREF(rested);
-    PyObject *journal = rested == NULL || SET(flow, sweep, Py_None) < 0 ? NULL : GET(flow, journal);
+    if (rested != NULL)
+        set_field(&((Flow *)flow)->sweep, Py_None);
+    PyObject *journal = rested == NULL ? NULL : FIELD(flow, journal);
     PyObject *noted = journal == NULL ? NULL : PyObject_CallMethodObjArgs(journal, n_ended, record, NULL);
     Py_XDECREF(journal);
     Py_XDECREF(noted);
-    PyObject *callbacks = noted == NULL ? NULL : GET(flow, on_swept);
+    PyObject *callbacks = noted == NULL ? NULL : FIELD(flow, on_swept);
     int done = callbacks == NULL ? -1 : 0;
     for (Py_ssize_t i = 0; done == 0 && i < PyTuple_Size(callbacks); i++) {
         PyObject *called = PyObject_CallNoArgs(PyTuple_GetItem(callbacks, i));
@@ -285,20 +291,24 @@ PyDoc_STRVAR(sweep_doc, "sweep(flow, deadline, clock, call, record): begin a swe
 static PyObject *sweep(PyObject *module, PyObject *given) {
     PyObject *flow, *clock, *call, *class, *done = NULL;
     double deadline;
-    if (!PyArg_ParseTuple(given, "OdOOO", &flow, &deadline, &clock, &call, &class))
+    if (!PyArg_ParseTuple(given, "O!dOOO", flow_type, &flow, &deadline, &clock, &call, &class))
         return NULL;
-    const int plain = is_plain(flow);
+    const int plain = is_plain((Flow *)flow);
     if (plain <= 0)
         return plain < 0 ? NULL : Py_NewRef(Py_None);
-    PyObject *sources = GET(flow, sources), *high = sources == NULL ? NULL : available_epoch(flow, sources), *reached = GET(flow, reached);
-    PyObject *imports = GET(flow, imports), *root = GET(flow, root), *record = NULL, *outermost = PyTuple_New(0);
+    PyObject *sources = FIELD(flow, sources), *high = sources == NULL ? NULL : available_epoch(flow, sources), *reached = FIELD(flow, reached);
+    PyObject *imports = FIELD(flow, imports), *root = FIELD(flow, root), *record = NULL, *outermost = PyTuple_New(0);
     const int is_behind = high == NULL || reached == NULL ? -1 : high == Py_None ? 0 : PyObject_RichCompareBool(high, reached, Py_GT);
     if (is_behind == 0)
         done = Py_NewRef(Py_None);
-    if (is_behind <= 0 || imports == NULL || root == NULL || outermost == NULL || SET(flow, high, high) < 0
-        || SET(flow, running, Py_True) < 0 || SET(flow, away, Py_None) < 0
-        || (record = record_of(class, flow, reached, high, imports)) == NULL || SET(flow, sweep, record) < 0
-        || wake_imports(imports, outermost) < 0)
+    if (is_behind <= 0 || imports == NULL || root == NULL || outermost == NULL || !PyObject_TypeCheck(root, scope_type)
+        || (record = record_of(class, flow, reached, high, imports)) == NULL)
+        goto end;
+    set_field(&((Flow *)flow)->high, high);
+    set_field(&((Flow *)flow)->running, Py_True);
+    set_field(&((Flow *)flow)->away, Py_None);
+    set_field(&((Flow *)flow)->sweep, record);
+    if (wake_imports(imports, outermost) < 0)
         goto end;
     const int found = run_scope((Scope *)root, outermost, clock, deadline, call, Py_None);
     if (found == 0 || (found > 0 && end_sweep(flow, high, record) == 0))
@@ -315,6 +325,10 @@ end:
 }
 
 /* ---- Types */
+
+#define FLOW_MEMBER(name) MEMBER(Flow, name),
+static PyMemberDef flow_members[] = {FLOW_FIELDS(FLOW_MEMBER){NULL, 0, 0, 0, NULL}};
+static PyType_Slot flow_slots[] = {SLOTS(flow), {Py_tp_members, flow_members}, {0, NULL}};
 
 #define SCOPE_MEMBER(name) MEMBER(Scope, name),
 static PyMemberDef scope_members[] = {SCOPE_FIELDS(SCOPE_MEMBER){NULL, 0, 0, 0, NULL}};
@@ -339,7 +353,8 @@ int add_agenda(PyObject *module) {
     if (push == NULL || pop == NULL || n_run == NULL || n_is_interrupted == NULL || no_agenda == NULL
         || PyModule_AddObjectRef(module, "NO_AGENDA", no_agenda) < 0)
         return -1;
-    scope_type = add_type(module, "ScopeRecord", "tektite.kernels.call.ScopeRecord", sizeof(Scope),
-                          Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, scope_slots, NULL);
-    return scope_type == NULL ? -1 : PyModule_AddFunctions(module, agenda_functions);
+    const unsigned long record = Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC;
+    return ADD(scope_type, "ScopeRecord", Scope, record, scope_slots, NULL) && ADD(flow_type, "FlowRecord", Flow, record, flow_slots, NULL)
+               ? PyModule_AddFunctions(module, agenda_functions)
+               : -1;
 }

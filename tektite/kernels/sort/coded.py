@@ -1,8 +1,8 @@
 """Build for rows with wide columns of which each word occurs many times, such as hashes: sorts codes of one word a row.
 
 Rows of two hashes take 128 bits. But in a round of a loop a hundred thousand rows may have ten thousand different words. A hash
-table finds these, and sorting them gives each its rank, from 1 on. Ranks in place of words make a row short enough to be sorted as
-one word (see packed.py). At the end words take the places of their ranks again.
+table finds these, and sorting them gives each its rank, from 1 on. Ranks in place of words make a row short enough to be sorted
+as one word (see packed.py). At the end words take the places of their ranks again.
 
 The table has two words for each place: a word, and the number of it, in the order in which words are first met, plus one; 0 where
 the place is free.
@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 
 from tektite.kernels.compile import inner
-from tektite.kernels.layout.memory import LEAST, load, load4, store, store4
+from tektite.kernels.layout.memory import LEAST, load, load4, read, store, store4
 from tektite.kernels.layout.pages import address_of, empty_words, prefetch
 from tektite.kernels.layout.rows import address, count, step_of
 from tektite.kernels.layout.scratch import keep
@@ -25,6 +25,7 @@ from tektite.kernels.sort.radix import bit_length, sort_words
 _FROM = 4096
 # With fewer rows for each word, coding costs more than it saves.
 _ROWS_A_WORD = 4
+_MET_BEFORE = 36
 # Narrower columns are left as they are.
 _WIDE = 32
 # Places of the first table.
@@ -65,7 +66,9 @@ def build_coded(table, nd, keys, columns, lo, rows, low, bits, nullable):
     at_words = address_of(word_room)
     for v in range(many):
         j = wide[v]
-        found = _code_column(table, heads, size, j, at_codes, at_words, rows // _ROWS_A_WORD)
+        found = np.int64(-1)
+        if _repeats(table, rows, j):
+            found = _code_column(table, heads, size, j, at_codes, at_words, rows // _ROWS_A_WORD)
         if found < 0:
             keep(heads)
             keep(code_room)
@@ -165,9 +168,33 @@ def _number_of(places, size, word, many):
 
 
 @inner
+def _repeats(table, rows, j):
+    """Whether a few words of a column, of rows chosen by hash, suggest that its words repeat. Of four times the square root of
+    the rows, 40 are expected to have been met before if each word occurs five times, and 8 if all differ: rows met twice.
+    """
+    asked = np.int64(4.0 * np.sqrt(rows))
+    size = np.int64(64)
+    while size < 2 * asked:
+        size *= 2
+    room = np.zeros(2 * size, np.int64)
+    many = np.int64(0)
+    for k in range(asked):
+        row = np.int64((mix(SEED, k) >> np.uint64(1)) % np.uint64(rows))
+        c = 0
+        while row >= count(table[c]):
+            row -= count(table[c])
+            c += 1
+        word = read(address(table[c], j), step_of(table[c], j), row)
+        if _number_of(address_of(room), size, word, many) > many:
+            many += 1
+    keep(room)
+    return asked - many >= _MET_BEFORE
+
+
+@inner
 def _code_column(table, heads, size_of_head, j, codes, words, most):
-    """Write the ranks of the words of column j to `codes`, four bytes each, let the copied heads refer to them, and list the words
-    in order at `words`. Returns how many words there are; -1 if more than `most`.
+    """Write the ranks of the words of column j to `codes`, four bytes each, let the copied heads refer to them, and list the
+    words in order at `words`. Returns how many words there are; -1 if more than `most`.
     """
     size = np.int64(_PLACES)
     room = np.zeros(2 * size, np.int64)
