@@ -19,7 +19,7 @@ from tektite.kernels.layout.memory import load, store
 from tektite.kernels.layout.pages import address_of, prefetch
 from tektite.kernels.layout.records import room
 from tektite.kernels.layout.rows import address, count, step_of
-from tektite.kernels.seek.keys import gather_block, group_end, has_null, seek_block
+from tektite.kernels.seek.keys import block_ends, gather_block, has_null, seek_block
 from tektite.kernels.seek.search import gallop_rows
 
 # The words of a rectangle: the side whose run is the inner one, the outer run, the inner run.
@@ -52,13 +52,15 @@ class JoinShape(NamedTuple):
 
 
 class KeyBlock(NamedTuple):
-    """Scratch memory: a block of keys of the smaller side, the rows where they begin there, and those where they begin in the
-    larger side.
+    """Scratch memory: a block of keys of the smaller side, the rows where they begin there, and those where they begin and end in
+    the larger side; words for the search of the ends.
     """
 
     keys: int
     firsts: int
     places: int
+    ends: int
+    work: int
 
 
 @inlined
@@ -128,13 +130,14 @@ def _find_rectangles(small, large, small_side, shape, spec, limit, block, rectan
                 _prefetch_columns(large, spec, 0, kc, shape.nd_a, block.places, many)
             else:
                 _prefetch_columns(large, spec, shape.nd_a, kc, shape.nd_b, block.places, many)
+        block_ends(large, block.keys, many, kc, block.places, block.ends, block.work)
         # A key has one rectangle. They are written by address: of an array, Numba would count the references for each of them.
         rectangles = room(rectangles, RECTANGLE * used, RECTANGLE * many)
         listed = address_of(rectangles)
         j = 0
         while j < many and rows < limit:
             large_row = load(block.places, j)
-            end = group_end(large, large_rows, large_row, block.keys, j, kc)
+            end = load(block.ends, j)
             small_row = load(block.firsts, j + 1)
             if end > large_row and (shape.nulls_match or not has_null(block.keys, j, kc)):
                 start = load(block.firsts, j)
