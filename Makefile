@@ -7,6 +7,8 @@ DEMO ?=
 CASES ?= 1000
 KILLS ?= 50
 INTERRUPTS ?= 180
+# Random queries, texts, goals and rules of a night have seeds from here on. 997 is prime, so that the days draw every part of a share.
+SEED ?= $(shell echo $$(($$(date +%s) / 86400 * 997)))
 
 VERSION := $(shell $(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2>/dev/null)
 # The stamp names the interpreter's version, so that another PYTHON makes the environment anew.
@@ -20,7 +22,7 @@ PIP := $(RUN) -m pip install --disable-pip-version-check --no-deps --no-compile
 PYTEST := $(RUN) -m pytest -n 2 --dist loadgroup --durations=25
 # A third of the time of two processes is waiting: for servers, browsers, Java and timers. A third process uses it.
 TEST := $(RUN) -m pytest -n 3 --dist loadgroup --durations=25
-NIGHT := TEKTITE_NIGHTLY=1 HYPOTHESIS_PROFILE=nightly $(PYTEST)
+NIGHT := TEKTITE_NIGHTLY=1 TEKTITE_SEED=$(SEED) HYPOTHESIS_PROFILE=nightly $(PYTEST)
 WARM := $(RUN) -m tektite.kernels.warm
 
 # Where the environment forbids bytecode, each of the hundreds of processes that tests start would compile the package anew.
@@ -36,6 +38,7 @@ help:  ## show this list
 	@echo "  PYTHON=python3.12        the interpreter to build .venv with (3.11 or later)"
 	@echo "  PYTEST_ARGS='-m \"not slow\"'   more arguments for pytest, for make test"
 	@echo "  SF=0.05                  TPC-H scale factor of make demo"
+	@echo "  SEED=20713672            where the random queries, goals and texts of make nightly begin, instead of a number of the day"
 	@echo "  CASES=1000               how many storages make soak works on, three kills each"
 	@echo "  KILLS=50                 how often make soak kills a Spark driver"
 	@echo "  INTERRUPTS=180           at how many lines make soak interrupts each call, in each setting: some 6,000 in all"
@@ -54,24 +57,24 @@ test: $(STAMP)  ## check style and types, run the tests and the examples in the 
 	echo "make test: $$(($$(date +%s) - begun)) seconds"; test $$tested = 0 && test $$typed = 0
 
 # Each part can be run alone, as make nightly-sql; one that fails does not stop the others.
-nightly:  ## many random examples, then every test on every executor, in parts: nightly-sql, -datalog, -examples, -executors, -spark
+nightly:  ## what make test leaves out: more random examples, other executors; in parts: nightly-sql, -datalog, -examples, -executors, -spark
 	$(MAKE) --keep-going nightly-sql nightly-datalog nightly-examples nightly-executors nightly-spark
 
-nightly-sql: $(STAMP)  # 5,000 random queries, 100,000 texts, TPC-H at a larger scale
+nightly-sql: $(STAMP)  # 3,000 random queries, 30,000 texts, TPC-H at a larger scale
 	$(WARM)
-	TEKTITE_SQL_QUERIES=5000 TEKTITE_FUZZ=100000 TEKTITE_TPCH_SCALE=0.05 $(NIGHT) -m 'not spark' tests/sql $(PYTEST_ARGS)
+	TEKTITE_SQL_QUERIES=3000 TEKTITE_FUZZ=30000 TEKTITE_TPCH_SCALE=0.05 $(NIGHT) -m 'not spark' tests/sql $(PYTEST_ARGS)
 
-nightly-datalog: $(STAMP)  # 20,000 goals, 5,000 rules with aggregates
+nightly-datalog: $(STAMP)  # 5,000 goals, 2,000 rules with aggregates
 	$(WARM)
-	TEKTITE_GOALS=20000 TEKTITE_DATALOG_RULES=5000 $(NIGHT) -m 'not spark' tests/datalog $(PYTEST_ARGS)
+	TEKTITE_GOALS=5000 TEKTITE_DATALOG_RULES=2000 $(NIGHT) -m 'not spark' tests/datalog $(PYTEST_ARGS)
 
-nightly-examples: $(STAMP)  # all other tests without Spark, with many more random examples and kills
+nightly-examples: $(STAMP)  # all other tests without Spark that differ at night: many more random examples and kills
 	$(WARM)
-	TEKTITE_KILL_CASES=100 TEKTITE_SCHEDULES=20 $(NIGHT) -m 'not spark' --ignore tests/sql --ignore tests/datalog --ignore tests/spark $(PYTEST_ARGS)
+	TEKTITE_KILL_CASES=60 TEKTITE_SCHEDULES=5 $(NIGHT) -m 'not spark' --ignore tests/sql --ignore tests/datalog --ignore tests/spark $(PYTEST_ARGS)
 
-nightly-executors: $(STAMP)  # the tests of make test, those of behaviour on every executor
+nightly-executors: $(STAMP)  # tests of behaviour on executors that their markers do not name: a share of them, another one each day
 	$(WARM)
-	TEKTITE_ALL_EXECUTORS=1 $(PYTEST) -m 'executors' $(PYTEST_ARGS)
+	TEKTITE_OTHER_EXECUTORS='stages:6 spark:40' TEKTITE_SEED=$(SEED) $(PYTEST) -m 'executors' $(PYTEST_ARGS)
 
 nightly-spark: $(STAMP)  # tests of Spark that are too heavy for make test
 	$(WARM)

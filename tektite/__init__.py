@@ -245,7 +245,7 @@ if not TYPE_CHECKING:  # a checker would take every name for one that may be the
 
 
 def _instead_of(name: str) -> str:
-    """What to write in place of a name that is not here."""
+    """The hint for a name that is not here."""
     if name.startswith("__"):
         return ""
     from tektite.other_names import instead_of

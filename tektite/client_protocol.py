@@ -1,4 +1,4 @@
-"""What every client of Tektite offers, in this process or over a wire: sessions, tables, views and subscriptions.
+"""The interface of every client of Tektite, in this process or over a wire: sessions, tables, views and subscriptions.
 
 `tektite.Engine`, `Table`, `View` and `Subscription` offer this, and more. A program that is written against these protocols runs
 with any client. What takes a Python function (`map_batches`, `subscribe(callback)`, `inspect`) is not part of them: a function
@@ -18,10 +18,10 @@ import pyarrow as pa
 from tektite.values.schema import Schema
 
 Mode = Literal["bag", "set", "upsert", "append", "stream"]
-"""What writing the same row again, or removing one, means."""
+"""The modes of a table, which decide what a repeated or removed row means."""
 
 IfExists = Literal["error", "keep", "replace"]
-"""What to do about something that has the name already."""
+"""The action if the name exists already."""
 
 Cardinality = Literal["one", "many"]
 """Whether an attribute of an entity has one value or several."""
@@ -71,7 +71,7 @@ class SubscriptionProtocol(Protocol):
 
 @runtime_checkable
 class RelationProtocol(Protocol):
-    """What tables and views have in common: a name, a schema, and rows that can be read as of a time, and followed."""
+    """The common methods of tables and views: a name, a schema, and rows that can be read as of a time, and followed."""
 
     @property
     def name(self) -> str: ...

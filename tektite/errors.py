@@ -1,4 +1,4 @@
-"""What can go wrong, by whose fault it is. Every error this package raises on purpose is a `TektiteError`.
+"""Errors, by whose fault they are. Every error this package raises on purpose is a `TektiteError`.
 
 A message names the thing it is about (the query, the column), what was found there, and what to do about it.
 A call that raises one of these has changed nothing.
@@ -18,7 +18,7 @@ class TektiteError(Exception):
     """
 
     code = "error"
-    """What kind of error it is, for programs: it stays the same while messages become better."""
+    """A code for programs: it stays the same while messages become better."""
 
     retryable = False
     """Whether the same call may succeed if it is made again."""

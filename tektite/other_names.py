@@ -1,4 +1,4 @@
-"""What other libraries call the functions and types of tektite: an unknown name is answered with ours."""
+"""Other libraries' names of the functions and types of tektite: the error for an unknown name suggests ours."""
 
 from __future__ import annotations
 
@@ -304,7 +304,7 @@ NAMES = {
 
 
 def instead_of(name: str, known: Sequence[str]) -> str:
-    """What to write in place of a name that the module has not got; `known` are the names that it has."""
+    """The hint for a name that the module does not have; `known` are the names that it has."""
     from tektite.expr import Expr, namespaces, nested_namespaces
     from tektite.expr.other_names import instead
 

@@ -51,7 +51,7 @@ class TablePlan:
 
     schema: Schema
     options: Mapping[str, Any] = field(default_factory=dict)
-    """What `Engine.create_table` is given beside the columns."""
+    """Options of `Engine.create_table` beside the columns."""
     load: SparkSource | None = None
     follow: SparkSource | None = None
 
@@ -96,7 +96,7 @@ class PipelinePlan:
     views: Mapping[str, ViewPlan] = field(default_factory=dict)
     sinks: tuple[Sink, ...] = ()
     file: Path = Path("pipeline")
-    """What errors name."""
+    """The name in messages."""
     build: Callable[[Any, Any], None] | None = None
     """A function of a Python pipeline; it gets the engine and the Spark session."""
 

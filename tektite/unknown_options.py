@@ -115,7 +115,7 @@ OPTIONS = {
     "update": {"on": "set(condition, x=value) of a table"},
     "values": {"columns": "the types: values(data, {'id': int, 'name': str})", "schema": "types="},
 }
-"""What other libraries call options, by function: what to write instead."""
+"""Other libraries' names of options, by function, each with ours."""
 
 GROUP_OPTIONS = {
     "as_index": "keys are columns of the result",
@@ -149,7 +149,7 @@ CALLS = {
     "is_in": "values are a list: is_in([1, 2])",
     "install": "a name comes first: install('name', query)",
 }
-"""What is usually meant by a call with too many or too few arguments, by function."""
+"""The usual intention of a call with too many or too few arguments, by function."""
 
 
 _COLUMN = "it is a column: write it without (), and a function of it as a method, such as .abs()"
@@ -166,7 +166,7 @@ OBJECTS = {
     "TextMethods": "write .str.upper()", "DateMethods": "write .dt.year()", "ListMethods": "write .list.get(0)",
     "JsonMethods": "write .json.get('name')",
 }  # fmt: skip
-"""What to write in place of a call of an object that is no function, by its class."""
+"""The hint for a call of an object that is no function, by its class."""
 
 
 def _refuse_call(self: object, *_: object, **__: object) -> NoReturn:
@@ -184,7 +184,7 @@ def _refuse_block(self: object, *_: object) -> NoReturn:
     way = next((word for word, name in _BLOCKS.items() if getattr(type(self), name) is not _refuse_block), None)
     kind = type(self).__name__
     advice = f"write `{way}`" if way else "it needs no closing; `with engine.transaction():` makes several writes one"
-    raise IncorrectError(f"{kind} is not entered so: {advice}")
+    raise IncorrectError(f"{kind} is not a context manager of this kind: {advice}")
 
 
 _BLOCKS = {"with": "__enter__", "async with": "__aenter__"}
@@ -207,7 +207,7 @@ REFUSALS: dict[str, Callable[..., Any]] = {
     "__call__": _refuse_call, "__format__": _formatted, "__enter__": _refuse_block, "__exit__": _refuse_block,
     "__aenter__": _refuse_block, "__aexit__": _refuse_block,
 }  # fmt: skip
-"""What a public class gets where it has nothing of its own."""
+"""Methods that a public class gets where it defines none."""
 
 
 def explains_options(kind: C) -> C:
@@ -236,7 +236,7 @@ def explained(function: F) -> F:
     Traceback (most recent call last):
     tektite.errors.IncorrectError: count has no option 'distinct'; use tk.n_unique('x'); it takes value
     """
-    found: Any = _explaining(function, getattr(function, "__name__", "it"), 0)
+    found: Any = _explaining(function, getattr(function, "__name__", "it").lstrip("_"), 0)
     return found  # type: ignore[no-any-return]
 
 
@@ -321,11 +321,11 @@ def _check_call(
         if wrong is not None:
             found = OPTIONS.get(name, {}).get(wrong, "")
             note = found.removeprefix("nothing: ")
-            what = f"has no option {wrong!r}"
+            what = f" has no option {wrong!r}"
             what += "" if not found else f"; use {found}" if note == found else f", and needs none: {note}"
         else:
-            what = f"was called otherwise than it can be: {error}" + (f"; {CALLS[name]}" if name in CALLS else "")
+            what = f"(): {error}" + (f"; {CALLS[name]}" if name in CALLS else "")
         for option in options:
             if wrong is None and option in names and signature.parameters[option].kind in unnamed:
-                what = f"takes {option} without its name: {name}({options[option]!r})"
-        raise IncorrectError(f"{name} {what}; {takes}") from None
+                what = f" takes {option} without its name: {name}({options[option]!r})"
+        raise IncorrectError(f"{name}{what}; {takes}") from None

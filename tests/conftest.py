@@ -13,13 +13,13 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.support.distribution import GroupScheduling, tell_worker, write_groups
-from tests.support.executors import ALL, Executor, check_ids, chosen, executor_of, left_out, running_on
-from tests.support.nightly import NIGHTLY
+from tests.support.executors import EXECUTORS, OTHERS, Executor, check_ids, chosen, executor_of, left_out, running_on
+from tests.support.nightly import NIGHTLY, differs_at_night
 
 # The first example may wait for a kernel to compile, so no profile has a deadline or minds a slow start.
 _PATIENT = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
 settings.register_profile("ci", max_examples=40, derandomize=True, **_PATIENT)
-settings.register_profile("nightly", max_examples=500, print_blob=True, **_PATIENT)
+settings.register_profile("nightly", max_examples=200, print_blob=True, **_PATIENT)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
 # For the session of the tests, and for those that programs and commands start.
@@ -75,7 +75,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     markers = list(metafunc.definition.iter_markers("executors"))
     if markers:
         marks = {"spark": pytest.mark.spark}
-        names = [pytest.param(name, marks=marks.get(name, ())) for name in chosen(markers)]
+        names = [pytest.param(name, marks=marks.get(name, ())) for name in (EXECUTORS if OTHERS else chosen(markers))]
         metafunc.parametrize("executor", names, indirect=True, scope="module")
 
 
@@ -86,20 +86,27 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     left = {*left_out(items)}
     if not any("::" in argument for argument in config.args):
         check_ids(items)
-        left |= {item for item in items if not NIGHTLY and item.get_closest_marker("nightly")}
+        if NIGHTLY:
+            left |= {item for item in items if not differs_at_night(item)}
+        else:
+            left |= {item for item in items if item.get_closest_marker("nightly")}
     if left:
         config.hook.pytest_deselected(items=[item for item in items if item in left])
         items[:] = [item for item in items if item not in left]
-    examples = Path(__file__).parents[1] / "tektite" / "spark"
+    examples = str(Path(__file__).parents[1] / "tektite" / "spark") + os.sep  # as text: paths compare slowly
     on_spark = [
         item
         for item in items
-        if executor_of(item) == "spark" or "spark" in getattr(item, "fixturenames", ()) or examples in item.path.parents
+        if executor_of(item) == "spark"
+        or "spark" in getattr(item, "fixturenames", ())
+        or str(item.path).startswith(examples)
     ]
     modules = list(dict.fromkeys(item.path for item in on_spark))
     for item in on_spark:
         # By day, one Java serves all; at night there is so much for Spark that two processes share it.
-        item.add_marker(pytest.mark.xdist_group(f"spark {modules.index(item.path) % 2}" if NIGHTLY or ALL else "spark"))
+        item.add_marker(
+            pytest.mark.xdist_group(f"spark {modules.index(item.path) % 2}" if NIGHTLY or OTHERS else "spark")
+        )
     for item in items:
         if "browser" in getattr(item, "fixturenames", ()):  # one browser for all tests of a module
             item.add_marker(pytest.mark.xdist_group("browser"))

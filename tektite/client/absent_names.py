@@ -44,7 +44,7 @@ class SaysWhatDoesNotTravel(ShowsWhatIsDocumented, RefusesOperators):
 
 
 class WaitsByAsyncFor:
-    """What is read by `async for` and `async with` alone says so to a plain `for` and `with`."""
+    """An object for `async for` and `async with` alone. A plain `for` or `with` raises an error that says so."""
 
     if not TYPE_CHECKING:  # type checkers are to see methods that are not there
 
@@ -59,7 +59,7 @@ class WaitsByAsyncFor:
 
 
 class _Block(WaitsByAsyncFor, AbstractAsyncContextManager[Any]):
-    """What `async with` is written with."""
+    """The context manager that a method for `async with` returns."""
 
     def __init__(self, made: AbstractAsyncContextManager[Any]) -> None:
         self._made = made

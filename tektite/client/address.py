@@ -14,12 +14,12 @@ SCHEMES = {"tektite": "ws", "tektites": "wss", "http": "ws", "https": "wss", "ws
 PORT = 5434
 PATH = "/v1/socket"
 PATIENCE = 5.0
-"""Seconds that a server may take to say how it is."""
+"""Seconds that a server may take to answer a request for its status."""
 
 
 @dataclass(frozen=True)
 class ServerAddress:
-    """What is needed to connect.
+    """The address of a server: URL, user and password.
 
     >>> ServerAddress.parse("tektite://ann@db.example")
     ServerAddress(url='ws://db.example:5434/v1/socket', user='ann', password=None)
@@ -61,7 +61,7 @@ class ServerAddress:
 
 
 def find_console(url: str) -> str:
-    """Where the console of a server is. An error says if there is no server, or not one that is ready."""
+    """The address of a server's console. Raises if there is no server, or if the server is not ready."""
     page = ServerAddress.parse(url).page
     try:
         with urllib.request.urlopen(f"{page}status", timeout=PATIENCE) as answer:

@@ -210,7 +210,7 @@ class AsyncSession(WaitsByAsyncFor, SaysWhatDoesNotTravel):
         return await self.link.request(request, fields, table, None if begun is None else begun.generation)
 
     def result(self, answer: WireMessage) -> RemoteResult:
-        """What an answer to a statement says."""
+        """The result that an answer to a statement holds."""
         head = answer.head
         return RemoteResult(head.get("message", ""), answer.table, head.get("view"), head.get("time"))
 

@@ -37,9 +37,9 @@ class Link:
         self.address = address
         self.reconnect_seconds = reconnect_seconds
         self.settings: list[str] = []
-        """Statements that set something in the session, such as its role: they are said again on each new connection."""
+        """Statements that set something in the session, such as its role: they are repeated on each new connection."""
         self.generation = 0
-        """How many times it was opened."""
+        """The number of times that it was opened."""
         self.lineage = ""
         self.user = ""
         self.is_closed = False

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @explains_options
 class AsyncRelation(SaysWhatDoesNotTravel):
-    """What tables and views on a server have in common: as `RemoteRelation`, in coroutines.
+    """The methods that tables and views on a server have in common: those of `RemoteRelation`, as coroutines.
 
     >>> import asyncio
     >>> import tektite as tk
@@ -207,5 +207,5 @@ class AsyncView(AsyncRelation):
         return bool(answer.head["there"])
 
     async def explain(self) -> str:
-        """How the view is maintained."""
+        """The explanation of how the view is maintained."""
         return str((await self._session.ask("explain", {"view": self.name})).head["text"])

@@ -14,7 +14,7 @@ from tektite.values.frames import ArrowReadable
 
 @explains_options
 class RemoteResult(ArrowReadable):
-    """What a statement gave: rows as a `table`, or none; a `message` always; and the `time` of a commit, where one is known.
+    """The result of a statement: its rows as a `table`, if it has rows; a `message`; and the `time` of a commit, if it is known.
 
     Iterating yields rows as tuples.
 

@@ -67,7 +67,7 @@ class AsyncSubscription(WaitsByAsyncFor, ShowsWhatIsDocumented):
         self._schema: pa.Schema | None = None
         self._told: int | None = None
         self._lineage = ""
-        """What tells the server's times from those of another."""
+        """The server's identifier, which distinguishes its times from those of another."""
         self._parts: list[pa.Table] = []
         self._found: deque[Delta | TektiteError] = deque()
         self._waiting_rows = 0

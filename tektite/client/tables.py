@@ -116,7 +116,7 @@ class RemoteSubscription:
 
 @explains_options
 class RemoteRelation(ArrowReadable, SaysWhatDoesNotTravel, Generic[R]):
-    """What tables and views on a server have in common.
+    """The methods that tables and views on a server have in common.
 
     >>> import tektite as tk
     >>> console = tk.Engine().console()
@@ -161,7 +161,7 @@ class RemoteRelation(ArrowReadable, SaysWhatDoesNotTravel, Generic[R]):
         return self._loop.run(self._made.to_arrow(at))
 
     def snapshot(self, at: int | None = None) -> pa.Table:
-        """What `to_arrow` gives."""
+        """The same as `to_arrow`."""
         return self.to_arrow(at)
 
     def rows(self, at: int | None = None) -> list[tuple[Any, ...]]:
@@ -269,7 +269,7 @@ class RemoteView(RemoteRelation[AsyncView]):
         return self._loop.run(self._made.to_arrow(at, timeout))
 
     def snapshot(self, at: int | None = None, timeout: float | None = None) -> pa.Table:
-        """What `to_arrow` gives."""
+        """The same as `to_arrow`."""
         return self.to_arrow(at, timeout)
 
     def rows(self, at: int | None = None, timeout: float | None = None) -> list[tuple[Any, ...]]:
@@ -281,5 +281,5 @@ class RemoteView(RemoteRelation[AsyncView]):
         return self._loop.run(self._made.wait(time, timeout))
 
     def explain(self) -> str:
-        """How the view is maintained."""
+        """The explanation of how the view is maintained."""
         return self._loop.run(self._made.explain())

@@ -8,8 +8,8 @@ updates, not to the number received.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cache, partial
-from typing import Any, Protocol
+from functools import cache, lru_cache, partial
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -17,9 +17,11 @@ from tektite.dataflow.away import LONG
 from tektite.dataflow.graph import Moment, Outbox, Scope, common_guard
 from tektite.dataflow.node import Node
 from tektite.errors import IncorrectError
+from tektite.kernels.ready import calls
 from tektite.kernels.seek.moments import partition_moments
 from tektite.kernels.seek.route import route
 from tektite.kernels.sort.build import build
+from tektite.kernels.sort.combined import combine
 from tektite.trace.addresses import addresses
 from tektite.trace.batch import Batch
 from tektite.trace.batch_memory import FEW_ROWS, BatchMemory
@@ -32,6 +34,8 @@ from tektite.values.words import Words
 
 build_rows = returning_chunks(build, rows=Consolidated)
 """The rows at some addresses, sorted and consolidated."""
+combine_rows = returning_chunks(combine)
+"""The rows at some addresses, each once, in no order."""
 partition_chunk = returning_chunks(partition_moments, "rvm")
 """The rows of a chunk by moment: a chunk, where each part begins, and the moments. Columns may stay where they are."""
 
@@ -43,6 +47,10 @@ CONSOLIDATE_AT = 1 << 17
 
 COMBINE_FROM = 4096
 """Rows of a chunk from which on it is tried whether many are equal."""
+SORTED_BEFORE = 4
+"""How often rows of which few are equal are sorted before it is tried again whether many are: a fifth of the work is at stake."""
+ASKED = 1 << 16
+"""Of a chunk with more rows an eighth, and at least so many, are looked at first, where rows change shards."""
 TRY_ONE_OF = 64
 """Of so many chunks one is tried while few of their rows are equal: about one percent of the work of sorting them."""
 
@@ -52,11 +60,33 @@ _NOTHING_RAW: dict[tuple[Moment, int], tuple[int, int]] = {}
 """What empty buffers have in common. Nobody adds to it."""
 
 
-class Buffer:
+if TYPE_CHECKING:
+
+    class Buffering:
+        """What every buffer does for few rows; see native/nodes.c."""
+
+        def add(self, shard: int, chunk: Chunk, moment: Moment) -> None:
+            """Add a chunk. Many rows and many chunks are counted, by `_count`."""
+
+    class Arranging:
+        """What an `ArrangeNode` does with few rows; see native/nodes.c."""
+
+        def receive(self, shard: int, chunk: Chunk, moment: Moment) -> None:
+            """Buffer a chunk and schedule the node."""
+
+        def run(self, moment: Moment) -> None:
+            """Sort what waits at a moment, append it to the trace as a batch, and wake its readers."""
+
+else:
+    Buffering = calls().Buffering
+    Arranging = calls().Arranging
+
+
+class Buffer(Buffering):
     """Updates of one shape that wait at a node, by moment and shard."""
 
     # There is one for each of ten thousand small views.
-    __slots__ = ("_full", "_most", "_raw", "_waiting", "flow", "shape", "shards")
+    __slots__ = ("_full", "_most", "_raw", "_sorted", "_waiting", "flow", "shape", "shards")
 
     def __init__(self, node: Node, data: int, diffs: int = 1, shards: int | None = None) -> None:
         self.flow = node.flow
@@ -68,30 +98,28 @@ class Buffer:
         memory = self.flow.memory
         self._most = 1 << 62 if memory is None else memory.piece_rows(sum(self.shape))
         """Rows that may wait unsorted, however many are sorted."""
+        self._sorted = 0
+        """How often full places are sorted before it is tried again whether many of their rows are equal."""
         node.buffers += (self,)
 
     def __getstate__(self) -> tuple[None, dict[str, Any]]:
         kept = {name: getattr(self, name) for name in ("_most", "flow", "shape", "shards")}
-        return None, kept | {"_waiting": {}, "_raw": {}, "_full": ()}
+        return None, kept | {"_waiting": {}, "_raw": {}, "_full": (), "_sorted": 0}
 
-    def add(self, shard: int, chunk: Chunk, moment: Moment) -> None:
-        """Add a chunk. Once the rows added since the last consolidation outnumber those left by it, mark the buffer as full."""
-        waiting = self._waiting.get(moment)
-        if waiting is None:
-            waiting = self._new(moment)
-        chunks = waiting[shard]
-        chunks.append(chunk)
-        if chunk.n > 4096 or len(chunks) > 64:
-            kept, raw = self._raw.get((moment, shard), (0, 0))
-            raw += chunk.n
-            if self._raw is _NOTHING_RAW:
-                self._raw = {}
-            self._raw[moment, shard] = (kept, raw)
-            if len(chunks) > 1 and raw > max(min(kept, self._most), CONSOLIDATE_AT):
-                if not self._full:
-                    self.flow.full_buffers += (self,)
-                if (moment, shard) not in self._full:
-                    self._full += ((moment, shard),)
+    def _count(self, shard: int, chunk: Chunk, moment: Moment) -> None:
+        """Count a chunk that was added. Once the rows added since the last consolidation outnumber those left by it, mark the
+        buffer as full.
+        """
+        kept, raw = self._raw.get((moment, shard), (0, 0))
+        raw += chunk.n
+        if self._raw is _NOTHING_RAW:
+            self._raw = {}
+        self._raw[moment, shard] = (kept, raw)
+        if len(self._waiting[moment][shard]) > 1 and raw > max(min(kept, self._most), CONSOLIDATE_AT):
+            if not self._full:
+                self.flow.full_buffers += (self,)
+            if (moment, shard) not in self._full:
+                self._full += ((moment, shard),)
 
     def _new(self, moment: Moment) -> list[list[Chunk]]:
         """The places of a moment for which there is nothing yet."""
@@ -113,9 +141,21 @@ class Buffer:
         if memory is not None and sum([chunk.n for chunk in chunks]) > self._most:
             built = [*sorted_runs(chunks, self.shape, self.flow.reached, memory)]
         else:
-            built = [consolidate(chunks, self.shape, self.flow.reached)]
+            built = [self._combined(chunks)]
         self._waiting[moment][shard] = built
         self._raw[moment, shard] = (sum([chunk.n for chunk in built]), 0)
+
+    def _combined(self, chunks: list[Chunk]) -> Chunk:
+        """The rows of some chunks, each once: unsorted if many are equal, since they are sorted with those that follow."""
+        if self._sorted > 0:
+            self._sorted -= 1
+            return consolidate(chunks, self.shape, self.flow.reached)
+        found = combine_rows(addresses(chunks), *self.shape, self.flow.reached)
+        if found.n < 0:
+            return consolidate(chunks, self.shape, self.flow.reached)
+        if 4 * found.n > 3 * sum([chunk.n for chunk in chunks]):
+            self._sorted = SORTED_BEFORE
+        return found
 
     def put(self, shard: int, chunk: Chunk, moment: Moment) -> None:
         """Add a chunk that needs no consolidation here."""
@@ -364,8 +404,10 @@ def serves(arranged: AnyArrangement, lead: tuple[int, ...], sharded_by: int | No
     return arranged.sharded_by == sharded_by if sharded_by is not None else arranged.sharded_by <= key
 
 
-class ArrangeNode(Node):
+class ArrangeNode(Arranging, Node):
     """Sends rows to the shard of their key, buffers them until their moment comes, and mints a batch."""
+
+    _build = build_rows
 
     def __init__(
         self,
@@ -415,16 +457,19 @@ class ArrangeNode(Node):
         if self._as_they_are > 0:
             self._as_they_are -= 1
             return chunk
+        if not self.settled and chunk.n > ASKED:
+            # What is sorted here is sorted again where it goes to. So a part of the rows says whether that pays.
+            some = chunk.slice(0, max(ASKED, chunk.n // 8))
+            if 2 * consolidate([some], self.buffer.shape, self.flow.reached).n > some.n:
+                self._as_they_are = TRY_ONE_OF
+                return chunk
         found = consolidate([chunk], self.buffer.shape, self.flow.reached)
         if 2 * found.n > chunk.n:
             self._as_they_are = TRY_ONE_OF
         return found
 
-    def receive(self, shard: int, chunk: Chunk, moment: Moment) -> None:
-        self.buffer.add(shard, chunk, moment)
-        self.scope.schedule(self.position, moment)
-
-    def run(self, moment: Moment) -> None:
+    def _run(self, moment: Moment) -> None:
+        """`run` for any number of rows and shards."""
         waiting = self.buffer.take(moment)
         if waiting is None:
             return
@@ -448,6 +493,12 @@ class ArrangeNode(Node):
             self.call_out(sort, rows)
         self.each_shard(mint, rows)
         self.arranged.wake_readers(moment)
+
+
+@lru_cache(maxsize=1 << 10)
+def shared_words(*numbers: int) -> Words:
+    """Some numbers as kernels take them. Many views have the same. Nobody changes them."""
+    return np.array(numbers, np.int64)
 
 
 @cache
@@ -489,6 +540,12 @@ class ChangesNode(Node):
 
     def run(self, moment: Moment) -> None:
         memory = self.flow.memory
+        if memory is None and self.shards == 1:  # all of it, at once
+            outbox: Outbox = []
+            for batch in self.reader.take(0)[1]:
+                self.port.emit(0, Chunk.of_batch(batch), moment, self.times, outbox)
+            self.deliver([outbox])
+            return
         rows = sum([batch.n for queue in self.reader.handle.queues for batch in queue])
         rows += sum([chunk.n for left in self.left for chunk in left])
         in_parts = memory is not None and rows > FEW_ROWS

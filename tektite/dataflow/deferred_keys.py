@@ -12,36 +12,57 @@ from tektite.dataflow.graph import Moment
 from tektite.dataflow.node import Node
 from tektite.trace.chunk import Chunk
 
+_NO_PARTS: dict[Moment, list[Chunk]] = {}
+"""The parts of a shard that has none. Nobody adds to it."""
+
 
 class DeferredKeys:
     """The deferred keys of a node by moment and shard, in parts that are each sorted by key."""
 
+    # There is one for each of ten thousand small views, and outside of loops they stay empty.
+    __slots__ = ("_new", "_parts", "has_new", "shape")
+
     def __init__(self, node: Node, key: int) -> None:
         self.shape = (key, node.times, 0)
-        self._parts: list[dict[Moment, list[Chunk]]] = [{} for _ in range(node.shards)]
-        self._new: list[set[Moment]] = [set() for _ in range(node.shards)]
+        self._parts: list[dict[Moment, list[Chunk]]] = [_NO_PARTS] * node.shards
+        self._new: list[set[Moment] | None] = [None] * node.shards
         self.has_new = False
         node.buffers += (self,)
 
-    def __getstate__(self) -> dict[str, Any]:
-        empty = {"_parts": [{} for _ in self._parts], "_new": [set() for _ in self._new], "has_new": False}
-        return self.__dict__ | empty
+    def __getstate__(self) -> tuple[None, dict[str, Any]]:
+        return None, {
+            "_parts": [_NO_PARTS] * len(self._parts),
+            "_new": [None] * len(self._new),
+            "has_new": False,
+            "shape": self.shape,
+        }
+
+    def __setstate__(self, state: tuple[None, dict[str, Any]]) -> None:
+        for name, value in state[1].items():
+            setattr(self, name, value)
+        self._parts = [_NO_PARTS] * len(self._parts)  # a copy of `_NO_PARTS` is another one
 
     def add(self, shard: int, part: Chunk, moment: Moment) -> None:
         """Defer keys to a moment that may not be scheduled yet."""
         self.put(shard, part, moment)
-        self._new[shard].add(moment)
+        new = self._new[shard]
+        if new is None:
+            new = self._new[shard] = set()
+        new.add(moment)
         self.has_new = True
 
     def unscheduled(self) -> Iterator[Moment]:
         """The moments of the keys added since the last call."""
         self.has_new = False
         for moments in self._new:
-            yield from moments
-            moments.clear()
+            if moments:
+                yield from moments
+                moments.clear()
 
     def put(self, shard: int, chunk: Chunk, moment: Moment) -> None:
         """Add a part whose moment is scheduled."""
+        if self._parts[shard] is _NO_PARTS:
+            self._parts[shard] = {}
         self._parts[shard].setdefault(moment, []).append(chunk)
 
     def take(self, shard: int, moment: Moment) -> list[Chunk]:
@@ -80,5 +101,4 @@ class DeferredKeys:
 
     def clear(self) -> None:
         """Drop all keys."""
-        for parts in self._parts:
-            parts.clear()
+        self._parts = [_NO_PARTS] * len(self._parts)

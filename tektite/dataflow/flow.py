@@ -12,7 +12,14 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from tektite.dataflow.away import Absence, SweepAbandoned
 from tektite.dataflow.graph import LinearStep, Outbox, Scope, run_agenda
-from tektite.dataflow.interrupts import current_call, held_interrupts
+from tektite.dataflow.interrupts import (
+    InterruptibleCall,
+    current_call,
+    held_interrupts,
+    held_signals,
+    interruptible,
+    keep_interrupt,
+)
 from tektite.dataflow.journal import Journal, Sweep
 from tektite.errors import FaultError, TektiteError
 from tektite.kernels.ready import calls
@@ -107,17 +114,21 @@ class LastClosed:
         return ((low if first is None or low < first else max(first, 0),),)
 
 
-class Dataflow:
+if TYPE_CHECKING:
+
+    class FlowRecord:
+        """The attributes of a dataflow; see native/traces.h."""
+
+else:
+    FlowRecord = calls().FlowRecord
+
+
+class Dataflow(FlowRecord):
     """A graph of operators. It has consumed the epochs before `low`; while it is running, it consumes those before `high`."""
 
     # There may be ten thousand. A dict of so many attributes would be a tenth of a small view, and lists take twice what tuples
     # do.
-    __slots__ = (
-        "__weakref__", "_purposes", "awake", "away", "constants", "effort", "error_holds", "failure", "first",
-        "former_errors", "full_buffers", "handles", "high", "holds", "imports", "journal", "limit", "memory", "name",
-        "on_failed", "on_swept", "on_wake", "outlets", "part", "purpose", "reached", "result_errors", "results", "root",
-        "rounds", "running", "shards", "sources", "sweep", "swept", "traces", "unlocked", "workers",
-    )  # fmt: skip
+    __slots__ = ("__weakref__",)
 
     def __init__(
         self, name: str, workers: Workers, shards: int, effort: str, memory: BatchMemory | None = None
@@ -288,9 +299,13 @@ class Dataflow:
         of them still distinguish; but none before the first answer of a source.
         """
         known: dict[Dataflow, int] = {}
-        latest = max((_reach(source, known) - 1 for source in self.sources), default=0)
-        start = latest if earliest is None else min(latest, earliest)
-        self.first = max([start, 0, *(source.first for source in self.sources)])
+        latest, first = None, 0
+        for source in self.sources:
+            reach = _reach(source, known) - 1
+            latest = reach if latest is None or reach > latest else latest
+            first = max(first, source.first)
+        start = 0 if latest is None else latest
+        self.first = max(start if earliest is None else min(start, earliest), first)
         self.reached = self.high = self.first
 
     def available(self, ahead: Mapping[Dataflow | None, int] | None = None) -> int:
@@ -305,19 +320,18 @@ class Dataflow:
     def work(self, deadline: float) -> bool:
         """Run or resume sweeps of everything available until the deadline. Returns whether the dataflow is current.
 
-        One that has answered is continued by others after an interrupt of this call. One that has not may be given up.
+        One that has answered is continued by others after an interrupt of this call. One that has not may be given up, except
+        for a signal.
         """
         if not self.awake:
             self._progress({})
-        if self.reached == self.first:
-            return self._work(deadline)
-        with held_interrupts():
-            return self._work(deadline)
+        with held_signals() if self.reached == self.first else held_interrupts():
+            return self._work(deadline, current_call())
 
-    def _work(self, deadline: float) -> bool:
+    def _work(self, deadline: float, call: InterruptibleCall | None) -> bool:
         try:
             if self.failure is None:
-                whole: bool | None = _sweep(self, deadline, time.perf_counter, current_call(), Sweep)
+                whole: bool | None = _sweep(self, deadline, time.perf_counter, call, Sweep)
                 if whole is False:
                     return False
                 if whole and self.away is None:  # it took everything there was
@@ -350,7 +364,7 @@ class Dataflow:
     def _wait(self, deadline: float) -> bool:
         """Wait for the process that runs a part of the sweep. Returns whether the agenda can be run here."""
         while self.part is not None:
-            if not self.part.ended(self, deadline):
+            if not self._has_ended(self.part, deadline):
                 return False
             part, self.part = self.part, None
             part.apply(self)
@@ -358,6 +372,16 @@ class Dataflow:
                 return False
             self.part = part.next_part(self)
         return True
+
+    def _has_ended(self, part: SweepPart, deadline: float) -> bool:
+        """Whether a part has ended. An interrupt ends the wait for it, and the next call waits again."""
+        found = []
+        try:
+            interruptible(lambda: found.append(part.ended(self, deadline)))
+        except BaseException as error:
+            if interrupt_of(error) is None or not keep_interrupt(error):
+                raise
+        return any(found)
 
     @property
     def is_away(self) -> bool:
@@ -374,6 +398,23 @@ class Dataflow:
             self.unlocked(away, function)
         if self.away is not away:
             raise SweepAbandoned
+
+    def call_function(self, function: Callable[[], None]) -> bool:
+        """Call a function of a user's that changes nothing, while others use the engine. Returns whether it returned. An
+        interrupt may end it. That is raised when the node that calls has put back what it took.
+        """
+
+        def call() -> None:
+            interruptible(function)
+
+        try:
+            self.call_out(call)
+        except BaseException as error:
+            is_gone = self.away is None and self.unlocked is not None
+            if isinstance(error, Exception) or is_gone or not keep_interrupt(error):
+                raise
+            return False
+        return True
 
     def run_elsewhere(self, part: SweepPart, high: int) -> None:
         """Let other processes run a sweep up to `high`, or the next part of the present one."""

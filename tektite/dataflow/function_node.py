@@ -157,5 +157,9 @@ class FunctionNode(Node):
                 self.port.emit(shard, chunk, moment, self.times, outbox)
 
         rows = sum([chunk.n for chunks in waiting for chunk in chunks])
-        self.call_out(call, rows)
-        self.each_shard(emit, rows)
+        if self.call_function(call, rows):
+            self.each_shard(emit, rows)
+        else:
+            for shard, chunks in enumerate(waiting):
+                for chunk in chunks:
+                    self.receive(shard, chunk, moment)

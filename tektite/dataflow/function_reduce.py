@@ -192,7 +192,8 @@ class FunctionQuestion:
         return self.node.may_take_long(self.groups)
 
     def answer(self) -> None:
-        """Call the function."""
+        """Call the function. It may be called again if an interrupt ended it."""
+        self.failed.clear()
         self.results = self.node.results(self.groups, self.requests.to_array(), self.failed)
 
     def settle(self, outbox: Outbox) -> Chunk:

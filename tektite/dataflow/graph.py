@@ -281,7 +281,7 @@ class Edge:
         """
         for step in self.steps:
             if done is None:
-                chunk = run_step(step, shard, chunk, times, outbox)
+                chunk = step(chunk, times) if step.errors is None else run_step(step, shard, chunk, times, outbox)
             else:
                 made = done.get((step, id(chunk)))
                 if made is None:

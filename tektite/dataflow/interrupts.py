@@ -1,19 +1,36 @@
-"""Interrupts that other threads send to a call wait while a dataflow that has answered works, and while an epoch closes.
+"""Interrupts wait while a dataflow works: signals, and what other threads send to a call.
 
 A node that is interrupted may have done half of its work, and its dataflow fails forever. The dataflow belongs to everybody who
 reads it, and the call to one user. So an interrupt that comes meanwhile stops the sweep between two nodes, and is raised when the
 dataflow can be continued by whoever calls next.
 
-An epoch that has been decided has happened. An interrupt that comes afterwards ends the sweeps early, and the call succeeds:
-otherwise its user would be told that nothing was written.
+* Signals (Ctrl-C, and all that a program lets Python handle) wait in every sweep of the main thread, which is where Python
+  handles them; see `kernels/native/signals.c`. A function of a user's may take long, so Ctrl-C ends that, and its node keeps the
+  rows.
+* What other threads send waits in sweeps of dataflows that have answered.
+* An epoch that has been decided has happened. What another thread sends to its call afterwards ends the sweeps early, and the
+  call succeeds: otherwise its user would be told that nothing was written.
 """
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any, Protocol
+
+from tektite.kernels.ready import calls
+
+_HELD: AbstractContextManager[None] = calls().HELD
+"""A block in which signals wait. It is C: entering and leaving it costs next to nothing, and nothing comes between."""
+interruptible: Callable[[Callable[[], object]], object] = calls().interruptible
+"""Call a function that changes nothing: Ctrl-C ends it, also in a block in which signals wait."""
+keep_interrupt: Callable[[BaseException], bool] = calls().keep
+"""Let an exception wait as a signal does, until the block is left. Returns False if the thread is in no block."""
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=calls().begin_child)
 
 
 class InterruptibleCall(Protocol):
@@ -62,10 +79,15 @@ def is_interrupted() -> bool:
     return call is not None and call.is_interrupted
 
 
+def held_signals() -> AbstractContextManager[None]:
+    """A block in which signals wait. What has waited is raised at its end."""
+    return _HELD
+
+
 def held_interrupts() -> AbstractContextManager[None]:
-    """A block in which interrupts wait. What has waited is raised at its end."""
+    """A block in which signals wait, and what other threads send. What has waited is raised at its end."""
     call = _thread.call
-    return _thread.nothing if call is None else _held(call, call.release)
+    return _HELD if call is None else _held(call, call.release)
 
 
 def decided_change() -> AbstractContextManager[None]:

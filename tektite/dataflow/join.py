@@ -7,17 +7,19 @@ they arrive. So memory does not grow with the raw output of the join.
 
 from __future__ import annotations
 
-from collections import deque
+from typing import TYPE_CHECKING, NoReturn
 
-import numpy as np
-
-from tektite.dataflow.arrange import Arranged, ArrangementReader, partition_chunk
+from tektite.dataflow.arrange import Arranged, ArrangementReader, partition_chunk, shared_words
 from tektite.dataflow.graph import Moment, Outbox, Port, Scope, common_guard
 from tektite.dataflow.joined_rows import JoinedRows, share_tasks
 from tektite.dataflow.node import Node
 from tektite.errors import IncorrectError
 from tektite.kernels.operators.join import join as join_kernel
+from tektite.kernels.ready import calls
+from tektite.trace.batch import Batch
 from tektite.trace.chunk import Chunk, returning_chunks
+from tektite.trace.records import Version
+from tektite.values.words import Words
 
 PIECE = 1 << 15
 """Rows of one piece of output. Its columns stay in the L2 cache while the filters and projections after the join run."""
@@ -44,8 +46,22 @@ class JoinTask:
         return None if rows is None else JoinTask(self.side, self.shard, rows)
 
 
-class JoinNode(Node):
+if TYPE_CHECKING:
+
+    class Joining:
+        """What a `JoinNode` does with few rows; see native/nodes.c."""
+
+        def run(self, moment: Moment) -> None:
+            """Join what is new on each side with the other side, and send the pairs on."""
+
+else:
+    Joining = calls().Joining
+
+
+class JoinNode(Joining, Node):
     """The join of two arrangements on their first `key` columns."""
+
+    _join = _join
 
     def __init__(
         self,
@@ -64,10 +80,18 @@ class JoinNode(Node):
         self.flags = NULLS_MATCH if nulls_match else 0
         self.readers = (ArrangementReader(self, left), ArrangementReader(self, right))
         widths = (left.trace.data, right.trace.data)
-        self.specs = [np.array([c if s == side else widths[side] + c for s, c in output], np.int64) for side in (0, 1)]
+        self.specs = tuple(
+            [shared_words(*[c if s == side else widths[side] + c for s, c in output]) for side in (0, 1)]
+        )
         self.data = len(output)
         self.output = output
-        self.tasks: list[deque[JoinTask]] = [deque() for _ in range(shards)]
+        self.tasks: list[list[JoinTask]] = [[] for _ in range(shards)]
+        """Those of each shard, in order: two for each run, and so no deques, of which an empty one takes 600 bytes."""
+
+    @property
+    def piece(self) -> int:
+        """Rows of one piece of output."""
+        return PIECE
 
     @property
     def busy(self) -> bool:
@@ -85,7 +109,8 @@ class JoinNode(Node):
                 if reader.imported and (number == side or column < self.key):
                     reader.guard(column, found[1])
 
-    def run(self, moment: Moment) -> None:
+    def _run(self, moment: Moment) -> None:
+        """`run` for any number of rows and shards, and for what goes on."""
         left, right = self.readers
         if any(self.tasks) and self.flow.workers.has_all_shards:
             share_tasks(self.tasks, JoinTask.divided)
@@ -115,11 +140,24 @@ class JoinNode(Node):
                 self.specs[task.side], self.flow.reached, PIECE, self.flags, rows.state,
             )  # fmt: skip
             if found.n < 0:
-                raise IncorrectError(f"{self.name}: a product of multiplicities does not fit into 64 bits")
+                self.refuse()
             if rows.state[0] == 1:
-                tasks.popleft()
+                del tasks[0]
             pieces += 1
             emit_by_moment(self.port, task.shard, found, self.data, self.times, outbox)
+
+    def go_on(self, side: int, near: tuple[Batch, ...], far: Version, state: Words) -> None:
+        """Leave the rest of a join of the only shard to the next run."""
+        rows = JoinedRows(near, far.batches, far.table)
+        rows.state = state
+        self.tasks[0].append(JoinTask(side, 0, rows))
+
+    def refuse(self) -> NoReturn:
+        """Fail because of a product of multiplicities."""
+        raise IncorrectError(f"{self.name}: a product of multiplicities does not fit into 64 bits")
+
+    def _by_moment(self, port: Port, shard: int, chunk: Chunk, data: int, times: int, outbox: Outbox) -> None:
+        emit_by_moment(port, shard, chunk, data, times, outbox)
 
 
 def emit_by_moment(port: Port, shard: int, chunk: Chunk, data: int, times: int, outbox: Outbox) -> None:

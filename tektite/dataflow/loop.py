@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tektite.dataflow.arrange import Buffer, consolidate, exchange_by, rows_of
+from tektite.dataflow.arrange import Buffer, consolidate, exchange_by, partition_chunk, rows_of
 from tektite.dataflow.graph import Moment, Outbox, Scope
 from tektite.dataflow.node import Node
 from tektite.kernels.seek.shift import shift
@@ -54,19 +54,21 @@ class EntryNode(Node):
     def __init__(self, scope: Scope, shards: int, data: int, column: int, name: str) -> None:
         """`column` holds rounds: integers from 0 on."""
         super().__init__(scope, shards, name)
-        self.column = column
-        self.round = data + scope.depth
-        """The time column of this scope's rounds."""
+        self.data = data
+        columns = list(range(data + self.times + 1))
+        columns[data + scope.depth] = column
+        self._with_rounds = column_spec(columns)
+        """All columns, with that of `column` in place of this scope's rounds."""
         self.buffer = Buffer(self, data)
 
     def exchange(self, shard: int, chunk: Chunk, moment: Moment, outbox: Outbox) -> None:
         """Address the rows of each round to its moment. They stay in their shard."""
-        words = chunk.to_array()
-        words[self.round] = words[self.column]
-        words = words[:, np.argsort(words[self.round], kind="stable")]
-        rounds, begins = np.unique(words[self.round], return_index=True)
-        for number, part in zip(rounds.tolist(), np.split(words, begins[1:], axis=1), strict=True):
-            outbox.append((self, shard, Chunk.of_array(np.ascontiguousarray(part)), (*moment[:-1], number)))
+        entering = chunk.select(self._with_rounds)
+        parts, begins, moments = partition_chunk(entering.at, self.data, self.times)
+        parts.memory = chunk.memory
+        for number, found in enumerate(moments.tolist()):
+            part = parts.slice(int(begins[number]), int(begins[number + 1]))
+            outbox.append((self, shard, part, tuple(found)))
 
     def receive(self, shard: int, chunk: Chunk, moment: Moment) -> None:
         self.buffer.add(shard, chunk, moment)

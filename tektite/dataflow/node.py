@@ -143,14 +143,17 @@ class Node:
 
     def call_out(self, work: Callable[[int], None], rows: int) -> None:
         """Run `work` on every shard of this process, while others use the engine. It changes nothing that others see."""
+        self.flow.call_out(lambda: self._each(work, rows))
 
-        def each() -> None:
-            if self.shards == 1:
-                work(0)
-            else:
-                self.flow.workers.map(lambda shard, _: work(shard), self.shards, rows)
+    def call_function(self, work: Callable[[int], None], rows: int) -> bool:
+        """The same for `work` that calls a function of a user's. Returns whether it was done; an interrupt may end it."""
+        return self.flow.call_function(lambda: self._each(work, rows))
 
-        self.flow.call_out(each)
+    def _each(self, work: Callable[[int], None], rows: int) -> None:
+        if self.shards == 1:
+            work(0)
+        else:
+            self.flow.workers.map(lambda shard, _: work(shard), self.shards, rows)
 
     def each_shard(self, work: Callable[[int, Outbox], None], rows: int) -> None:
         """Run `work` on every shard of this process, then deliver what it emitted, in the order of shards. `rows` estimates the

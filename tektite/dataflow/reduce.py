@@ -14,7 +14,14 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from tektite.dataflow.arrange import Arranged, ArrangementReader, consolidate, is_large, partition_chunk
+from tektite.dataflow.arrange import (
+    Arranged,
+    ArrangementReader,
+    consolidate,
+    is_large,
+    partition_chunk,
+    shared_words,
+)
 from tektite.dataflow.away import LONG
 from tektite.dataflow.deferred_keys import DeferredKeys
 from tektite.dataflow.graph import Moment, Outbox
@@ -97,7 +104,8 @@ def first(count: int, last: bool, values: int, ties: int = 0) -> Operation:
     return Operation(code, np.array([count, ties], np.int64), values)
 
 
-def linear(kinds: Sequence[tuple[Any, ...]]) -> Operation:
+@lru_cache(maxsize=1 << 10)
+def linear(kinds: tuple[tuple[Any, ...], ...]) -> Operation:
     """Aggregates from accumulated diff columns: ("count", column), ("sum" | "avg", present, low limb, digits), or
     ("sum of floats" | "avg of floats", present, number of the float column).
     """
@@ -155,6 +163,8 @@ class ReduceNode(Node):
 
     by_function = False
     """Whether Python evaluates it, so that few changes may take long as well."""
+    _ended: tuple[dict[int, Iterator[ReductionPart]], dict[int, Question]] | None = None
+    """What was left to do when an interrupt ended its function: parts of shards, and the questions to answer first."""
 
     def __init__(
         self,
@@ -181,7 +191,7 @@ class ReduceNode(Node):
         self.todo = DeferredKeys(self, key)
         self.width_of_rows = source.trace.data
         """The data columns of what it reads."""
-        self._width = np.array([source.trace.data], np.int64)
+        self._width = shared_words(source.trace.data)
         """The same, for a kernel that gets one batch of changes, as most steps have."""
 
     def _hold_output(self) -> None:
@@ -211,7 +221,7 @@ class ReduceNode(Node):
 
     def run(self, moment: Moment) -> None:
         rows = self.reader.handle.queued + self.todo.rows(moment)
-        if self.by_function or rows >= LONG:
+        if self.by_function or self._ended is not None or rows >= LONG:
             self._run_in_steps(moment, rows)
         else:
             self.each_shard(lambda shard, outbox: self._shard(shard, moment, outbox), rows)
@@ -252,16 +262,30 @@ class ReduceNode(Node):
                 if result.n:
                     self._deliver(shard, result, moment, outbox)
 
-        while True:
+        if self._ended is None:
             self.each_shard(ask, rows)
-            if not asked:
-                return
+        else:
+            parts, asked = self._ended
+            self._ended = None
+        while asked:
             if any([question.is_long for question in asked.values()]):
-                self.call_out(answer, rows)
+                if not self.call_function(answer, rows):
+                    self._ended = parts, asked
+                    self.scope.schedule(self.position, moment)
+                    return
             else:
                 for shard in asked:
                     answer(shard)
             self.each_shard(settle, rows)
+            self.each_shard(ask, rows)
+
+    @property
+    def busy(self) -> bool:
+        return self._ended is not None
+
+    def clear(self) -> None:
+        super().clear()
+        self._ended = None
 
     def _shard(self, shard: int, moment: Moment, outbox: Outbox) -> None:
         for part in self._parts(shard, moment):
@@ -317,6 +341,10 @@ class ReduceNode(Node):
         """Defer keys to later moments. Each part stays sorted by key."""
         if not todo.n:
             return
+        only = todo.constants(self.key + 1, self.times - 1)
+        if only is not None:
+            self.todo.add(shard, todo, only)
+            return
         parts, offsets, moments = partition_chunk(todo.at, self.key, self.times)
         parts.memory = todo.memory
         for i, moment in enumerate(map(tuple, moments.tolist())):
@@ -345,11 +373,16 @@ class BuiltinReduce(ReduceNode):
         if self.own_history and operation.sums:
             self._remember_failures(key + len(operation.sums))
         trace = source.trace
-        self.shape = np.array(
-            [key, trace.data, self.times, trace.times, trace.diffs, operation.values, int(self.own_history),
-             operation.code],
-            np.int64,
-        )  # fmt: skip
+        self.shape = shared_words(
+            key,
+            trace.data,
+            self.times,
+            trace.times,
+            trace.diffs,
+            operation.values,
+            int(self.own_history),
+            operation.code,
+        )
 
     def _ask(self, shard: int, part: ReductionPart, moment: Moment) -> KernelQuestion:
         past = self.output.trace.version(shard) if self.own_history else part.old

@@ -47,6 +47,7 @@ running_plan         what a dataflow was planned from, and for which sizes
 serving              the method of Engine that serves the console
 session              one user of an engine, and transactions: what is read and written as one
 small_epochs         closing an epoch of few rows by one call of C
+small_writes         writing a few rows to a bag by one call of C
 stored_inputs        imports files that other processes wrote; adds columns to stored inputs
 subscription         the changes of a view or a table epoch by epoch, for a thread, a task or a callback
 system/              the engine's own life as relations: tables that say what it holds, does and costs

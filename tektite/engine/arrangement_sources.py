@@ -15,7 +15,7 @@ from tektite.trace.trace import Hold, Trace
 
 
 class MadeSource:
-    """What the dataflow of a shared arrangement computes, as a source: whichever dataflow computes it."""
+    """The result of a shared arrangement's dataflow, as a source. Another dataflow may take over the work."""
 
     def __init__(self, flow: Dataflow) -> None:
         self.name = flow.name

@@ -18,7 +18,7 @@ from tektite.engine.routing import RoutedFeed
 
 
 class Delta(NamedTuple):
-    """What changed in a view at one time.
+    """The changes of a view at one time.
 
     >>> import tektite as tk
     >>> engine = tk.Engine()
@@ -46,7 +46,7 @@ class _Part:
     def __init__(self, table: pa.Table, times: list[int], cuts: list[int]) -> None:
         self.table, self.times, self.cuts = table, times, cuts
         self.state: tuple[tuple[Span, ...], dict[int, tuple[object, tuple[Span, ...]]]] = (((0, len(times)),), {})
-        """What nobody was given, and what the last call of each thread was given: the call, and the times."""
+        """The times that no call was given; and by thread, the last call with the times that it was given."""
 
     def give(self, call: object, given: tuple[Span, ...], left: tuple[Span, ...]) -> None:
         """Some times are given to a call."""
@@ -127,7 +127,7 @@ class Backlog:
             return found
 
     def give_back(self, call: object) -> None:
-        """What a call was given did not reach its caller, because something ended the call: somebody else gets it."""
+        """Take back the times of a call that was ended before its caller got them: another call gets them."""
         with self._lock:
             part = self._part
             if part is not None:

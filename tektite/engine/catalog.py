@@ -68,7 +68,7 @@ class Entry:
     answered: int = 0
     """How many queries read it that were answered once."""
     together: Sequence[Entry] = ()
-    """What was made with it for readers, itself included, and is dropped with it; nothing for an input or a view."""
+    """The entries that were made with it for readers, itself included, and are dropped with it; none for a table or a view."""
     index_of: plan.Readable | None = None
     """The table or view that it has the rows of, in another order, if it was made for readers."""
     lead: ColumnNumbers = ()
@@ -117,7 +117,7 @@ class Catalog:
         self._alike: dict[Hashable, tuple[Entry, ...]] = {}
         """The same, by what is quickly compared of a collection."""
         self._used: dict[Dataflow, tuple[Entry, ...]] = {}
-        """What each reader reads."""
+        """The arrangements that each reader reads."""
         self.plans: dict[Dataflow, RunningPlan] = {}
         """The plans of dataflows that depend on the sizes of what they read."""
         self.plan_changes = 0
@@ -132,7 +132,7 @@ class Catalog:
         """Dataflows that are being built, each for the one before it."""
 
     def explain(self, operator: plan.Operator) -> Explanation:
-        """What installing a plan would do. Nothing is made."""
+        """The explanation of a plan as if it were installed. Nothing is made."""
         (operator,) = optimize([operator])
         flow = self.begun(self.new_flow("explain"))
         try:

@@ -37,7 +37,7 @@ LOG = logging.getLogger("tektite")
 
 
 class ChangeFeed:
-    """What one follower of a view or a table has not been told yet. Made with the engine's lock held."""
+    """The changes that one follower of a view or a table has not got yet. Made with the engine's lock held."""
 
     def __init__(self, view: InputCore | ViewCore, snapshot: bool, since: int | None = None) -> None:
         """Begins with the view's contents, as insertions, or behind them; as of its last answer, or of a time `since`."""
@@ -51,7 +51,7 @@ class ChangeFeed:
         self.upto: int | None = None
         """The first epoch that it does not tell of, once it has ended."""
         self._left: pa.Table | None = None
-        """What was collected before the end."""
+        """The changes that were collected before the end."""
         last = max(view.low - 1, view.first) if since is None else since
         self.start = last if snapshot else (view.low if since is None else since + 1)
         """Earlier changes count as changes at this time."""
@@ -67,7 +67,7 @@ class ChangeFeed:
 
     @property
     def source(self) -> Table | View:
-        """What its follower holds: the table or the view."""
+        """The table or the view that its follower holds."""
         return self.view.facade
 
     @property
@@ -83,7 +83,7 @@ class ChangeFeed:
     # ------------------------------------------------------------------ changes
 
     def look(self) -> tuple[pa.Table | None, Callable[[], None]]:
-        """What has changed since the last call, in the order of times, as a table with the columns `time` and `diff` behind the
+        """The changes since the last call, in the order of times, as a table with the columns `time` and `diff` after the
         data, or None if nothing has; and what to call when somebody has been told, which may be repeated. Until then it is
         looked at again. The caller holds the lock.
         """

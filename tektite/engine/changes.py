@@ -23,7 +23,7 @@ class Changes:
             yield self._told.popleft()
 
     def table(self) -> pa.Table:
-        """What has changed since the last call, as a table with the columns `time` and `diff` behind the data."""
+        """The changes since the last call, as a table: the data, then the columns `time` and `diff`."""
         return self._subscription.table()
 
     def close(self) -> None:

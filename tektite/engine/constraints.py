@@ -39,7 +39,7 @@ def check_time(time: object, where: str = "") -> None:
 
 @dataclass(frozen=True)
 class Rules:
-    """What a declaration demands of an input's rows, for whoever looks at them: the engine, or a task that has none."""
+    """The rules that a declaration sets for a table's rows. The engine checks them, and tasks without an engine do."""
 
     name: str
     schema: Schema

@@ -183,8 +183,8 @@ def _is_emptied(existing: InputCore, declared: InputDescription) -> bool:
 def filled_table(
     core: EngineCore, name: str, declared: InputDescription, rows: pa.Table | None, if_exists: IfExists
 ) -> Table:
-    """What `create_table` gives, with its first `rows` if it is new or was replaced. Rows that do not fit its declaration change
-    nothing.
+    """The table of `create_table`, with its first `rows` if it is new or was replaced. Rows that do not fit its declaration
+    change nothing.
     """
     before = core.inputs.get(name)
     if rows is not None:
@@ -245,7 +245,7 @@ def check_held_rows(table: InputCore, declared: InputDescription) -> None:
 
 
 def defaults_of(table: InputCore) -> dict[str, Any]:
-    """What SQL writes into columns for which nothing is given."""
+    """The values that SQL writes into columns that a statement leaves out."""
     kinds = table.schema.arrow
     return {name: pa.scalar(text).cast(kinds.field(name).type).as_py() for name, text in table.declared.defaults}
 

@@ -14,14 +14,14 @@ from tektite.plan.algebra import ColumnNumbers, Readable
 
 
 class DiscardedIndex(NamedTuple):
-    """What became of the indexes of a table or view by the same columns."""
+    """A count of the dropped indexes of a table or view by the same columns."""
 
     times: int
     """How often one was dropped."""
     rows: int
     """How many rows they had in all."""
     bytes: int
-    """What the last one took."""
+    """The bytes of the last one."""
 
 
 class DiscardedIndexes:

@@ -563,7 +563,7 @@ class Engine(EpochMethods, IndexMethods, LanguageMethods, ServingMethods):
         return f"<Engine: {state}>"
 
     def _repr_html_(self) -> str:
-        """What a notebook shows: tables and views with their columns and how many rows they hold."""
+        """The HTML that a notebook shows: tables and views with their columns and how many rows they hold."""
         core = self._core
         if core.is_closed:
             return html_text(repr(self))

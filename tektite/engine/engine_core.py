@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 
+from tektite.dataflow.arrange import build_rows
 from tektite.dataflow.away import Absence, check_no_circle
 from tektite.dataflow.flow import EpochSource
 from tektite.dataflow.graph import Outbox
@@ -238,7 +239,8 @@ class EngineCore:
 
         `positions` become durable with the epochs. The texts between the marks `known` are in adopted files.
         """
-        self.check_no_callback()
+        if self.coordinator.working:
+            self.check_no_callback()
         for function in self.hooks.before_commit:
             function(writes)
         going, target = [], self.epoch
@@ -310,7 +312,7 @@ class EngineCore:
         prepared: PreparedEpoch | SmallEpoch | None = None
         try:
             if ending is None and not positions and known is None:
-                prepared = small_epoch(self, sources, high, writes)
+                prepared = small_epoch(self, sources, high, writes, build_rows)
             if prepared is None:
                 prepared = prepare_epoch(self, sources, high, writes, ending, positions, known)
         except (IncorrectError, ConflictError) as error:
@@ -372,8 +374,10 @@ class EngineCore:
         """
         if view.flow is None:
             return
-        # Before the first epoch closes, what is constant is there already.
-        if 0 < self.epoch <= view.flow.low or self.coordinator.current(view.flow):
+        # Before the first epoch closes, what is constant is there already. What was reached costs less than what sources allow.
+        if self.epoch > 0 and (self.epoch <= view.flow.reached or self.epoch <= view.flow.low):
+            return
+        if self.coordinator.current(view.flow):
             return
         turn = math.inf if self.coordinator.working or self.lock.is_undisturbed else self.coordinator.turn
         closed = self.epoch

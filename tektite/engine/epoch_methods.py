@@ -87,8 +87,10 @@ class EpochMethods:
         >>> time, sales.rows(time)
         (0, [('north', 3)])
         """
-        self._core.check_no_transaction()
-        return self._core.commit(self._core.writes, to, positions)
+        core = self._core
+        if core.snapshots.any:
+            core.check_no_transaction()
+        return core.commit(core.writes, to, positions)
 
     def session(self) -> Session:
         """A session of its own, for a thread, a task or a connection: with it, transactions do not meet those of others.
@@ -170,9 +172,13 @@ class EpochMethods:
         >>> totals.time
         0
         """
-        if not isinstance(getattr(view, "_core", None), ViewCore):
+        core, wanted = self._core, getattr(view, "_core", None)
+        if not isinstance(wanted, ViewCore):
             raise IncorrectError(f"finish takes a view, such as engine.view('name'), not {view!r}")
-        self._core.finish(view._core)
+        if not (
+            0 < core.epoch <= wanted.flow.reached and core.lock.decision is None
+        ):  # most are, and then nobody is asked
+            core.finish(wanted)
 
     @property
     def progress(self) -> list[Sweep]:

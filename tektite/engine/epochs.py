@@ -82,20 +82,20 @@ class AdoptedRows:
 
 @dataclass(eq=False, slots=True)
 class PreparedInput:
-    """What closing the epochs before `high` makes of one input."""
+    """The state of one table after the epochs before `high` are closed."""
 
     source: InputCore
     high: int
     batches: Batches
     later: PendingUpdates | None
-    """What stays in the write set: updates of `high` and after."""
+    """Updates of `high` and after, which stay in the write set."""
     more: list[tuple[int, Chunk]]
     """Further batches, each with its shard."""
     files: list[FileInfo]
     """Files that hold the batches already."""
     adopted: bool = False
     postponed: PendingUpdates | None = None
-    """What stays scheduled: updates of `high` and after, whoever closes their epochs."""
+    """Updates of `high` and after, which stay scheduled, whoever closes their epochs."""
     mints: list[Mint] | None = None
     writes: int = 0
 
@@ -140,7 +140,7 @@ class PreparedInput:
 
 @dataclass(eq=False, slots=True)
 class PreparedEpoch:
-    """What closing some epochs does: to each input, to the write set, to the engine's clock and to the storage. A `Decision`."""
+    """The effects of closing some epochs: on each table, the write set, the engine's clock and the storage. A `Decision`."""
 
     core: EngineCore
     inputs: list[PreparedInput]
@@ -154,12 +154,12 @@ class PreparedEpoch:
     ending: InputCore | None
     """The input that ends with it."""
     durable: DurableChange | None
-    """What becomes durable, if there is a storage."""
+    """The change that becomes durable, if there is a storage."""
     writes: WriteSet
     left: dict[InputCore, PendingUpdates]
-    """What stays in the write set."""
+    """Updates that stay in the write set."""
     scheduled: dict[InputCore, PendingUpdates] | None
-    """What stays scheduled, if something of that was due."""
+    """Updates that stay scheduled, if some of them were due."""
     changes: int
     """How often inputs have changed afterwards."""
 

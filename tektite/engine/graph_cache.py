@@ -65,7 +65,7 @@ class GraphCache:
         self._recent: OrderedDict[int, Operator] = OrderedDict()
         """The last plans by digest, those that were used last at the end."""
         self._ground: dict[tuple[Any, ...], FoundArrangements] = {}
-        """What there was of some collections in the present generation. Thousands of views ask about the same ones."""
+        """The arrangements of some collections found in the present generation. Thousands of views ask about the same ones."""
         self._ground_of = -1
 
     def _first_of(self, operator: Operator) -> Operator:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class IndexInfo:
-    """What `Engine.indexes` says of one shared index.
+    """One shared index in the result of `Engine.indexes`.
 
     >>> import tektite as tk
     >>> engine = tk.Engine()

@@ -49,7 +49,7 @@ class ClientServer(Protocol):
     """Something that lets clients use an engine. Its methods may be called in any thread."""
 
     def clients(self) -> Iterable[ConnectedClient]:
-        """Who is connected."""
+        """The connected clients."""
 
     def connected(self) -> Iterable[ConnectedSource]:
         """Its sources and sinks."""
@@ -62,7 +62,7 @@ class StandingQuery(NamedTuple):
     """A user's query that is kept up to date, beside views: one that was prepared or that is followed."""
 
     flow: Dataflow
-    """What computes it, perhaps with those of others."""
+    """The dataflow that computes it, perhaps together with other queries."""
     user_name: str
     uses: int
     """How many subscriptions and bindings of prepared statements the user has of it."""
@@ -117,7 +117,7 @@ class Hooks:
     """
 
     def claim(self, name: str) -> str | None:
-        """What some language has under a name, if one does."""
+        """The kind of object that a language has under a name; None if no language has one."""
         return next((found for claims in self.name_claims if (found := claims(name)) is not None), None)
 
     def owner_of(self, name: str) -> str | None:

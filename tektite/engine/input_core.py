@@ -24,6 +24,7 @@ from tektite.engine.lock import EngineLock, guarded
 from tektite.engine.pending_updates import PendingUpdates, net_changes
 from tektite.engine.row_encoding import encode, encode_keys, integers, is_beyond, with_equal_keys
 from tektite.engine.row_slices import is_small, row_slices
+from tektite.engine.small_writes import few_columns
 from tektite.engine.unique_keys import check_unique_keys
 from tektite.engine.versions import in_schema_order, read_first, read_lead, read_version
 from tektite.engine.write_set import WriteSet
@@ -279,6 +280,8 @@ class InputCore:
         """Whether an epoch of a few of its rows is closed by `small_epoch`."""
         self._checks_batches = self.rules.checked
         self._checks_rows = bool(self.rules.append or self.rules.required or declared.checks)
+        self.few_columns = few_columns(self, required)
+        """What `write_few` knows of its columns."""
 
     def _check_rows(self, words: Words, diffs: Words | int) -> None:
         """Refuse rows that the declaration does not allow, whatever others there are."""

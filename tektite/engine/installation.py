@@ -72,11 +72,12 @@ def install(
     try:
         core.coordinator.start(flow)
     except BaseException:
-        if flow.failure is not None:  # an interrupt of its first sweep: there is nothing to read, ever
+        if not flow.swept:  # an interrupt of its first sweep: whoever installs it gives it up
             for view in views:
                 core.drop(view.name)
         raise
-    core.notices.give(core.coordinator)
+    if core.notices.is_due:
+        core.notices.give(core.coordinator)
     if core.hooks.installed and not core.system.reads_system(flow):
         made = Installation(flow.name, at, time.perf_counter() - began)
         for heard in list(core.hooks.installed):

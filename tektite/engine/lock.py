@@ -78,7 +78,8 @@ class EngineLock:
 
     def decide(self, decision: Decision) -> None:
         """Make a change, after what is left of one before it. The caller holds the lock, and applies no change."""
-        self.roll_forward()
+        if self.decision is not None:
+            self.roll_forward()
         try:
             self.decision = decision
             decision.apply()

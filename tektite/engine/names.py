@@ -32,7 +32,7 @@ def check_name(core: EngineCore, name: str) -> None:
 
 
 def by_name(core: EngineCore, where: Mapping[str, T], name: str, kind: str) -> T:
-    """What has a name, or an error that says what else has it, or lists the names there are."""
+    """The object that has a name. Otherwise the error says which other object has it, or lists the names that exist."""
     if name in where:
         return where[name]
     system, other = core.system.names(), "table" if kind == "view" else "view"

@@ -38,7 +38,7 @@ class Follower(Waiter, Protocol):
 
 
 class Notices:
-    """Who waits for something to happen in one engine. Adding to the containers needs no lock."""
+    """The threads, tasks and callbacks that wait for changes of one engine. Adding to the containers needs no lock."""
 
     def __init__(self) -> None:
         self.woken: deque[Follower] = deque()
@@ -154,8 +154,8 @@ def wait_in_thread(
     timeout: float | None,
     check_may_wait: Callable[[], None],
 ) -> T | None:
-    """What `look` finds, as soon as that is not None; None after `timeout` seconds. `look` gets the deadline. A waiter is in
-    all of `waiters` meanwhile. `check_may_wait` refuses to wait where nothing could happen.
+    """Call `look` with the deadline until its result is not None, and return that; None after `timeout` seconds. Meanwhile a
+    waiter is in all of `waiters`. `check_may_wait` raises where nothing could happen.
     """
     deadline = None if timeout is None else time.monotonic() + timeout
     waiter = ThreadWaiter()
@@ -177,8 +177,8 @@ def wait_in_thread(
 
 
 async def wait_in_task(waiters: list[dict[Waiter, None]], step: Callable[[], None], look: Callable[[], T | None]) -> T:
-    """What `look` finds, as soon as it finds something. Before each look `step` runs in a thread of the loop's executor, where it
-    may wait for the engine's lock; a task that is cancelled meanwhile loses nothing of what it has done.
+    """Call `look` until its result is not None, and return that. Before each call `step` runs in a thread of the loop's executor,
+    where it may wait for the engine's lock; a task that is cancelled meanwhile loses nothing of what it has done.
     """
     import asyncio
 

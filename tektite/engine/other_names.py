@@ -1,4 +1,4 @@
-"""What other libraries call the methods of engines: an unknown name is answered with ours."""
+"""Other libraries' names of the methods of engines: the error for an unknown name suggests ours."""
 
 from __future__ import annotations
 
@@ -155,7 +155,7 @@ METHODS = {
 
 
 def instead_of(engine: Any, name: str) -> str:
-    """What to write in place of a name that an engine has not."""
+    """The hint for a name that an engine does not have."""
     core = engine.__dict__.get("_core")
     if core is not None and name in core.inputs:
         return f"; use table({name!r})"

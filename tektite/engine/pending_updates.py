@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import takewhile
+from typing import TYPE_CHECKING
 
 from tektite.dataflow.arrange import consolidate
 from tektite.errors import IncorrectError
 from tektite.kernels.operators.upsert import resolve
+from tektite.kernels.ready import calls
 from tektite.trace.batch_memory import BatchMemory
 from tektite.trace.chunk import Chunk
 from tektite.trace.key_ranges import key_ranges
@@ -25,10 +27,30 @@ MOST_SMALL = 1 << 10
 """Chunks of fewer rows than the former that may pile up before they become one."""
 
 
-class PendingUpdates:
+if TYPE_CHECKING:
+
+    class PendingRecord:
+        """The attributes of `PendingUpdates`; see native/writes.c."""
+
+else:
+    PendingRecord = calls().PendingRecord
+
+
+class PendingUpdates(PendingRecord):
     """Chunks of updates of one shape, each with the latest epoch that it holds, in order of arrival. A call that an exception
     ends has added its chunk or not; whatever else it did changes no contents.
     """
+
+    __slots__ = ()
+
+    _allowed: int
+    """Rows up to which there is no new look at what cancels, if that is more than `MOST_ROWS`."""
+    _counted: tuple[int, int]
+    _memory: BatchMemory | None
+    _small: int
+    chunks: list[tuple[Chunk, int]]
+    """The chunks, each with its latest epoch."""
+    shape: tuple[int, int, int]
 
     def __init__(
         self,
@@ -39,12 +61,11 @@ class PendingUpdates:
         self.shape = shape
         self._memory = memory
         self.chunks = list(chunks)
-        """The chunks, each with its latest epoch."""
-        self._counted: tuple[int, int] = (0, 0)
-        self._small, self._allowed = 0, MOST_ROWS
+        self._counted = (0, 0)
+        self._small = self._allowed = 0
         if self.chunks:
             self._small = sum([1 for _ in takewhile(lambda each: each[0].n < SMALL_ROWS, reversed(self.chunks))])
-            self._allowed = max(MOST_ROWS, 2 * self.rows)
+            self._allowed = 2 * self.rows
 
     def __iter__(self) -> Iterator[tuple[Chunk, int]]:
         return iter(self.chunks)
@@ -71,10 +92,10 @@ class PendingUpdates:
         if self._small >= MOST_SMALL:
             self._gather(self._small)
             self._small = 0
-        if len(self.chunks) > 1 and (rows := self.rows) > self._allowed:
+        if len(self.chunks) > 1 and (rows := self.rows) > MOST_ROWS and rows > self._allowed:
             self._gather(len(self.chunks))
             # What has hardly shrunk is looked at again when there is several times as much.
-            self._allowed = max(MOST_ROWS, (4 if 2 * self.rows > rows else 2) * self.rows)
+            self._allowed = (4 if 2 * self.rows > rows else 2) * self.rows
 
     def _gather(self, many: int) -> None:
         """Make one sorted, consolidated chunk of the newest ones, if there is memory for it. A sum that does not fit stays for

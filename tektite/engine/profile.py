@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class OperatorProfile:
-    """What one operator did within a profile.
+    """The work of one operator within a profile.
 
     >>> import tektite as tk
     >>> engine = tk.Engine()
@@ -52,7 +52,7 @@ class OperatorProfile:
     sent: int
     """Rows that it sent to others."""
     bytes: int
-    """What its arrangement takes, if it keeps one, or took at the end."""
+    """Bytes of its arrangement, if it keeps one, when the profile was read or ended."""
     shared: bool
     """Whether it belongs to an index that several queries may share."""
     text: str | None
@@ -140,7 +140,7 @@ class Profile:
         return [(path, round(seconds * 1e6)) for path, seconds in sorted(found.items())]
 
     def _repr_html_(self) -> str:
-        """What a notebook shows: the operators that took most."""
+        """The HTML that a notebook shows: the operators that took most."""
         if self._operators is None:
             return html_text("a profile, complete at the end of its block")
         titles = ["milliseconds", "runs", "received", "sent", "bytes", "index", "operator", "of", "made for"]

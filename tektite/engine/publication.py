@@ -76,13 +76,13 @@ class Publication:
         view.lock.decide(StepByStep(*[view.engine.to_storage(change) for change in changes], taken))
 
     def _changes(self, stored: int) -> list[DurableChange]:
-        """What the view has changed since an epoch."""
+        """The view's changes since an epoch."""
         view = self.view
         rows = self._rows(self._waiting(), stored)
         return [DurableChange(view.engine.epoch, rows=rows, lows={view.name: view.low})] if rows else []
 
     def _begun(self) -> list[DurableChange]:
-        """What brings that which is stored to what the view holds."""
+        """The changes that bring the stored rows to those of the view."""
         view, writer = self.view, self.storage.writer
         state = writer.manifest.state
         chunks = self._waiting()
@@ -108,7 +108,7 @@ class Publication:
         return [*found, DurableChange(epoch, rows=rows, arrangements={view.name: described}, lows=lows)]
 
     def _waiting(self) -> list[list[Chunk]]:
-        """What has changed and is not stored yet, by shard."""
+        """The changes that are not stored yet, by shard."""
         shards = range(self.view.trace.shards)
         return [[Chunk(b.head, b.memory) for b in self.handle.before(shard, self.view.low)] for shard in shards]
 

@@ -49,7 +49,7 @@ class ReadableCollection(Collection):
 
     _core: InputCore | ViewCore
     _kind: str
-    """What it is called in messages."""
+    """Its name in messages."""
 
     @abstractmethod
     def snapshot(self, at: int | None = None) -> pa.Table:
@@ -283,7 +283,7 @@ class ReadableCollection(Collection):
             return f"<{title}, unreadable: {error}>"
 
     def _state(self) -> str:
-        """What the representation says behind the schema."""
+        """The part of the representation after the schema: the first rows."""
         table = self._head(SHOWN_FIRST + 1, wait=False)
         shown = self._tuples(table.slice(0, SHOWN_FIRST))
         lines = [f"\n  {row}" for row in shown]
@@ -292,7 +292,7 @@ class ReadableCollection(Collection):
         return f", time {self._core.low - 1}{''.join(lines)}" if self._core.low else ", no epoch closed yet"
 
     def _repr_html_(self) -> str:
-        """What a notebook shows: name, time and first rows, as far as they are there."""
+        """The HTML that a notebook shows: name, time and first rows, as far as they are there."""
         try:
             return self._html()
         except Exception:

@@ -234,7 +234,7 @@ class Replanner:
             plan.is_fixed = True
 
     def about(self, view: ViewCore) -> list[str]:
-        """What is to be said of the plan that a view runs by, in lines."""
+        """Lines about the plan of a view: the sizes that it was made for, and how often it was replaced."""
         plan = self._core.catalog.plans.get(view.flow)
         if plan is None:
             return []

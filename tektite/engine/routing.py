@@ -40,7 +40,7 @@ class RoutedAnswer(Protocol):
 
     @property
     def name(self) -> str:
-        """What it is called in messages."""
+        """Its name in messages."""
 
     @property
     def schema(self) -> Schema:
@@ -56,11 +56,11 @@ class RoutedAnswer(Protocol):
 
 
 class RoutedFeed:
-    """What one follower of a value has not been told yet. It offers what a `ChangeFeed` does to a subscription."""
+    """The changes that one follower of a value has not got yet. A subscription uses it as it uses a `ChangeFeed`."""
 
     def __init__(self, router: Router, value: int, source: RoutedAnswer) -> None:
         self.source = source
-        """What its follower holds."""
+        """The answer that its follower holds."""
         self.schema = source.schema
         """The columns of the rows that it tells of."""
         self.waiters: dict[Waiter, None] = {}
@@ -74,7 +74,7 @@ class RoutedFeed:
         self._router = router
         self._value = value
         self._parts: dict[int, tuple[pa.Table, int, int]] = {}
-        """What it was given, by the router's numbers."""
+        """The parts that it was given, by the router's numbers."""
         self._told = -1
         """The number of the last part that its follower was told."""
 
@@ -94,7 +94,7 @@ class RoutedFeed:
             self._parts[number] = table, begin, end
 
     def look(self) -> tuple[pa.Table | None, Callable[[], None]]:
-        """What has changed since the last call; see `ChangeFeed.look`. The caller holds the lock."""
+        """The changes since the last call; see `ChangeFeed.look`. The caller holds the lock."""
         if self.is_open:
             self._router.route()
         parts = dict(self._parts)
@@ -160,7 +160,7 @@ class Router:
         self.recovery: Callable[[], None] | None = None
         """Replaces the view when it keeps too much, or closes the router."""
         self._last: dict[int, Words] | None = None
-        """What each follower's part was when the view failed, until the recovery."""
+        """The rows of each follower when the view failed, until the recovery."""
         self._stopped = 0
         """The first epoch that the view had no answer for then."""
         self._followers: dict[int, list[RoutedFeed]] = {}

@@ -7,14 +7,12 @@ attributes of the same objects; see native/steps.c.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
-from tektite.dataflow.arrange import build_rows
 from tektite.kernels.ready import calls
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from tektite.engine.engine_core import EngineCore
     from tektite.engine.input_core import InputCore
     from tektite.engine.write_set import WriteSet
@@ -38,10 +36,7 @@ class SmallEpoch(Protocol):
         """Do the merging that new batches pay for, after the decision."""
 
 
-_small_epoch: Any = calls().small_epoch
-
-
-def small_epoch(core: EngineCore, sources: Sequence[InputCore], high: int, writes: WriteSet) -> SmallEpoch | None:
-    """Everything about closing epochs that can fail. Nothing changes; the caller holds the lock until it decides."""
-    found: SmallEpoch | None = _small_epoch(core, sources, high, writes, build_rows)
-    return found
+small_epoch: Callable[[EngineCore, Sequence[InputCore], int, WriteSet, Any], SmallEpoch | None] = calls().small_epoch
+"""Everything about closing epochs that can fail, with the kernel `build_rows`. Nothing changes; the caller holds the lock until
+it decides.
+"""

@@ -283,7 +283,7 @@ class Subscription:
         return [*found, self._view.engine.notices.at_each_epoch] if at_each_epoch else found
 
     def _look(self, call: object) -> Delta | _End | None:
-        """What was collected; the end, if there is nothing more to collect."""
+        """The collected changes; the end, if there is nothing more to collect."""
         has_ended = self._has_ended  # before the look: whoever sets it has filled the backlog
         found = self._backlog.pop(call)
         if found is not None or not has_ended:

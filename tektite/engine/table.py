@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from tektite.engine.lock import guarded_by_core
 from tektite.engine.readable_collection import ReadableCollection
+from tektite.engine.small_writes import write_few
 from tektite.engine.table_edits import check_zones, rewrite
 from tektite.engine.versions import decoded
 from tektite.errors import IncorrectError
@@ -147,6 +148,8 @@ class Table(ReadableCollection):
         [('east', 1), ('north', 3), ('south', 5)]
         """
         core = self._core
+        if time is None and (done := write_few(core, data, None, 1)) is not NotImplemented:
+            return done
         return core.engine.write(lambda into: core.write(data, time, 1, "insert", into), time is not None)
 
     def remove(self, data: Any, *, time: int | None = None) -> int | None:
@@ -163,6 +166,8 @@ class Table(ReadableCollection):
         [('south', 5)]
         """
         core = self._core
+        if time is None and (done := write_few(core, data, None, -1)) is not NotImplemented:
+            return done
         return core.engine.write(lambda into: core.write(data, time, -1, "remove", into), time is not None)
 
     def delete(self, *predicates: Expr | Sequence[Expr], **equal: Any) -> int | None:
@@ -226,6 +231,8 @@ class Table(ReadableCollection):
         [('south', 5), ('west', 1), ('west', 1)]
         """
         core = self._core
+        if times is None and (done := write_few(core, data, diffs, 1)) is not NotImplemented:
+            return done
         return core.engine.write(lambda into: core.update(data, times, diffs, into), times is not None)
 
     def snapshot(self, at: int | None = None) -> pa.Table:

@@ -16,6 +16,9 @@ A collection has four phases. Only the first two need the engine's lock, for abo
    (Epochs that wait to be written hold ids of texts that only the storage has.) Texts that the storage lacks stay.
 
 A dataflow that is suspended with rows outside its buffers is visited when it goes on.
+
+A dictionary that is about to be full, while no collection is due, is only swept, of nothing: its texts move to where there is
+more room. Otherwise it would grow by a copy of everything, inside whichever call added one text too many.
 """
 
 from __future__ import annotations
@@ -32,6 +35,7 @@ from typing import TYPE_CHECKING, Any
 from tektite.dataflow.flow import Dataflow
 from tektite.expr.text import forget_results
 from tektite.trace.trace import Trace
+from tektite.values.text_space import Mark
 
 if TYPE_CHECKING:
     from tektite.engine.engine_core import EngineCore
@@ -43,9 +47,30 @@ WORDS_A_TEXT = 16
 TURN = 1e-3
 """Seconds for which a collection holds the engine's lock, and works before it looks whether it is wanted."""
 HELP = 4e-3
-"""Seconds for which a commit helps, if texts are added faster than the thread removes them."""
+"""Seconds for which a commit lets the thread work, if texts are added faster than it removes them."""
+PAUSE = 2e-4
+"""Seconds after which such a commit looks again."""
 PATIENCE = 2e-3
 """Seconds to wait for a lock, a reader or the storage before looking again."""
+
+
+class TextMove:
+    """Moves all texts to where there is more room."""
+
+    is_visited = True
+
+    def __init__(self, core: EngineCore) -> None:
+        self.sweep: Iterator[None] | None = None
+        core.dictionary.begin_move()
+
+    def visit(self, core: EngineCore, until: float) -> None:
+        """There is nothing to visit."""
+
+    def work(self, core: EngineCore, until: float, sweeps: bool) -> bool | None:
+        """Move until a time. Returns whether it has ended."""
+        if self.sweep is None:
+            self.sweep = core.dictionary.sweep(0, sweepable(core))
+        return is_swept(self.sweep, until)
 
 
 class TextCollection:
@@ -133,12 +158,22 @@ class TextCollection:
         if storage is not None and storage.writer.written < self.appended:
             return None
         if self.sweep is None:
-            upto = dictionary.mark() if storage is None else storage.writer.written_texts
-            self.sweep = dictionary.sweep(self.floor, upto)
-        while next(self.sweep, self) is not self:
-            if time.perf_counter() > until:
-                return False
-        return True
+            self.sweep = dictionary.sweep(self.floor, sweepable(core))
+        return is_swept(self.sweep, until)
+
+
+def sweepable(core: EngineCore) -> Mark:
+    """The mark before which texts may be moved: a storage writes those behind it in the order of their arrival."""
+    storage = core.storage
+    return core.dictionary.mark() if storage is None else storage.writer.written_texts
+
+
+def is_swept(sweep: Iterator[None], until: float) -> bool:
+    """Sweep until a time. Returns whether that has ended."""
+    while next(sweep, sweep) is not sweep:
+        if time.perf_counter() > until:
+            return False
+    return True
 
 
 class TextCollector:
@@ -150,7 +185,7 @@ class TextCollector:
         """Whether every commit ends with a whole collection, as far as nobody reads; see `be_eager`."""
         self.count = 0
         """How many collections have ended."""
-        self._collection: TextCollection | None = None
+        self._collection: TextCollection | TextMove | None = None
         self._working = threading.Lock()
         self.thread_of = 0
         """The process that has a thread for collections; 0 if there is none. A fork has no threads."""
@@ -173,11 +208,15 @@ class TextCollector:
             self.finish(0)
             return
         if self._collection is None:
-            self._begin()
+            if core.dictionary.texts > core.dictionary.limit:
+                self._begin()
+            elif core.dictionary.is_due:
+                self._collection = TextMove(core)
+                self.is_active = True
         if self._collection is not None and not self._collection.is_visited:
             self._collection.visit(core, time.perf_counter() + TURN)
         if core.dictionary.texts > 2 * core.dictionary.limit:
-            self.work(time.perf_counter() + HELP, sweeps=False)
+            self._help(time.perf_counter() + HELP)
         if self._collection is not None and not self.thread_of:
             self.thread_of = os.getpid()
             try:
@@ -186,12 +225,21 @@ class TextCollector:
             except RuntimeError:  # the process can start no more threads
                 self.thread_of = 0
 
+    def _help(self, until: float) -> None:
+        """Let the thread work until a time, if it does. Where there is none, work."""
+        if self.thread_of != os.getpid():
+            self.work(until, sweeps=False)
+        while self._working.locked() and time.perf_counter() < until:
+            time.sleep(PAUSE)
+
     def finish(self, seconds: float) -> bool:
         """Collect now: go on with the collection that runs, or a new one. Returns whether it has ended: who reads, or suspended
         dataflows, or a storage that has not written everything after so many seconds, keep it from ending. The caller holds the
         engine's lock.
         """
         core = self._core
+        if isinstance(self._collection, TextMove):
+            self.work(float("inf"))
         if self._collection is None:
             self._begin()
         until = time.perf_counter() + seconds
@@ -216,7 +264,8 @@ class TextCollector:
         ):
             return False
         if (self._collection is not None and not self.finish(0)) or not self.finish(0):
-            return self._collection is not None and core.dictionary.reads_before(self._collection.era)
+            collection = self._collection
+            return isinstance(collection, TextCollection) and core.dictionary.reads_before(collection.era)
         self._rested = core.changes, core.dictionary.mark()
         return False
 
@@ -270,11 +319,12 @@ class TextCollector:
             self._collection = TextCollection(self._core)
             self.is_active = True
 
-    def _ended(self, collection: TextCollection) -> None:
-        dictionary = self._core.dictionary
-        more = max(dictionary.texts, collection.words // WORDS_A_TEXT, FEWEST // 2)
-        dictionary.limit = dictionary.texts + more
-        self.count += 1
+    def _ended(self, collection: TextCollection | TextMove) -> None:
+        if isinstance(collection, TextCollection):
+            dictionary = self._core.dictionary
+            more = max(dictionary.texts, collection.words // WORDS_A_TEXT, FEWEST // 2)
+            dictionary.limit = dictionary.texts + more
+            self.count += 1
         self._collection = None
         self.is_active = self.eager
 

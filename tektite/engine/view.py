@@ -56,7 +56,7 @@ class View(ReadableCollection):
 
     @property
     def name(self) -> str:
-        """What it was installed as.
+        """The name under which it was installed.
 
         >>> import tektite as tk
         >>> engine = tk.Engine()
@@ -136,7 +136,7 @@ class View(ReadableCollection):
 
     @property
     def error(self) -> TektiteError | None:
-        """What a read of the view raises: why it has stopped, or which row that it depends on fails; None if it can be read.
+        """The error that a read of the view raises: the reason why it stopped, or the row that fails; None if it can be read.
 
         >>> import tektite as tk
         >>> engine = tk.Engine()

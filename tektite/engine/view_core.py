@@ -89,14 +89,14 @@ class ViewCore:
 
     @property
     def feeds(self) -> dict[ChangeFeed, None]:
-        """Who follows its changes. Most views have nobody."""
+        """The followers of its changes. Most views have none."""
         if self._feeds is None:
             self._feeds = {}
         return self._feeds
 
     @property
     def waiters(self) -> dict[Waiter, None]:
-        """Who waits for it to answer for a time."""
+        """The threads and tasks that wait for it to answer for a time."""
         if self._waiters_here is None:
             self._waiters_here = {}
         return self._waiters_here
@@ -218,7 +218,7 @@ class ViewCore:
 
     @property
     def error(self) -> TektiteError | None:
-        """What a read of its last answer raises, if anything."""
+        """The error that a read of its last answer raises, if any."""
         if self.flow.failure is not None or not self.errors:
             return self.flow.failure
         low = self.low
@@ -231,7 +231,7 @@ class ViewCore:
             raise error
 
     def error_at(self, epoch: int) -> TektiteError | None:
-        """What a read at an epoch finds instead of an answer; None if there is an answer."""
+        """The error that a read at an epoch raises; None if there is an answer."""
         found = standing_errors(self.errors, epoch) if self.errors else None
         if found is None:
             return None
@@ -334,5 +334,5 @@ class ViewCore:
             waiter.notify()
 
     def drop_error(self) -> ConflictError:
-        """What is raised by whoever reads it after it was dropped."""
+        """The error that a read raises after it was dropped."""
         return ConflictError(f"view {self.name!r} was dropped")

@@ -23,7 +23,7 @@ CALLS = ("aggregate", "window")
 
 @explains_options
 class AggregateMethods:
-    """What an expression can be aggregated to. NULL does not count, and an aggregate of nothing but NULL is NULL."""
+    """Aggregates of an expression. NULL does not count, and an aggregate of nothing but NULL is NULL."""
 
     __slots__ = ()
 

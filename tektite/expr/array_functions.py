@@ -18,13 +18,13 @@ INSTEAD = {
     "diff": "diff().over(order_by=...)", "histogram": "group_by(x // size * size).count()", "percentile": "quantile(share)",
     "sort": "Collection.sort(...)", "unique": "Collection.unique(...)",
 }  # fmt: skip
-"""What to write in place of a function, where it has another name here."""
+"""Functions of NumPy that have another name here."""
 SAME = ("all", "any", "max", "mean", "median", "min", "quantile", "std", "sum", "var")
 """Functions that are methods of expressions under the same name."""
 
 
 def applied(function: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Expr:
-    """What a function of NumPy makes of expressions.
+    """The expression that a function of NumPy builds of expressions.
 
     >>> import numpy as np, tektite as tk
     >>> np.where(tk.col("n") > 9, "many", "few")

@@ -445,7 +445,7 @@ def _column(name: str) -> Expr:
 
 
 class _Columns:
-    """What `col` is: a function, and an object with a column under each name."""
+    """The type of `col`: a function, and an object with a column under each name."""
 
     def __init__(self) -> None:
         functools.update_wrapper(self, _col)

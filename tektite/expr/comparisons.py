@@ -8,7 +8,7 @@ from __future__ import annotations
 SIGNS = {"eq": "=", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
 """How a comparison is written."""
 OPERATIONS = {sign: op for op, sign in SIGNS.items()}
-"""What is written, as an operation."""
+"""Operators as they are written, each with its operation."""
 ORDERING = ("lt", "le", "gt", "ge")
 """The comparisons that need an order."""
 

@@ -104,7 +104,7 @@ FORMATS: dict[str, Callable[[Expr], Expr]] = {
     "u": lambda moment: (moment.weekday() + 1).cast(types.String),
     "%": lambda moment: lit("%"),
 }
-"""What a letter behind % stands for."""
+"""The expression for each letter after a %."""
 
 
 def field(moment: Expr, kind: Type, name: str) -> Expr:
@@ -133,18 +133,23 @@ READ = frozenset("YymdHIMSfpBbAajzuUW%")
 
 
 def read_format(shape: str) -> str:
-    """A format that texts are read by; a - behind the % means that there may be fewer digits, as anywhere. Raises for a letter
-    that stands for nothing.
+    """A format that texts are read by, without the - behind a %, which changes nothing: there may always be fewer digits.
+
+    Raises for a letter that stands for nothing, and for one that occurs twice, which `datetime.strptime` cannot read.
     """
-    found = shape.replace("%-", "%")
-    letter = next((part[:1] for part in re.findall(r"%(.?)", found, re.DOTALL) if part not in READ), None)
-    if letter is not None:
-        raise IncorrectError(f"%{letter} in the format {shape!r} is none of {', '.join(sorted(READ))}")
-    return found
+    letters = re.findall(r"%-?(.?)", shape, re.DOTALL)
+    for letter in letters:
+        if letter not in READ:
+            raise IncorrectError(f"%{letter} in the format {shape!r} is none of {', '.join(sorted(READ))}")
+        if letter != "%" and letters.count(letter) > 1:
+            raise IncorrectError(
+                f"%{letter} occurs twice in the format {shape!r}: read the parts of the text one by one"
+            )
+    return re.sub(r"%-?(.)", r"%\1", shape, flags=re.DOTALL)
 
 
 def _pieces(shape: str) -> list[str]:
-    """What stands before the first % of a format, then each letter with the text behind it; %% is the letter %."""
+    """The text before the first % of a format, then each letter with the text after it; %% is the letter %."""
     return [part.replace("\0", "%") for part in shape.replace("%%", "%\0").split("%")]
 
 

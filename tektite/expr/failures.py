@@ -36,7 +36,7 @@ class Evaluated:
 
 @dataclass(frozen=True)
 class CheckedRows:
-    """What a program makes of some rows: the rows that pass, by number, their outputs, and the rows that fail."""
+    """The result of a program for some rows: the rows that pass, by number, their outputs, and the rows that fail."""
 
     passing: Words
     outputs: Words

@@ -90,7 +90,7 @@ def truncdiv(left: Expr | Scalar, right: Expr | Scalar) -> Expr:
 
 @explained
 def truncmod(left: Expr | Scalar, right: Expr | Scalar) -> Expr:
-    """What `truncdiv` leaves, with the sign of the dividend, as in SQL and Datalog: truncmod(-3, 2) is -1, while -3 % 2 is 1.
+    """The remainder of `truncdiv`, with the sign of the dividend, as in SQL and Datalog: truncmod(-3, 2) is -1 where -3 % 2 is 1.
 
     >>> import tektite as tk
     >>> rows = tk.Engine().values({"x": [-3, 3]})
@@ -138,7 +138,7 @@ def now() -> Expr:
 
 @explained
 def sql_expr(text: str) -> Expr:
-    """What an expression of SQL says, as in `SELECT text FROM self`: for functions and subqueries that have no method here.
+    """An expression of SQL, as in `SELECT text FROM self`: for functions and subqueries that have no method here.
     It can be part of another expression, in `select`, `with_columns`, `filter`, `group_by` and `agg`. For queries there is
     `Collection.sql`.
 

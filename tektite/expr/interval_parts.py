@@ -175,7 +175,7 @@ def of_unit(amount: Expr, unit: str) -> IntervalParts:
 
 
 def parse_interval(text: str) -> IntervalParts | None:
-    """What a text such as '1 year 2 months' or '3 days 04:05:06' says; None if it says none."""
+    """The interval of a text such as '1 year 2 months' or '3 days 04:05:06'; None if the text is no interval."""
     found = interval_of(text)
     return None if found is None else constant_parts(*found)
 

@@ -425,7 +425,7 @@ class DateMethods(ValueNamespace):
         return self._value.add_months(months)
 
     def in_zone(self, zone: str) -> Expr:
-        """What the clocks of a time zone show at a moment (`tk.TimestampTz`), as a timestamp."""
+        """The local time in a time zone of a moment (`tk.TimestampTz`), as a timestamp."""
         from tektite.expr.ast import Expr
         from tektite.expr.zones import zone_named
 

@@ -17,7 +17,7 @@ from tektite.values.types import Type
 
 
 def remainder(left: Expr, right: Expr) -> Expr:
-    """What is left by a division that rounds towards zero, with the sign of the dividend."""
+    """The remainder of a division that rounds towards zero, with the sign of the dividend."""
     rest = left.abs() % right.abs()
     return when(left < 0, -rest).otherwise(rest)
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @explains_options
 class NumberMethods:
-    """What an expression can be made into, if its value is a number."""
+    """Methods of expressions whose value is a number."""
 
     __slots__ = ()
 

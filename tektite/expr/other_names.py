@@ -1,4 +1,4 @@
-"""What other libraries call the methods of expressions: an unknown name is answered with ours."""
+"""Other libraries' names of the methods of expressions: the error for an unknown name suggests ours."""
 
 from __future__ import annotations
 
@@ -457,7 +457,7 @@ SQL_HAS = "use tk.sql_expr('...') for what SQL has, or Collection.map_batches(fu
 
 
 def of_expressions(name: str, kind: type) -> str:
-    """What to write in place of a method that expressions do not have: perhaps one of their namespaces has it."""
+    """The name to use in place of a method that expressions do not have: perhaps one of their namespaces has it."""
     from tektite.expr import namespaces, nested_namespaces
 
     spaces: list[tuple[str, type, dict[str, str]]] = [

@@ -35,7 +35,7 @@ LARGEST = 2**63 - 1
 WHOLE = re.compile(r"[-+]?([0-9]{1,30}|0[xX][0-9a-fA-F]{1,30}|0[bB][01]{1,70})")
 QUOTED = re.compile(r'"(?:\\.|[^"\\])*"', re.DOTALL)
 PIECE = re.compile(r'"(?:\\.|[^"\\])*"|[\[(]|[\])]|, |[^"\[\](),]+|,', re.DOTALL)
-"""What a record's text is made of: a text, an opening or closing bracket, a comma, anything else."""
+"""Tokens of a record's text: a text, an opening or closing bracket, a comma, anything else."""
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ def whole_of_text(value: Expr) -> Expr:
 
 
 def python_call(function: PythonFunction, *args: Expr) -> Expr:
-    """What a Python function says of some values."""
+    """A call of a Python function with some values, as an expression."""
     return Expr("python_call", args, (function,))
 
 
@@ -204,7 +204,7 @@ def _called(*args: Any) -> Any:
 
 
 def _checked(function: PythonFunction, values: tuple[Any, ...]) -> Any:
-    """What a Python function says of some values, refused if it is not of its type."""
+    """The results of a Python function for some values. Raises if one is not of the declared type."""
     shown = f"@{function.name}({', '.join(map(repr, values))})"
     try:
         value = function.function(*values)

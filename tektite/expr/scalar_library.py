@@ -41,7 +41,7 @@ TYPES: dict[str, tuple[tuple[Type, ...], Type]] = {
     "utf8_length": ((String,), Int),
     "levenshtein": ((String, String), Int),
 }
-"""What the others take and give."""
+"""The types of arguments and results of the other functions."""
 MAY_FAIL = ("lcm", "factorial", "character")
 """Functions that have no result for some arguments."""
 

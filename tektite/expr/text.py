@@ -51,7 +51,7 @@ NEW_OF = 16  # texts hardly come again where all but one of so many are new: of 
 
 
 class TextDictionary(Protocol):
-    """What `tektite.expr` needs of a dictionary of texts. Ids are never NULL."""
+    """The methods of a dictionary of texts that `tektite.expr` calls. Ids are never NULL."""
 
     def lookup(self, ids: Words) -> Texts:
         """The texts of these ids."""

@@ -504,7 +504,7 @@ class Resolver:
 
 
 def _instead(steps: Sequence[Step]) -> str:
-    """What to write for operands that have a time zone and have none."""
+    """Advice for operands of which one has a time zone and the other has none."""
     if {step.type for step in steps} != {Timestamp, TimestampTz}:
         return ""
     return (

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @explains_options
 class ValueMethods:
-    """What an expression can be made into, by the type of its value."""
+    """Methods of expressions that depend on the type of the value."""
 
     __slots__ = ()
 

@@ -1,4 +1,4 @@
-"""What `.str`, `.dt`, `.list`, `.struct` and `.json` have in common."""
+"""The base class of `.str`, `.dt`, `.list`, `.struct` and `.json`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class ValueNamespace(Methods):
 
     _KIND = ""
     _OTHER_NAMES: Mapping[str, Any] = {}
-    """What other libraries call its functions."""
+    """Other libraries' names of its functions."""
     _value: Expr
 
     def __repr__(self) -> str:

@@ -116,7 +116,7 @@ def moment_said(text: str, zone: str) -> datetime.datetime:
 
 
 def moment_texts(moments: Words, zone: str) -> Any:
-    """What the clocks of a zone show, and how far ahead of UTC they are."""
+    """The local time of a time zone, and its offset from UTC."""
     texts: list[str | None] = []
     for moment, ahead in zip(
         moments.tolist(), offsets(np.where(moments == NULL, 0, moments), zone).tolist(), strict=True

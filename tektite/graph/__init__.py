@@ -92,7 +92,7 @@ OTHER_NAMES = {
     "triangle_count": "graph.triangles(g)",
     "weakly_connected_components": "graph.wcc(g)",
 }
-"""What other libraries call the algorithms."""
+"""Names of algorithms in other libraries, each with the call to write here."""
 
 
 def __getattr__(name: str) -> NoReturn:

@@ -212,7 +212,7 @@ def from_spark(
 
 
 def _check_on_spark(name: str, edges: DataFrame, nodes: DataFrame | None, self_loops: bool) -> None:
-    """What `check_edges` and `check_ends` check, of DataFrames: at most one offender is brought here."""
+    """The checks of `check_edges` and `check_ends` for DataFrames. At most one offending row is fetched."""
     from pyspark.sql import functions as f
 
     wrong = edges["src"].isNull() | edges["dst"].isNull()

@@ -1,6 +1,7 @@
 """Kernels: all loops over rows. Plain loops over words, that run without the GIL. Numba builds them to libraries, ahead of time.
-The C that calls them is in the folder native: `call.c` calls kernels; `spines.c`, `traces.c`, `agenda.c` and `steps.c` are what
-every epoch of few rows passes through; `processor.c` asks the processor; `runtime.c` is linked to each library.
+The C that calls them is in the folder native: `call.c` calls kernels; `writes.c`, `steps.c`, `traces.c`, `spines.c`, `agenda.c`
+and `nodes.c` are what every epoch of few rows passes through; `signals.c` lets signals wait; `processor.c` asks the processor;
+`runtime.c` is linked to each library.
 
 build       builds libraries of kernels, in parallel: `python -m tektite.kernels.build`
 compile     the decorator that declares a kernel

@@ -147,7 +147,7 @@ def count_uses(*roots: Operator) -> dict[Operator, int]:
 
 
 class Readable(Protocol):
-    """What a plan can read: an input, or a view's result."""
+    """A source that a plan can read: a table, or a view's result."""
 
     @property
     def name(self) -> str:

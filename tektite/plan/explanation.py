@@ -27,7 +27,7 @@ class Explanation(str):
     """
 
     data: dict[str, Any]
-    """What it says, as values that JSON can hold:
+    """The explanation as values that JSON can hold:
 
     * `operators`: those of the plan, the result first. Each has an `id`, its `kind`, `text`, `columns`, about how many `rows`,
       the ids of its `inputs`, the `loops` that it is in, and for a variable of a loop the id of its definition as `feedback`.
@@ -46,7 +46,7 @@ class Explanation(str):
         return str(self), self.data
 
     def _repr_html_(self) -> str:
-        """What a notebook shows: the operators, the decisions and the arrangements."""
+        """The HTML that a notebook shows: the operators, the decisions and the arrangements."""
         by_id = {operator["id"]: operator for operator in self.data["operators"]}
         lines: list[str] = []
         shown: set[int] = set()

@@ -113,7 +113,7 @@ class Renderer:
         self.reusable = True
         """Whether another dataflow may reuse this graph: it has no loop and does not know its dataflow's name."""
         self.origins: list[ErrorOrigin] = []
-        """What may fail on rows."""
+        """The parts of the graph whose rows may fail."""
         self._imported: dict[int, Sequence[ErrorSource]] = {}
         """The errors that imported traces depend on, by the trace's id."""
         self.remembering: list[RowProgram] = []
@@ -529,7 +529,7 @@ class Renderer:
         whole_row = set(key) == set(range(len(source.schema.names)))
         if whole_row and all(a.kind == "count" and a.column is None for a in operator.aggregates):
             arranged = self.arranged(source, key, None)
-            op = reduce.linear([("count", 0)] * len(operator.aggregates))
+            op = reduce.linear((("count", 0),) * len(operator.aggregates))
             return reduce.BuiltinReduce(arranged, self.shards, len(key), op, columns, "aggregate")
         stream = self.stream(source)
         placed = stream.placed
@@ -547,7 +547,7 @@ class Renderer:
             settled=placed == key[:sharded_by],
         )
         stream.feed(node)
-        op = reduce.linear(accumulate.kinds)
+        op = reduce.linear(tuple(accumulate.kinds))
         made = reduce.BuiltinReduce(node.arranged, self.shards, len(key), op, columns, "aggregate")
         if op.sums:
             made.groups = reduce.GroupNames(operator.schema.select(*operator.schema.names[: len(key)]), self.dictionary)

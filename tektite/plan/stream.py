@@ -49,7 +49,7 @@ def together(scope: Scope, streams: Sequence[Stream]) -> Stream:
 
 
 def in_order(node: Node, arranged: Arranged) -> Stream:
-    """What a node emits in the order of an arrangement's columns, in the order of the collection's."""
+    """Puts rows that a node emits in the order of an arrangement's columns into the order of the collection's."""
     columns = arranged.columns
     placed = columns[: arranged.sharded_by] or None
     stream = Stream(node.scope, [(node.port, (), 0)], placed)

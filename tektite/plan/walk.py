@@ -21,7 +21,7 @@ def is_shared(operator: Operator) -> bool:
 
 
 def loop_bodies(loop: Loop) -> list[Operator]:
-    """What the variables of a loop begin with and become, and what leaves it."""
+    """The operators of a loop: the first values of its variables, their next values, and its results."""
     initial = [variable.initial for variable in loop.variables if variable.initial is not None]
     return [*initial, *loop.definitions.values(), *(leave.inner for leave in loop.leaves)]
 

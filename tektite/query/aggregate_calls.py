@@ -41,7 +41,7 @@ class AggregateCall:
         return replace(self, argument=None if self.argument is None else rewrite(self.argument), order=order)
 
     def printed(self, scalar: Callable[[Expr], Any]) -> tuple[Any, ...]:
-        """What tells it from other aggregates, given what tells scalars apart."""
+        """The key that distinguishes it from other aggregates, given the key of a scalar."""
         order = tuple((scalar(by), descending, nulls_first) for by, descending, nulls_first in self.order)
         argument = None if self.argument is None else scalar(self.argument)
         return self.kind, self.distinct, argument, order, type(self.constant), self.constant

@@ -261,7 +261,7 @@ def total_of(kind: str, value: Expr) -> Expr:
 
 
 def operand(kind: str, value: Expr | str) -> Expr:
-    """What an aggregate is taken of. Raises if it is neither a column's name nor an expression."""
+    """The expression that an aggregate is taken of. Raises if the value is neither a column's name nor an expression."""
     if isinstance(value, str):
         return col(value)
     if not isinstance(value, Expr):

@@ -84,7 +84,7 @@ class Collection(ReductionMethods, SetMethods, SqlMethods, RefusesOperators):
         return f"<{type(self).__name__} ({columns})>"
 
     def _repr_html_(self) -> str:
-        """What a notebook shows: the columns, and the plan if the collection belongs to an engine."""
+        """The HTML that a notebook shows: the columns, and the plan if the collection belongs to an engine."""
         columns = list(zip(self.schema.names, self.schema.types, strict=True))
         plan_text = self.explain()._repr_html_() if self.engine is not None and self.operator.loop is None else ""
         return html_table(["column", "type"], columns, "a query, not installed") + plan_text

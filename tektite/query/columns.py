@@ -41,6 +41,8 @@ def _column_name(name: object) -> str | None:
 
 def column_numbers(schema: Schema, names: ColumnNames) -> ColumnNumbers:
     """The positions of some columns. A name may occur only once."""
+    if names.__class__ is tuple and not names:
+        return ()
     names = column_list(names)
     found = tuple(schema.index(name) for name in names)
     if len(set(found)) < len(found):

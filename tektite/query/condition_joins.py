@@ -28,7 +28,7 @@ from tektite.values.types import Type
 
 @dataclass
 class Keys:
-    """What a condition says of two relations: pairs of scalars that must be equal, and the rest of it."""
+    """A join condition taken apart: pairs of scalars that must be equal, and the rest."""
 
     pairs: list[tuple[Expr, Expr, bool]]
     """Of the left relation and of the right one; whether NULL equals NULL."""

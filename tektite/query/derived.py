@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING
 
 from tektite.errors import IncorrectError
@@ -12,14 +13,23 @@ if TYPE_CHECKING:
     from tektite.query.collection import Collection
 
 
-def derived(operator: plan.Operator, *sources: Collection) -> Collection:
-    """A collection for an operator over some collections. It belongs to their engine; loop variables may have none."""
-    engines = [source.engine for source in sources if source.engine is not None]
-    if any(engine is not engines[0] for engine in engines):
-        raise IncorrectError("collections of two engines cannot be combined")
+@cache
+def _collection() -> type[Collection]:
+    """The class of collections, whose module imports this one."""
     from tektite.query.collection import Collection
 
-    return Collection(engines[0] if engines else None, operator)
+    return Collection
+
+
+def derived(operator: plan.Operator, *sources: Collection) -> Collection:
+    """A collection for an operator over some collections. It belongs to their engine; loop variables may have none."""
+    engine = None
+    for source in sources:
+        if engine is None:
+            engine = source.engine
+        elif source.engine is not None and source.engine is not engine:
+            raise IncorrectError("collections of two engines cannot be combined")
+    return _collection()(engine, operator)
 
 
 def subtracted(part: Collection, *whole: Collection) -> Collection:
@@ -33,7 +43,5 @@ def check_function(found: object, verb: str) -> None:
 
 
 def check_collection(found: object, verb: str) -> None:
-    from tektite.query.collection import Collection
-
-    if not isinstance(found, Collection):
+    if not isinstance(found, _collection()):
         raise IncorrectError(f"{verb} needs a collection, not {type(found).__name__}")

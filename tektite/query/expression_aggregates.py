@@ -48,7 +48,7 @@ class Extraction:
         return expression.replaced(lambda node: node if node.op == "over" else self._result(node))
 
     def _result(self, node: Expr) -> Expr | None:
-        """What stands for an aggregate; None for any other node."""
+        """The column that holds an aggregate's value; None for any other node."""
         if node.op != "aggregate":
             return None
         kind, *constants = node.params
@@ -151,7 +151,7 @@ def at_extreme(value: Expr, by: Expr, greatest: bool) -> AggregateCall:
 
 
 def as_number(kind: str, value: Expr | None, schema: Schema) -> Expr | None:
-    """What an aggregate adds up: conditions count as 1 and 0, so that `is_null().sum()` is how many, and `mean()` which part."""
+    """The number that an aggregate adds up. A condition is 1 or 0: `is_null().sum()` counts rows, `mean()` is their share."""
     if value is None or kind not in NUMERIC or expression_type(value, schema.positions) != types.Bool:
         return value
     return value.cast(types.Int)

@@ -53,8 +53,9 @@ def former_options(**names: str) -> Callable[[Function], Function]:
     def rename(function: Function) -> Function:
         @functools.wraps(function)
         def call(*args: Any, **options: Any) -> Any:
-            for former in names.keys() & options.keys():
-                name = names[former]
+            for former, name in names.items():
+                if former not in options:
+                    continue
                 if name in options:
                     raise IncorrectError(f"{former}= is the former name of {name}=: give one of them")
                 warn(f"{former}= is a former name: use {name}=", DeprecationWarning, stacklevel=2)

@@ -148,7 +148,7 @@ def _groups(
 def agg_outputs(
     collection: Collection, keys: Sequence[str], aggregates: Sequence[Any], named: dict[str, Any]
 ) -> Outputs:
-    """What `agg` is to compute beside the keys, each by its name."""
+    """The aggregates that `agg` computes beside the keys, by name."""
     outputs = named_columns(collection, aggregates_of(aggregates, named), "agg")
     for name, _ in outputs:
         if name in keys:

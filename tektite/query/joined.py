@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import get_args
+import weakref
+from typing import Any, get_args
 
 from tektite.errors import IncorrectError
 from tektite.expr import Expr
 from tektite.expr import type_of as expression_type
 from tektite.expr.predicates import conjunction
+from tektite.plan.algebra import Operator
 from tektite.query import joins
 from tektite.query.collection import Collection
 from tektite.query.columns import column_list
@@ -20,7 +22,13 @@ OTHER_KINDS = {
     "outer": "full", "full_outer": "full", "fullouter": "full", "leftouter": "left", "left_outer": "left", "rightouter": "right",
     "right_outer": "right", "leftsemi": "semi", "left_semi": "semi", "leftanti": "anti", "left_anti": "anti", "any": "semi",
 }  # fmt: skip
-"""What other libraries call kinds of joins."""
+"""Other libraries' names of kinds of joins."""
+
+_PLAIN = {str, type(None)}
+_JOINS: weakref.WeakValueDictionary[tuple[Any, ...], Operator] = weakref.WeakValueDictionary()
+"""Plans by what was asked for. A program that asks again while somebody has the plan gets the same, about which the engine knows
+everything that it has worked out.
+"""
 
 
 def joined(
@@ -33,6 +41,24 @@ def joined(
     suffix: str,
 ) -> Collection:
     """Pairs of rows, or rows by whether they have a partner; see `Collection.join`."""
+    if not {type(on), type(how), type(left_on), type(right_on), type(suffix)} <= _PLAIN:
+        return derived(_joined(left, right, on, how, left_on, right_on, suffix).operator, left, right)
+    key = (left.operator, right.operator, on, how, left_on, right_on, suffix)
+    known = _JOINS.get(key)
+    if known is None:
+        known = _JOINS[key] = _joined(left, right, on, how, left_on, right_on, suffix).operator
+    return derived(known, left, right)
+
+
+def _joined(
+    left: Collection,
+    right: Collection,
+    on: joins.JoinKey | Expr | None,
+    how: joins.JoinKind,
+    left_on: joins.JoinKey | None,
+    right_on: joins.JoinKey | None,
+    suffix: str,
+) -> Collection:
     if how not in get_args(joins.JoinKind):
         known = get_args(joins.JoinKind)
         meant = OTHER_KINDS.get(str(how))

@@ -19,7 +19,7 @@ from tektite.values import types
 from tektite.values.schema import Schema
 
 SUFFIX = "_right"
-"""What is added to the name of a right column that the left side has too."""
+"""The suffix of a right column whose name the left side has too."""
 JoinKind = Literal["inner", "left", "right", "full", "cross", "semi", "anti"]
 """How `Collection.join` combines rows."""
 JoinKey = ColumnNames

@@ -1,4 +1,4 @@
-"""What other libraries call the methods of collections: an unknown name is answered with ours."""
+"""Other libraries' names of the methods of collections: the error for an unknown name suggests ours."""
 
 from __future__ import annotations
 

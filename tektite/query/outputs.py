@@ -1,4 +1,4 @@
-"""What users give to `select`, `with_columns`, `group_by` and `agg`, as named expressions.
+"""The arguments of `select`, `with_columns`, `group_by` and `agg`, as named expressions.
 
 A text is the name of a column; a text as a value is `tk.lit("text")`. Numbers, dates and other Python scalars are values.
 """

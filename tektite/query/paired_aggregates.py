@@ -12,7 +12,7 @@ from tektite.expr import Expr, greatest, least, lit, when
 from tektite.values import types
 
 Total = Callable[[str, Expr], Expr]
-"""What stands for a sum or a count of values: an aggregate of Python, or a call of SQL."""
+"""A sum or a count of values: an aggregate of Python, or a call of SQL."""
 
 
 @dataclass(frozen=True)

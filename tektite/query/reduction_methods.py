@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from tektite.query.collection import Collection
 
 OrderBy = str | Expr | Sequence[str | Expr]
-"""What to order by: a column by name, an expression, or several."""
+"""Sort keys: a column's name, an expression, or several of them."""
 
 
 @explains_options

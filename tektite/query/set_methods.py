@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @explains_options
 class SetMethods:
-    """What collections of the same columns make together."""
+    """Methods that combine collections with the same columns."""
 
     operator: plan.Operator
 

@@ -32,7 +32,7 @@ COMPARED = {("backward", True): ">=", ("backward", False): ">", ("forward", True
 
 @explains_options
 class SqlMethods:
-    """What SQL says of collections."""
+    """Methods of collections that take SQL."""
 
     engine: Any
 

@@ -1,4 +1,4 @@
-"""What a window function computes, and of which rows around each one: its frame."""
+"""Calls of window functions, and their frames: the rows around each row that a call reads."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def columns_of_frame(frame: Frame[C]) -> list[C]:
 
 @dataclass(frozen=True)
 class WindowOptions:
-    """What a window function says beside its arguments and its window."""
+    """The options of a window function beside its arguments and its window."""
 
     exclude: str = ""
     """Which rows of its frame are left out: those of `EXCLUDE current row`, `group` or `ties`."""

@@ -137,7 +137,7 @@ class Windows:
         return partitions.frame(*of_frame(call.frame, placed))
 
     def value(self, call: Call, rows: Groups, partitions: Partitions, low: Words, high: Words) -> Words:
-        """What a call gives for rows in its order, given their frames."""
+        """The results of a call for rows in its order, given their frames."""
         given = [rows.columns[argument] for argument in call.arguments] or [np.zeros(len(low), np.int64)]
         kind = self.types[call.arguments[0]] if call.arguments else types.Int
         return value_of(call, partitions, partitions.segments(low, high, call.options.exclude), given, kind, rows)
@@ -242,7 +242,7 @@ def value_of(
     kind: Type,
     rows: Groups,
 ) -> Words:
-    """What a call gives for rows in its order; `given` are its arguments, `segments` the stretches of its frames."""
+    """The results of a call for rows in its order; `given` are its arguments, `segments` the stretches of its frames."""
     at, start, stop = partitions.at, partitions.start, partitions.stop
     match call.kind:
         case "row_number":

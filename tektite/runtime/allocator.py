@@ -22,7 +22,7 @@ _SHARE = 200.0
 
 
 class _HeapFigures(ctypes.Structure):
-    """What mallinfo2 gives, in bytes: `used` of the heap, and `mapped` for large pieces."""
+    """The result of mallinfo2, in bytes: `used` of the heap, and `mapped` for large pieces."""
 
     _fields_ = [
         (name, ctypes.c_size_t)
@@ -35,13 +35,13 @@ class MemoryFigures(NamedTuple):
 
     resident: int
     in_files: int
-    """What of that is in files that are mapped: libraries, and batches of a storage."""
+    """The part of it that is in mapped files: libraries, and batches of a storage."""
     used: int
-    """What programs have of the C library's heap."""
+    """Bytes of the C library's heap that the program uses."""
 
     @property
     def own(self) -> int:
-        """What is in no file."""
+        """The part that is in no file."""
         return self.resident - self.in_files
 
 

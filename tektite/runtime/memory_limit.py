@@ -38,8 +38,8 @@ def bytes_from(amount: object, what: str) -> int:
 
 
 def default_limit() -> int | None:
-    """What an engine plans with: a share of the least of the limits of the process's control groups, its resource limits and
-    the machine's memory; None if none of them is known.
+    """The memory that an engine may use by default: a share of the least of the limits of the process's control groups, its
+    resource limits and the machine's memory; None if none of them is known.
     """
     found = [*_group_limits(), *_resource_limits()]
     with suppress(AttributeError, ValueError, OSError):

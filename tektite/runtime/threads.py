@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 
 from tektite.dataflow.flow import Dataflow
 from tektite.dataflow.graph import Outbox
+from tektite.dataflow.interrupts import held_interrupts
 from tektite.runtime.allocator import share_between_threads
 
 PARALLEL_FROM = 8192
@@ -14,7 +15,10 @@ PARALLEL_FROM = 8192
 
 
 class Threads:
-    """Runs shards in parallel. Kernels release the GIL."""
+    """Runs shards in parallel. Kernels release the GIL.
+
+    No call ends before all its threads have: they would go on changing what the caller, which was interrupted, tries again.
+    """
 
     sends = False
     has_all_shards = True
@@ -33,23 +37,33 @@ class Threads:
             for shard in range(shards):
                 work(shard, outboxes[shard])
             return outboxes
-        others = [self._pool.submit(work, shard, outboxes[shard]) for shard in range(1, shards)]
-        try:
-            work(0, outboxes[0])
-        finally:
-            errors = ended(others)
+        others: list[Future[None]] = []
+        with held_interrupts():
+            try:
+                for shard in range(1, shards):
+                    others.append(self._pool.submit(work, shard, outboxes[shard]))
+                work(0, outboxes[0])
+            finally:
+                errors = ended(others)
         if errors:
             raise errors[0]
         return outboxes
 
     def spread(self, tasks: Sequence[Callable[[], None]]) -> None:
         """Run tasks in parallel."""
-        others = [] if self._pool is None else [self._pool.submit(task) for task in tasks[1:]]
-        try:
-            for task in tasks[:1] if others else tasks:
+        if self._pool is None:
+            for task in tasks:
                 task()
-        finally:
-            errors = ended(others)
+            return
+        others: list[Future[None]] = []
+        with held_interrupts():
+            try:
+                for task in tasks[1:]:
+                    others.append(self._pool.submit(task))
+                for task in tasks[:1]:
+                    task()
+            finally:
+                errors = ended(others)
         if errors:
             raise errors[0]
 
@@ -63,5 +77,14 @@ class Threads:
 
 
 def ended(futures: Sequence[Future[None]]) -> list[BaseException]:
-    """Wait for all futures. Returns their errors."""
+    """Wait for all futures, whatever interrupts the wait. Returns their errors."""
+    interrupt: BaseException | None = None
+    while True:
+        try:
+            wait(futures)
+            break
+        except BaseException as error:
+            interrupt = error
+    if interrupt is not None:
+        raise interrupt
     return [error for future in futures if (error := future.exception()) is not None]

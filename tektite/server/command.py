@@ -75,7 +75,7 @@ async def serve(plan: ServerPlan, log: Log, started: Callable[[Server], None] | 
 
 
 def loop_runner() -> asyncio.Runner:
-    """What runs the event loop: uvloop's, where that is installed."""
+    """The runner of the event loop: uvloop's, where that is installed."""
     try:
         import uvloop
     except ImportError:

@@ -30,7 +30,7 @@ class TooManyConnections(ConflictError):
 
 
 class Connection(Protocol):
-    """What every front end's connection offers the server."""
+    """The methods that the server calls of a connection of any front end."""
 
     def cancel(self) -> None:
         """End the statement that runs, if one does."""

@@ -97,7 +97,7 @@ class DurableCatalog:
             self._engine.sql(text)
 
     def lineage(self) -> str:
-        """What tells the times of this storage from those of others; of an engine without one, from those of another run."""
+        """An identifier of the storage that distinguishes its times from others'. Without a storage, one of this run."""
         with self._core.lock.held:
             self._core.lock.roll_forward()
             if self._table is None:
@@ -150,7 +150,7 @@ class DurableCatalog:
         self._write(gone, [(object, self._number, self._settings(), text)])
 
     def _settings(self) -> str:
-        """What a statement depends on beside its text: the search path, and the time zone if that is not UTC."""
+        """The settings that a statement's meaning depends on: the search path, and the time zone if that is not UTC."""
         settings = self._runner.settings
         path = ",".join(settings.search_path)
         return path if settings.zone == "UTC" else f"{path}\n{settings.zone}"

@@ -1,4 +1,4 @@
-"""Who closes epochs: the policy of a server, and when a write counts as done.
+"""The policy by which a server closes epochs, and the moment at which a write counts as done.
 
 | policy | a write outside of a transaction block is readable |
 |---|---|
@@ -44,7 +44,7 @@ _MOST_SECONDS = 60.0
 
 @dataclass(frozen=True)
 class EpochPolicy:
-    """When epochs close.
+    """The moments at which epochs close.
 
     >>> EpochPolicy.parse("commit"), EpochPolicy.parse("5 ms")
     (EpochPolicy(kind='commit', seconds=0.0), EpochPolicy(kind='interval', seconds=0.005))

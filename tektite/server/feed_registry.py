@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from tektite.server.server import Server
 
 SHARE = 4
-"""How much of the event loop's time is left to others for each part that feeds take."""
+"""Seconds of the event loop that are left to others for each second that feeds take."""
 
 
 def _close_made(making: asyncio.Future[SharedFeed]) -> None:

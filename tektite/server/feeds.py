@@ -54,7 +54,7 @@ class FeedSource(NamedTuple):
     release: Callable[[], None] | None
     """Removes the dataflow that was installed for the feed; called when the last subscriber has gone."""
     disclosed: Callable[[TektiteError], TektiteError] = lambda error: error
-    """What gives an error as the users of the feed may know it. Called with the engine's lock held."""
+    """Removes from an error what the users of the feed may not see. Called with the engine's lock held."""
 
 
 @dataclass
@@ -92,7 +92,7 @@ class Subscriber(Protocol):
 
 
 def collected(subscription: Subscription, start: int) -> FeedChanges:
-    """What a subscription has to tell, behind a time that was told. Called with the engine's lock held."""
+    """The changes of a subscription after the last time that was delivered. Called with the engine's lock held."""
     try:
         table = subscription.table()
     except TektiteError as error:
@@ -121,13 +121,13 @@ class SharedFeed:
         """The last time that all subscribers can be told of."""
         self.end: TektiteError | Literal[True] | None = None
         self.error: TektiteError | None = None
-        """What is wrong behind the last time that was told: nothing is told while it is there."""
+        """The error after the last time that was delivered. Nothing is delivered until it is gone."""
         self.subscribers: dict[Subscriber, None] = {}
         self._waiting: list[pa.Table] = []
         """FeedChanges that the granularity holds back."""
         self._held: Held | None = None
         self._past: deque[tuple[float, int]] = deque()
-        """When which time was told: what the hold moves by."""
+        """Moments of the clock, each with the time that was delivered then. The hold moves by them."""
         self._hold(self.told)
         self._is_closed = False
         self._is_woken = False
@@ -136,9 +136,9 @@ class SharedFeed:
         self._heartbeat: asyncio.TimerHandle | None = None
         self._later: asyncio.TimerHandle | None = None
         self.cost = 0.0
-        """Seconds that telling all subscribers took lately."""
+        """Seconds that a delivery to all subscribers takes: a moving average."""
         self._rested = 0.0
-        """When all subscribers had been told."""
+        """The moment at which the last delivery to all subscribers ended."""
         self._begun = self._done = 0
         """Counts of collections and of deliveries."""
         self._refreshing: list[asyncio.Future[None]] = []
@@ -154,7 +154,7 @@ class SharedFeed:
             self._loop.call_soon_threadsafe(self._wake)
 
     def is_waiting(self) -> bool:
-        """What the engine asks of those who are told: nothing has to be told twice."""
+        """Always false: the engine does not have to repeat a notification."""
         return False
 
     def _wake(self) -> None:
@@ -297,8 +297,8 @@ class SharedFeed:
             await done
 
     def fetch(self, since: int | None, upto: int, slow: bool) -> FeedChanges:
-        """What is to be told behind a time, or the contents, up to a time that all were told of; to a slow subscriber as of that
-        time alone. Called in a worker, with the engine's lock held.
+        """The changes after `since`, or the contents without it, up to a time that was delivered to all. A slow subscriber gets
+        them as of that time alone. Called in a worker, with the engine's lock held.
         """
         relation, core = self.source.relation, core_of(self.source.relation)
         start = -1 if since is None else since

@@ -53,7 +53,7 @@ class Granularity:
         return self.epochs > 1 or self.seconds > 0
 
     def cut(self, found: FeedChanges, waiting: list[pa.Table]) -> FeedChanges:
-        """What is told of some changes; the rest is added to what is `waiting`, and was before."""
+        """The part of some changes that is delivered, with the changes that are `waiting`. The rest is appended to `waiting`."""
         if not self.is_some or found.error is not None:
             return found
         if self.seconds:

@@ -42,7 +42,7 @@ class Limits:
     threads: int = 8
     """Statements that are computed side by side."""
     lease_seconds: float = 30
-    """How long what was told to a subscriber is held, so that it can resume; and how long it may not read."""
+    """Seconds for which delivered changes are held, so that a subscriber can resume; also the longest pause between its reads."""
     subscriptions: int = 1000
     """Subscriptions of one connection."""
     prepared: int = 1000

@@ -38,7 +38,7 @@ class SessionRights:
 
     @property
     def who(self) -> str | None:
-        """Whose rights count; None for whoever may do everything."""
+        """The role whose rights count; None for a superuser."""
         return self._sql.access.who_is(self._session.settings)
 
     @property
@@ -66,7 +66,7 @@ class SessionRights:
             raise NotFoundError(f"there is no table or view {name[:100]!r}") from None
 
     def readable(self, name: str) -> Table | View | Definition:
-        """What can be read by a name: also a view that is only a definition."""
+        """The table or view of a name that a read can name, also a view that is only a definition."""
         found = self._sql.definitions.get(name)
         if found is None:
             return self.relation(name)
@@ -147,7 +147,7 @@ class SessionRights:
         return hidden_error(error)
 
     def disclosure(self, names: Sequence[str] | None) -> Callable[[TektiteError], TektiteError]:
-        """What gives the errors of a query that reads relations as the user may know them, from here on."""
+        """A function that removes from errors of a query what the present user may not see of the relations that it reads."""
         sql, who = self._sql, self.who
         return lambda error: disclosed(sql, who, names, error)
 
@@ -210,7 +210,7 @@ class SessionRights:
         self.rules_check()()
 
     def rules_check(self) -> Callable[[], None]:
-        """What refuses rules, from here on, to who is the user at the moment."""
+        """A check that raises when the present user may not use rules."""
         access, who = self._sql.access, self.who
         return lambda: access.check_super(
             who, "to use rules, attributes and facts; what rules define is granted by GRANT SELECT"

@@ -80,7 +80,7 @@ class Server:
         self.tls = _tls(plan)
         self.feeds = Feeds(self)
         self.lineage = ""
-        """What tells the times of this server from those of others; known once it has started."""
+        """An identifier that distinguishes the times of this server from those of others; known once it has started."""
         self._releasing: set[asyncio.Future[Any]] = set()
         """Calls that free something, for workers."""
         self._postgres: asyncio.Server | None = None

@@ -124,7 +124,7 @@ class ClientSession:
         self.since = now()
         self.subscriptions = 0
         self.activity: Activity | None = None
-        """What it runs now."""
+        """The statement that is running."""
         self.engine_session = server.engine.session()
         self.engine_session.serializable = True
         self.settings = runner(server.engine).settings_of(self.engine_session)
@@ -278,8 +278,8 @@ class ClientSession:
         return result
 
     async def read(self, text: str, reader: Callable[[], T]) -> T:
-        """What a reader makes of a text. A long one is read in a worker, and without the engine's lock, so that others do not
-        wait for it; until it is cancelled or takes too long.
+        """Call a reader of a text and return its result. A long text is read in a worker without the engine's lock, so that
+        others do not wait for it. Raises when the statement is cancelled or takes too long.
         """
         return reader() if len(text) <= SHORT else await self.call_unlocked(reader)
 

@@ -461,7 +461,7 @@ def message(
 
 
 def report(dest: int, rows: int, latest: int, file: str | None, error: str | None) -> pa.RecordBatch:
-    """What a task reports to the driver."""
+    """A task's report to the driver."""
     return _row((dest, rows, latest, file, error), REPORT, _REPORT_TYPES)
 
 

@@ -41,7 +41,7 @@ OPERATIONS: Final = {
 """Names of operations in change feeds, in lower case: Delta's, Debezium's, Flink's and others."""
 
 ENCODED: Final = "part int, number int, rows long, latest long, words binary, texts binary, error string"
-"""What an encoding task returns for each batch: few rows, each with many encoded rows."""
+"""The columns that an encoding task returns for each batch: few rows, each with many encoded rows."""
 
 MOST_DIFF: Final = 2**48
 
@@ -288,7 +288,7 @@ def pack_texts(texts: pa.ChunkedArray[Any]) -> bytes:
 
 
 def unpack_texts(data: bytes) -> pa.ChunkedArray[Any]:
-    """What `pack_texts` packed."""
+    """The texts that `pack_texts` packed."""
     if not data:
         return pa.chunked_array([], pa.string())
     with pa.ipc.open_stream(data) as reader:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ReadPositions:
-    """What an input has read from outside.
+    """The positions up to which a table has read its external sources.
 
     `once` names loads that have happened. All rows up to `position` of `column` (as a word) have been loaded. `query` and
     `batch` are the followed stream and its last micro-batch that counts.

@@ -347,7 +347,7 @@ class Variable:
 
 @dataclass(frozen=True, eq=False)
 class Recall(Node):
-    """What a variable holds in the rounds of its loop."""
+    """The rows of a variable in the rounds of its loop."""
 
     variable: Variable
     names: tuple[str, ...]

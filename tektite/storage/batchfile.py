@@ -52,7 +52,7 @@ _TRAILER = struct.Struct("<QII8s")
 
 @dataclass(frozen=True)
 class Section:
-    """What is known of a section without opening its file: arrangement, shard, frontiers, number of rows.
+    """The description of a section, known without opening its file: arrangement, shard, frontiers, number of rows.
 
     `kind` is "batch" or "texts". A set of texts has no arrangement and no frontiers.
     """

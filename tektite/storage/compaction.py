@@ -48,7 +48,7 @@ def due_run(rows: Sequence[int]) -> tuple[int, int] | None:
 
 
 def merged_section(files: Files, state: ManifestState, inputs: Sequence[Live]) -> BatchSection | TextSection:
-    """What can replace neighbouring live sections of one arrangement and shard, or some sections of texts."""
+    """The section that replaces neighbouring live sections of one arrangement and shard, or some sections of texts."""
     first = inputs[0].section
     if first.kind == "texts":
         return TextSection.joined(files.open(state.files[live.file]).texts(live.index) for live in inputs)

@@ -121,7 +121,7 @@ class InputDescription:
 
     @property
     def rules(self) -> tuple[Any, ...]:
-        """What is declared of its rows besides their columns."""
+        """The declared rules for its rows, besides their columns."""
         return (
             self.key, self.semantics, self.stream, self.unique, self.required, self.append, self.sharded_by,
             self.checks, self.uniques,

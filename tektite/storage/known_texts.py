@@ -44,7 +44,7 @@ _LOCK = threading.Lock()
 
 
 def known_texts(kind: str, url: str, places: Iterable[Hashable]) -> KnownTexts:
-    """What the readers of a kind know of a storage in this process, for one that needs the texts at some places."""
+    """The texts of a storage that this process has loaded for readers of a kind, for a reader that needs those at some places."""
     with _LOCK:
         known = _KNOWN.get((kind, url))
         if known is None or known.is_outdated(places):

@@ -65,7 +65,7 @@ class Live(SectionReference):
 
 @dataclass
 class ManifestChange:
-    """What one version changes. Empty fields change nothing.
+    """The changes of one version. Empty fields change nothing.
 
     * `arrangements` sets an arrangement's description (any JSON object; `InputDescription` makes an input's). None drops
       the arrangement with all its batches.

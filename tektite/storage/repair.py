@@ -56,7 +56,7 @@ class Examination:
         self._verdicts: dict[tuple[str, tuple[int, ...]], str] = {}
 
     def report(self) -> RepairReport:
-        """What is wrong."""
+        """The damage of the storage."""
         versions = self.manifest.versions()
         if not versions:
             raise NotFoundError(f"{self.store.url} is not a Tektite storage: it has no manifest")
@@ -78,7 +78,7 @@ class Examination:
         return report
 
     def problem(self, state: ManifestState, info: FileInfo) -> str:
-        """What is wrong with the live sections of a batch file; empty if they are intact."""
+        """The damage of a batch file's live sections, as a text; empty if they are intact."""
         dead = state.dead.get(info.name, [])
         known = (info.name, tuple(sorted(dead)))
         if known not in self._verdicts:

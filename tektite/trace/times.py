@@ -10,7 +10,7 @@ This module imports no other module of Tektite.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import reduce
+from functools import cache, reduce
 from operator import le
 
 Time = tuple[int, ...]
@@ -81,6 +81,16 @@ def representative(time: Time, frontier: Frontier) -> Time:
     ((5, 7), (5, 2))
     """
     return reduce(meet, (join(time, f) for f in frontier))
+
+
+@cache
+def first_frontier(times: int) -> Frontier:
+    """The times from the first one on, of so many coordinates: one object for all that have nothing yet.
+
+    >>> first_frontier(2)
+    ((0, 0),)
+    """
+    return ((0,) * times,)
 
 
 def running_frontier(low: int, high: int, moment: tuple[int, ...]) -> Frontier:

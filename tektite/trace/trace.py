@@ -31,7 +31,7 @@ from tektite.trace.merge import DiffOverflow
 from tektite.trace.records import EMPTY, HandleRecord, Mint, TraceRecord, Version
 from tektite.trace.routes import Intervals, Routes
 from tektite.trace.spine import BatchShape, Spine, Unmerged, empty_head
-from tektite.trace.times import Frontier, antichain
+from tektite.trace.times import Frontier, antichain, first_frontier
 from tektite.values.words import Words
 
 ASKED = 64
@@ -46,6 +46,7 @@ SKEWED_ROWS = 10_000
 """An arrangement with fewer rows is small on whatever shard they are."""
 
 
+_FEW_HOLDS = 4
 _NOBODY: dict[Handle, None] = {}
 """The handles of a trace that nobody reads. Nobody adds to it: there may be ten thousand such traces."""
 
@@ -75,11 +76,12 @@ class Trace(TraceRecord):
         """The handles that get every batch."""
         self.routes: Routes | None = None
         """The others, by what they want of a batch, once there are some."""
-        self.holds: dict[Hold, None] = {}
+        self.holds: tuple[Hold, ...] | dict[Hold, None] = ()
+        """A tuple while they are few, as of most views."""
         self._asked: AskedHolds | None = None
         """What holds have said, if there are many."""
         self.spines: Sequence[Spine] | None = None
-        self._uppers: list[Frontier] = [((0,) * self.times,)] * self.shards
+        self._uppers: list[Frontier] = [first_frontier(self.times)] * self.shards
         self.minted = 0
         """Updates that were minted so far."""
 
@@ -159,6 +161,7 @@ class Trace(TraceRecord):
             self._asked = None
             return min([hold.frontier()[0][0] for hold in self.holds])
         if self._asked is None:
+            assert isinstance(self.holds, dict)
             self._asked = AskedHolds(self.holds)
         return self._asked.answer()
 
@@ -172,7 +175,13 @@ class Trace(TraceRecord):
 
     def add_hold(self, hold: Hold) -> None:
         """Keep history for a reader of versions."""
-        self.holds[hold] = None
+        holds = self.holds
+        if isinstance(holds, tuple) and len(holds) < _FEW_HOLDS:
+            self.holds = (*holds, hold)
+        else:
+            if isinstance(holds, tuple):
+                holds = self.holds = dict.fromkeys(holds)
+            holds[hold] = None
         if self._asked is not None:
             self._asked.add(hold)
         if self.spines is None:
@@ -182,7 +191,11 @@ class Trace(TraceRecord):
 
     def release(self, hold: Hold) -> None:
         """Remove a reader of versions. Without any, history is dropped."""
-        self.holds.pop(hold, None)
+        holds = self.holds
+        if isinstance(holds, dict):
+            holds.pop(hold, None)
+        else:
+            self.holds = tuple([other for other in holds if other is not hold])
         if self._asked is not None:
             self._asked.new.pop(hold, None)
         if not self.holds:
@@ -334,7 +347,7 @@ class Handle(HandleRecord):
         self.reads_versions = frontier is not None
         self.hold = None if frontier is None else Hold(trace, frontier)
         if trace.handles is _NOBODY:
-            trace.handles, trace.unguarded = {}, {}
+            trace.handles = trace.unguarded = {}  # the same until one is guarded
         trace.handles[self] = None
         trace.unguarded[self] = None
 
@@ -344,6 +357,8 @@ class Handle(HandleRecord):
         """
         self.guarded_by = column
         trace = self.trace
+        if trace.unguarded is trace.handles:
+            trace.unguarded = trace.handles.copy()
         trace.unguarded.pop(self, None)
         if trace.routes is None:
             trace.routes = Routes()

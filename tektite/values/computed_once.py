@@ -27,5 +27,8 @@ else:
         def __get__(self, found: object, owner: type | None = None) -> Any:
             if found is None:
                 return self
-            value = found.__dict__[self.name] = self.function(found)
+            value = self.function(found)
+            object.__setattr__(
+                found, self.name, value
+            )  # by `found.__dict__`, Python would make a dict of its own for it
             return value

@@ -126,7 +126,7 @@ class Dictionary:
         self.limit = 2**63 - 1
         """The number of texts from which on a collection is due."""
         self.is_due = False
-        """Whether a collection is due."""
+        """Whether a collection is due, or there is soon no room for more texts."""
         # Weak, because an interrupt may keep a block from being left: what it used then goes with its frame.
         self._adders: dict[int, weakref.ref[TextUse]] = {}
         self._readers: dict[int, weakref.ref[TextUse]] = {}
@@ -143,7 +143,7 @@ class Dictionary:
     @property
     def nbytes(self) -> int:
         """Memory of the texts and their index, in bytes."""
-        return int(self._space.table.nbytes + self._space.heap.nbytes)
+        return int(self._space.table.nbytes + self._space.end.position)
 
     def pin(self, words: Words) -> None:
         """Keep the texts whose ids are in a contiguous array, as long as the array lives. It must not change."""
@@ -194,7 +194,8 @@ class Dictionary:
             before = space.end
             try:
                 found = [_each_plain(texts, self._intern) for texts in columns]
-                if state[strings.COUNT] > self.limit:
+                texts = state.item(strings.COUNT)
+                if texts > self.limit or texts > space.crowded_texts or state.item(strings.USED) > space.crowded_bytes:
                     self.is_due = True
                 return found
             except BaseException:
@@ -296,7 +297,7 @@ class Dictionary:
             return self._texts_at(positions, offsets, ids)
 
     def text_table(self) -> TextTable:
-        """What kernels use to find the texts known at this moment."""
+        """The arrays by which kernels find the texts known at this moment."""
         with self._lock:
             space = self._space
             if space.reading is None:
@@ -355,6 +356,10 @@ class Dictionary:
             self.is_due = False
             return min([self.era, *[use.era for use in _present(self._adders)]])
 
+    def begin_move(self) -> None:
+        """Texts are about to be moved to where there is more room: no collection is due for that."""
+        self.is_due = False
+
     def reads_before(self, era: int) -> bool:
         """Whether somebody reads who began before an era did."""
         return any([use.era < era for use in _present(self._readers)])
@@ -390,12 +395,13 @@ class Dictionary:
             return self._space.state.copy(), self._space.table
 
     def sweep(self, floor: int, upto: Mark) -> Iterator[None]:
-        """Remove the texts that came before `upto` and that nobody has added or marked in the era `floor` or later. Each step
-        is a short piece of work; others may use the dictionary between them, but for another sweep.
+        """Remove the texts that came before `upto` and that nobody has added or marked in the era `floor` or later; if that
+        is 0, none, but make room for more. Each step is a short piece of work; others may use the dictionary between them, but
+        for another sweep.
         """
         with self._lock:
             space, state = self._space, self._space.state
-            lowest = floor - self.era + int(state[strings.ERA])  # the floor as the table says it
+            lowest = max(floor - self.era + int(state[strings.ERA]), 1)  # the floor as the table says it
             boundary = min(space.end.position, upto.position - space.gone.position)
             state[strings.FLOOR], state[strings.BOUNDARY] = lowest, boundary
             old, table, heap = state.copy(), space.table, space.heap

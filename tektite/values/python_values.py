@@ -128,7 +128,7 @@ def python_list(column: Any) -> list[Any]:
 
 @lru_cache(maxsize=1 << 8)
 def _converter(type: pa.DataType) -> Callable[[Any], Any] | None:
-    """What turns the values that Arrow gives into ours; None if they are the same."""
+    """The function that converts Arrow's values of a type into ours; None if they are the same."""
     kinds: Any = pa.types
     inner: Any = type
     if kinds.is_interval(type):

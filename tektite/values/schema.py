@@ -29,6 +29,12 @@ def _positions(names: tuple[str, ...], types: tuple[Type, ...]) -> dict[str, tup
     return {name: (at, type) for at, (name, type) in enumerate(zip(names, types, strict=True))}
 
 
+@lru_cache(maxsize=1 << 12)
+def _shared(names: tuple[str, ...], types: tuple[Type, ...]) -> tuple[tuple[str, ...], tuple[Type, ...]]:
+    """The same names and types: thousands of views have equal columns."""
+    return names, types
+
+
 class Schema:
     """Ordered columns, each with a name and a type. A value: compare with `==`, do not change.
 
@@ -79,8 +85,7 @@ class Schema:
             raise IncorrectError(f"column {repeated!r}: found it twice; give each column a name of its own")
 
     def _fill(self, names: tuple[str, ...], types: tuple[Type, ...]) -> None:
-        self.names = names
-        self.types = types
+        self.names, self.types = _shared(names, types)
         # plans make many schemas, most of which no table is ever decoded by
         self._arrow: pa.Schema | None = None
         self._empty: pa.Table | None = None

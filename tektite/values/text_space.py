@@ -20,8 +20,14 @@ _FIRST_HEAP = 1024
 
 AT_ONCE = 1 << 16
 """Words, or slots of the table, that a collection looks at in one piece of work: some milliseconds, in which it holds no lock."""
-TAIL_BYTES = 1 << 18
-"""Bytes of texts that it copies while it holds the dictionary's lock: about a millisecond, if texts are short."""
+ROOM = 3
+"""For how many times its texts a space that a collection makes has room. The next collection is due when they have doubled, and
+copies them while more come. A space that is full moves at once, while everybody waits.
+"""
+LARGE_TEXTS, LARGE_BYTES = 1 << 14, 1 << 21
+"""Texts, and their bytes, that take more than a millisecond to move."""
+TAIL_BYTES = 1 << 16
+"""Bytes of texts that it copies while it holds the dictionary's lock: some tenths of a millisecond, if texts are short."""
 
 
 class Mark(NamedTuple):
@@ -54,7 +60,7 @@ class TextTable:
 class TextSpace:
     """The memory of a dictionary: what kernels know of it, the table and the heap; and what collections have taken from it."""
 
-    __slots__ = ("gone", "heap", "moved", "reading", "state", "table")
+    __slots__ = ("crowded_bytes", "crowded_texts", "gone", "heap", "moved", "reading", "state", "table")
 
     heap: np.ndarray[Any, np.dtype[np.uint8]]
     table: Words
@@ -66,7 +72,7 @@ class TextSpace:
         self.gone = Mark(0, 0)
         """How many texts are gone, and their bytes."""
         self.reading: TextTable | None = None
-        """What readers without the lock have, as long as table and heap stay where they are."""
+        """The table for readers without the lock; valid as long as table and heap stay where they are."""
         self.moved = START.position
         """The mark before which texts are not in the order of their arrival."""
         self.set_heap(np.empty(_FIRST_HEAP, np.uint8))
@@ -84,6 +90,8 @@ class TextSpace:
         self.reading = None
         self.state[strings.HEAP] = heap.ctypes.data
         self.state[strings.CAPACITY] = len(heap)
+        self.crowded_bytes = max(2 * len(heap) // 3, LARGE_BYTES)
+        """Bytes from which on texts should move to where there is more room, beside what others do."""
 
     def grow_heap(self, more: int) -> None:
         """Make room for so many more bytes."""
@@ -105,13 +113,15 @@ class TextSpace:
         self.state[strings.COUNT] = upto.texts
         # Three quarters full: linear probing then looks at about two slots for a text that is there.
         self.state[strings.LIMIT] = slots * 3 // 4
+        self.crowded_texts = max(slots // 2, LARGE_TEXTS)
+        """As `crowded_bytes`, in texts."""
 
 
 def copied_texts(
     old: Words, table: Words, heap: np.ndarray[Any, np.dtype[np.uint8]], eras: int, new: TextSpace
 ) -> Iterator[None]:
-    """Copy what stays of the texts before the boundary of the state `old` to an empty space, with eras less by `eras`. These
-    texts do not change, so that nobody needs a lock.
+    """Copy what stays of the texts before the boundary of the state `old` to an empty space, in its present era, less by `eras`.
+    These texts do not change, so that nobody needs a lock. The space has room for `ROOM` times as many.
     """
     slots, at, found = len(table) // 2, heap.ctypes.data, np.zeros(2, np.int64)
     for start in range(0, slots, AT_ONCE):
@@ -121,14 +131,14 @@ def copied_texts(
     boundary = int(old[strings.BOUNDARY])
     tail = int(old[strings.USED]) - boundary
     behind = int(old[strings.COUNT]) * tail // max(boundary, 1)
-    room = strings.FIRST + int(found[1]) + tail
-    new.set_heap(np.empty(room + room // 4 + _FIRST_HEAP, np.uint8))
+    # What nobody has written to takes no memory.
+    new.set_heap(np.empty(ROOM * (strings.FIRST + int(found[1]) + tail) + _FIRST_HEAP, np.uint8))
     size = _FIRST_SLOTS
-    while size < 2 * (int(found[0]) + behind):
+    while size * 3 // 4 < ROOM * (int(found[0]) + behind):
         size *= 2
     new.set_table(size, START)
     for start in range(0, slots, AT_ONCE):
-        collection.copy_slots(old, at, table, start, min(start + AT_ONCE, slots), eras, new.state)
+        collection.copy_slots(old, at, table, start, min(start + AT_ONCE, slots), new.state)
         yield
 
 

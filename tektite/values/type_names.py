@@ -149,7 +149,7 @@ def _read_type(text: str) -> tuple[Type, str]:
 
 
 TypeLike = Type | type | str | pa.DataType
-"""What stands for a type: one of ours, one of Python's, a word such as "bigint", or one of Arrow's."""
+"""A type in any notation: one of ours, one of Python's, a word such as "bigint", or one of Arrow's."""
 
 
 def as_type(given: Any, where: str = "") -> Type:

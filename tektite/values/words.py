@@ -469,7 +469,7 @@ _ADVICE: Final = {
 
 
 def advice(type: Type) -> str:
-    """What a user should pass for a column of `type`."""
+    """The values that a user should pass for a column of `type`, for messages."""
     return _ADVICE[type.kind]
 
 

@@ -1,4 +1,4 @@
-"""What the server and its clients say to each other over HTTP and WebSocket.
+"""The messages between the server and its clients over HTTP and WebSocket.
 
 failures     errors as data, and back
 json_values  values as JSON holds them, by their types

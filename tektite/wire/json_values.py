@@ -78,13 +78,13 @@ READ: dict[str, JsonConverter] = {
 
 
 def as_json(type: Type) -> JsonConverter | None:
-    """What turns values of a type, none of them None, into what JSON holds; None if they are that already."""
+    """The function that converts values of a type, none of them None, into values of JSON; None if they are that already."""
     return _nested(type, as_json, WRITE)
 
 
 def from_json(type: Type) -> JsonConverter | None:
-    """What turns what JSON holds, and is not null, into values of a type; None if they are that already. Texts are read; what is
-    no text stays, for whoever takes the values to judge.
+    """The function that converts values of JSON, none of them null, into values of a type; None if they are that already. Texts
+    are parsed. Other values stay: the caller checks them.
     """
     return _nested(type, from_json, READ)
 

@@ -25,7 +25,7 @@ class MalformedMessage(IncorrectError):
 
 
 class WireMessage(NamedTuple):
-    """What was said."""
+    """A message: its head, and its table if it has one."""
 
     head: dict[str, Any]
     table: pa.Table | None = None

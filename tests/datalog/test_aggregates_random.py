@@ -1,11 +1,10 @@
 """Random rules with aggregates agree with naive evaluation at every epoch, while facts come and go; as views and as goals.
 
-TEKTITE_DATALOG_RULES sets how many rules there are (100), TEKTITE_DATALOG_SEED where the seeds start.
+TEKTITE_DATALOG_RULES sets how many rules there are (100), TEKTITE_SEED where the seeds start.
 """
 
 from __future__ import annotations
 
-import os
 import random
 from contextlib import suppress
 
@@ -17,9 +16,9 @@ from tektite.datalog.syntax.textbook import parse_program
 from tests.support.datalog_aggregates import BASE, VALUES, RandomRule
 from tests.support.datalog_twin import Facts, Unordered, Unsafe, check, evaluate
 from tests.support.executors import make_engine
+from tests.support.nightly import SEED, size
 
-RULES = int(os.environ.get("TEKTITE_DATALOG_RULES", "100"))
-SEED = int(os.environ.get("TEKTITE_DATALOG_SEED", "0"))
+RULES = size("TEKTITE_DATALOG_RULES", 100)
 TOGETHER = 10
 """Rules of one engine: making an engine costs more than a rule does."""
 FOUND_FAULTS = (167,)

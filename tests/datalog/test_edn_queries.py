@@ -7,27 +7,14 @@ from typing import Any
 import pytest
 
 import tektite as tk
-from tests.support.executors import make_engine
+from tests.support.datalog_people import PEOPLE, declared
 
 pytestmark = pytest.mark.executors
-
-PEOPLE = """
-[1 :name "ann"] [2 :name "bob"] [3 :name "cid"] [4 :name "dee"]
-[1 :knows 2] [2 :knows 1] [2 :knows 3] [3 :knows 4]
-[1 :age 30] [2 :age 30] [3 :age 41] [4 :age 9]
-[1 :city "oslo"] [2 :city "oslo"] [3 :city "bern"]
-[4 :bot?]
-"""
 
 
 def with_people() -> tk.Engine:
     """An engine with the people, after an epoch in which other facts were there."""
-    engine = make_engine()
-    engine.attribute("name", tk.String, cardinality="one")
-    engine.attribute("knows", tk.Int, cardinality="many")
-    engine.attribute("age", tk.Int, cardinality="one")
-    engine.attribute("city", tk.String, cardinality="one")
-    engine.attribute("bot?")
+    engine = declared()
     engine.transact('[1 :name "zoe"] [9 :name "yan"] [1 :knows 9] [9 :age 80] [4 :city "rome"] [1 :bot?] [2 :age 7]')
     engine.advance()
     return engine

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 
 import pytest
@@ -10,8 +9,9 @@ import pytest
 import tektite as tk
 from tests.support.datalog_formulas import RELATIONS, VALUES, Formula, RandomFormula, edn, holds, textbook
 from tests.support.executors import make_engine
+from tests.support.nightly import SEED, size
 
-FORMULAS = int(os.environ.get("TEKTITE_GOALS", "300")) // 10
+FORMULAS = size("TEKTITE_GOALS", 300) // 10
 """A formula is written as three rules and asked for in four ways."""
 TOGETHER = 5
 
@@ -20,8 +20,8 @@ pytestmark = pytest.mark.executors
 COLUMNS = {1: {"x": tk.Int}, 2: {"x": tk.Int, "y": tk.Int}}
 
 
-@pytest.mark.executors(stages=[0, 5])
-@pytest.mark.parametrize("seed", range(FORMULAS // TOGETHER))
+@pytest.mark.executors(stages=[SEED, SEED + 5])
+@pytest.mark.parametrize("seed", range(SEED, SEED + FORMULAS // TOGETHER))
 def test_nested_negations_agree_with_trying_all_values(seed: int) -> None:
     rng = random.Random(seed)
     formulas: list[Formula] = []

@@ -1,11 +1,10 @@
 """Random goals of random programs equal naive evaluation after every epoch, by every strategy and every way to join.
 
-TEKTITE_GOALS sets how many goals there are (300), TEKTITE_GOALS_SEED where the seeds start.
+TEKTITE_GOALS sets how many goals there are (300), TEKTITE_SEED where the seeds start.
 """
 
 from __future__ import annotations
 
-import os
 import random
 from dataclasses import dataclass
 from typing import Any
@@ -17,9 +16,9 @@ from tektite.datalog.syntax.textbook import parse_program
 from tests.support.datalog_twin import Facts, evaluate
 from tests.support.executors import make_engine
 from tests.support.goal_programs import BASE, VALUES, GoalProgram
+from tests.support.nightly import SEED, size
 
-GOALS = int(os.environ.get("TEKTITE_GOALS", "300"))
-SEED = int(os.environ.get("TEKTITE_GOALS_SEED", "0"))
+GOALS = size("TEKTITE_GOALS", 300)
 Rounds = tuple[tuple[int, int], ...]
 ROUNDS: Rounds = ((2, 4), (4, 4), (0, 6))
 """In each epoch, goals that are asked before it and stay for a while, and goals that are asked after it and go."""

@@ -7,7 +7,6 @@ some hundreds, spread evenly, are tried in `make test`, and some thousands in `m
 
 from __future__ import annotations
 
-import os
 import shutil
 import signal
 import subprocess
@@ -27,9 +26,9 @@ import tektite as tk
 from tektite.engine.core import core_of
 from tektite.engine.epochs import PreparedInput
 from tests.support.fault_injection import Injector
-from tests.support.nightly import NIGHTLY
+from tests.support.nightly import NIGHTLY, size
 
-POINTS = int(os.environ.get("TEKTITE_INTERRUPTS", "12"))
+POINTS = size("TEKTITE_INTERRUPTS", 12)
 """Lines at which each call is interrupted in each setting."""
 
 ERRORS = (KeyboardInterrupt, MemoryError)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 from collections import Counter
 from collections.abc import Iterator
@@ -15,12 +14,13 @@ import tektite as tk
 from tektite.engine.core import core_of
 from tests.support.executors import make_engine
 from tests.support.fault_injection import Injector
+from tests.support.nightly import size
 
 pytestmark = pytest.mark.executors
 
 Rows = Counter[tuple[int, ...]]
 
-POINTS = int(os.environ.get("TEKTITE_INTERRUPTS", "12"))
+POINTS = size("TEKTITE_INTERRUPTS", 12)
 """Lines at which the switch is interrupted."""
 
 
@@ -259,9 +259,9 @@ def test_a_loop_gets_another_plan() -> None:
     random.seed(5)
     held: set[tuple[int, int]] = set()
     allowed: set[tuple[int, int]] = set()
-    for size, some in ((3, 3), (60, 2), (90, 3), (4, 60), (5, 80), (70, 2), (80, 1)):
+    for many, some in ((3, 3), (60, 2), (90, 3), (4, 60), (5, 80), (70, 2), (80, 1)):
         for _ in range(3):
-            new = {(random.randrange(12), random.randrange(12)) for _ in range(size)}
+            new = {(random.randrange(12), random.randrange(12)) for _ in range(many)}
             keep = {(random.randrange(12), random.randrange(100)) for _ in range(some)}
             edges.remove(list(held - new))
             edges.insert(list(new - held))

@@ -11,15 +11,20 @@ import pyarrow as pa
 import pytest
 
 import tektite as tk
-from tektite.dataflow import flow, reduce
-from tektite.engine import engine_core
+from tektite.dataflow import flow, join, reduce
+from tektite.dataflow.arrange import ArrangeNode
+from tektite.dataflow.join import JoinNode
+from tektite.engine import engine_core, table
 from tektite.engine.core import core_of
 from tektite.errors import TektiteError
 
 SWITCHES: dict[str, Callable[[pytest.MonkeyPatch], None]] = {
     "all": lambda patch: None,
+    "no small writes": lambda patch: patch.setattr(table, "write_few", lambda *_: NotImplemented),
     "no small epochs": lambda patch: patch.setattr(engine_core, "small_epoch", lambda *_: None),
     "no small reductions": lambda patch: patch.setattr(reduce, "reduce_few", lambda *_: False),
+    "no small arrangements": lambda patch: patch.setattr(ArrangeNode, "run", ArrangeNode._run),
+    "no small joins": lambda patch: patch.setattr(JoinNode, "run", JoinNode._run),
     "no whole sweeps": lambda patch: patch.setattr(flow, "_sweep", lambda *_: None),
 }
 
@@ -36,13 +41,13 @@ class Program:
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)
         self.engine = tk.Engine(autocommit=False, workers=self.random.choice([1, 1, 2]))
-        table = self.engine.create_table
+        create = self.engine.create_table
         self.tables = {
-            "checked": table("checked", {"k": tk.Int, "v": tk.Int}, order_by="k"),
-            "trusted": table("trusted", {"k": tk.Int, "v": tk.Int}, checked=False),
-            "unique": table("unique", {"k": tk.Int, "v": tk.Int}, primary_key="k"),
-            "latest": table("latest", {"k": tk.Int, "v": tk.Int}, mode="upsert", primary_key="k"),
-            "passing": table("passing", {"k": tk.Int, "v": tk.Int}, mode="stream"),
+            "checked": create("checked", {"k": tk.Int, "v": tk.Int}, order_by="k"),
+            "trusted": create("trusted", {"k": tk.Int, "v": tk.Int}, checked=False),
+            "unique": create("unique", {"k": tk.Int, "v": tk.Int}, primary_key="k"),
+            "latest": create("latest", {"k": tk.Int, "v": tk.Int}, mode="upsert", primary_key="k"),
+            "passing": create("passing", {"k": tk.Int, "v": tk.Int}, mode="stream"),
         }
         checked, trusted, latest, passing = (self.tables[n] for n in ("checked", "trusted", "latest", "passing"))
         self.heard: list[Any] = []
@@ -131,15 +136,39 @@ def test_programs_take_the_steps_in_c(monkeypatch: pytest.MonkeyPatch) -> None:
 
         def call(*arguments: Any) -> Any:
             found = there(*arguments)
-            taken[name] += bool(found)
+            taken[name] += bool(found is not NotImplemented and (found or name == "write_few"))
             return found
 
         monkeypatch.setattr(module, name, call)
 
-    for module, name in ((engine_core, "small_epoch"), (reduce, "reduce_few"), (flow, "_sweep")):
+    steps = ((table, "write_few"), (engine_core, "small_epoch"), (reduce, "reduce_few"), (flow, "_sweep"))
+    for module, name in steps:
         counted(module, name)
+    runs = counted_runs(monkeypatch)
     outcome(0, SWITCHES["all"])
-    assert min(taken[name] for name in ("small_epoch", "reduce_few", "_sweep")) > 9, taken
+    assert min(taken[name] for _, name in steps) > 9, taken
+    assert min(runs[f"{kind.__name__}.run"] - runs[f"{kind.__name__}._run"] for kind in (ArrangeNode, JoinNode)) > 9, (
+        runs
+    )
+
+
+def counted_runs(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
+    """How often nodes run from here on, and how often the general path does that."""
+    runs: Counter[str] = Counter()
+
+    def counted(kind: Any, name: str) -> None:
+        there = getattr(kind, name)
+
+        def run(self: Any, moment: Any) -> None:
+            runs[f"{kind.__name__}.{name}"] += 1
+            there(self, moment)
+
+        monkeypatch.setattr(kind, name, run)
+
+    for kind in (ArrangeNode, JoinNode):
+        counted(kind, "_run")
+        counted(kind, "run")
+    return runs
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -147,3 +176,49 @@ def test_each_step_in_c_does_what_the_general_path_does(seed: int) -> None:
     wanted = outcome(seed, general)
     for name, switch in SWITCHES.items():
         assert outcome(seed, switch) == wanted, name
+
+
+def test_a_row_with_many_partners_is_joined_piece_by_piece(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(join, "PIECE", 16)
+    runs = counted_runs(monkeypatch)
+    with tk.Engine(autocommit=False) as engine:
+        many = engine.create_table("many", {"k": tk.Int, "v": tk.Int})
+        few = engine.create_table("few", {"k": tk.Int, "w": tk.Int})
+        view = engine.install("pairs", few.join(many, on="k"))
+        many.insert([(1, v) for v in range(500)])
+        engine.advance()
+        engine.finish(view)
+        runs.clear()
+        few.insert([(1, 7)])
+        engine.advance()
+        engine.finish(view)
+        assert sorted(view.rows()) == [(1, 7, v) for v in range(500)]
+        assert runs["JoinNode._run"] > 1  # the first piece is made in C, and the general path goes on
+        few.remove([(1, 7)])
+        many.insert([(1, 500)])
+        engine.advance()
+        engine.finish(view)
+        assert view.rows() == []
+
+
+def test_a_product_of_multiplicities_that_does_not_fit_fails_the_view() -> None:
+    with tk.Engine(autocommit=False) as engine:
+        left = engine.create_table("left", {"k": tk.Int})
+        right = engine.create_table("right", {"k": tk.Int})
+        view = engine.install("pairs", left.join(right, on="k"), keep=False)
+        left.update([(1,)], diffs=[2**40])
+        engine.advance()
+        right.update([(1,)], diffs=[2**40])
+        engine.advance()
+        assert "a product of multiplicities does not fit into 64 bits" in str(view.failure)
+
+
+def test_a_sum_in_an_arrangement_that_does_not_fit_fails_the_view() -> None:
+    with tk.Engine(autocommit=False) as engine:
+        t = engine.create_table("t", {"k": tk.Int, "v": tk.Int}, checked=False)
+        other = engine.create_table("other", {"k": tk.Int})
+        view = engine.install("pairs", t.select(k=tk.col("k") + 1).join(other, on="k"), keep=False)
+        for _ in range(80):
+            t.update([(1, v) for v in range(1000)], diffs=[2**48] * 1000)
+        engine.advance()
+        assert "a multiplicity or a sum does not fit into 64 bits" in str(view.failure)

@@ -232,7 +232,7 @@ def test_an_engine_that_nobody_holds_goes_though_texts_are_being_collected() -> 
     table = engine.create_table("t", {"s": tk.String})
     core = core_of(engine)
     with core.dictionary.text_use():
-        core.dictionary.is_due = True
+        core.dictionary.limit = 0
         table.insert([("a",)])
         assert core.texts.is_active
     gone = weakref.ref(core)

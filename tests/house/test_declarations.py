@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.executors import chosen
+from tests.support.executors import EXECUTORS, chosen, runs_on
 
 HERE = Path(__file__).parents[1]
 LOCAL = {
@@ -32,7 +32,9 @@ LOCAL = {
     "engine/test_autocommit.py": "who closes epochs, wherever that is computed",
     "engine/test_interrupts.py": "what an interrupt leaves in this process",
     "engine/test_interrupted_readers.py": "what an interrupt leaves in this process",
+    "engine/test_signals.py": "what signals do to this process",
     "engine/test_small_epochs.py": "what this process does in C, beside the same in Python",
+    "engine/test_small_writes.py": "what this process does in C, beside the same in Python",
     "engine/test_spans.py": "when this process does something",
     "sql/test_tpch_parameters.py": "prepared queries of TPC-H; sql/test_statements.py prepares on every executor",
     "engine/test_memory.py": "bytes of this process",
@@ -93,8 +95,10 @@ LANGUAGE = (
     "sql/test_guarded_failures.py",
     "sql/test_list_parameters.py",
     "sql/test_property_graphs.py",
+    "sql/test_policies.py",
     "sql/test_remembered.py",
     "sql/test_roles.py",
+    "sql/test_shared_subscriptions.py",
     "sql/test_sharing.py",
     "sql/test_thresholds.py",
     "sql/test_tool_queries.py",
@@ -151,9 +155,16 @@ def named_by_markers(text: str) -> set[str]:
 def test_marker_names_executors_for_all_parameters_or_for_those_of_some_ids() -> None:
     module = pytest.mark.executors("stages").mark
     some = pytest.mark.executors(spark=["left join", 3]).mark
-    assert chosen([], everything=False) == ["threads"]
-    assert chosen([module, some], "3", everything=False) == ["threads", "stages", "spark"]
-    assert chosen([module, some], "4", everything=False) == ["threads", "stages"]
-    assert chosen([some], "4", everything=True) == ["threads", "stages", "spark"]
+    assert chosen([]) == ["threads"]
+    assert chosen([module, some], "3") == ["threads", "stages", "spark"]
+    assert chosen([module, some], "4") == ["threads", "stages"]
     with pytest.raises(pytest.UsageError, match=r"knows threads, stages, spark, not \['sparks'\]"):
         chosen([pytest.mark.executors("sparks").mark])
+
+
+def test_other_executors_run_what_no_marker_names_each_test_once_in_as_many_nights() -> None:
+    assert [name for name in EXECUTORS if runs_on(name, ["threads", "spark"], "test", {}, 0)] == ["threads", "spark"]
+    others = {"stages": 1, "spark": 5}
+    assert [name for name in EXECUTORS if runs_on(name, ["threads", "spark"], "test", others, 0)] == ["stages"]
+    for test in ("test_a", "test_b", "test_c[stages-7]"):
+        assert sum(runs_on("spark", ["threads"], test, others, night * 997) for night in range(5)) == 1

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tektite.kernels.sort.build import build
+from tektite.kernels.sort.combined import SORT_INSTEAD, combine
 from tests.support.narrow import check_memory, check_steps
 from tests.support.nightly import by_day_or_night
 from tests.support.rows_twin import LEAST, MOST, Row, Rows, consolidate, read, stored, varying, words
@@ -37,6 +38,32 @@ def check(chunks: Sequence[Sequence[Row]], nd: int, nt: int, nf: int, lo: int, c
     assert stored(head) == varying(expected)
     check_memory(buf, head)
     check_steps(head)
+
+
+def check_combined(chunks: Sequence[Sequence[Row]], nd: int, nt: int, nf: int, lo: int) -> None:
+    """Combine gives each row once, or says that it does not; then sorting gives the same as without it."""
+    made = [
+        Rows(rows, nd + nt + nf, [j for j in range(nd + nt + nf) if len({row[j] for row in rows}) <= 1])
+        for rows in chunks
+    ]
+    buf, head = combine(np.array([chunk.at for chunk in made], np.int64), nd, nt, nf, lo)
+    clamped = [(*row[:nd], max(row[nd], lo), *row[nd + 1 :]) for rows in chunks for row in rows]
+    if head[0] == SORT_INSTEAD:
+        assert not clamped or width_of(clamped) <= 64
+        return
+    expected = consolidate(clamped, nd + nt)
+    if head[0] == -1:  # a sum on the way does not fit a word, whatever the last one does
+        assert sum(max(map(abs, row[nd + nt :]), default=0) for row in clamped) > MOST
+        return
+    assert sorted(read(head)) == expected
+    assert stored(head) == varying(expected or [])
+    check_memory(buf, head)
+
+
+def width_of(rows: Sequence[Row]) -> int:
+    """The bits that the ranges of all columns take together, without NULLs."""
+    ranges = [[word for word in column if word != LEAST] or [0] for column in zip(*rows, strict=True)]
+    return sum([(max(column) - min(column)).bit_length() for column in ranges])
 
 
 @st.composite
@@ -67,13 +94,17 @@ def inputs(draw: st.DrawFn) -> tuple[list[list[Row]], int, int, int, int, bool]:
 @given(inputs())
 def test_build_equals_its_twin(case: tuple[list[list[Row]], int, int, int, int, bool]) -> None:
     check(*case)
+    check_combined(*case[:-1])
 
 
 @pytest.mark.parametrize("size", [40, 3000, by_day_or_night(15_000, 40_000)])
 @pytest.mark.parametrize(
     "kind",
-    ["two columns", "hashes", "hash pairs", "hot hash", "nulls", "wide", "sums", "presorted", "skewed", "no key"],
-)
+    [
+        "two columns", "hashes", "hash pairs", "hot hash", "nulls", "wide", "sums", "presorted", "skewed", "no key",
+        "repeated hashes", "repeated hashes and NULL", "one hash a chunk", "too many hashes", "turned", "turned but for one",
+    ],
+)  # fmt: skip
 def test_large_builds_equal_their_twin(size: int, kind: str) -> None:
     generator = np.random.default_rng(size)
 
@@ -109,6 +140,22 @@ def test_large_builds_equal_their_twin(size: int, kind: str) -> None:
         diffs = [column(1, 2)]
     elif kind == "skewed":
         data = [[2**62 if i == 0 else i * 7919 % 1000 for i in range(size)], [i % 1000 for i in column(0, 2**40)]]
+    elif kind in ("repeated hashes", "repeated hashes and NULL"):
+        few = [LEAST, MOST, *column(LEAST, MOST)[:30]] if "NULL" in kind else column(LEAST, MOST)[:30]
+        data = [[few[i % len(few)] for i in column(0, 10**6)] for _ in range(2)]
+        diffs = [column(-1, 1)]
+    elif kind == "one hash a chunk":
+        few = column(LEAST, MOST)[:30]
+        data = [[few[i >= size // 3] for i in range(size)], [few[i % 30] for i in column(0, 10**6)]]
+    elif kind.startswith("turned"):
+        pairs = sorted(zip(column(0, size // 8), column(0, size), strict=True))
+        if kind == "turned but for one":
+            pairs = [*pairs[1:], pairs[0]]
+        data = [[second for _, second in pairs], [first for first, _ in pairs]]
+        diffs = [column(-1, 1)]
+    elif kind == "too many hashes":
+        few = column(LEAST, MOST)[: size // 2]
+        data = [[few[i % len(few)] for i in column(0, 10**6)] for _ in range(2)]
     else:
         nd = 0
         data = []
@@ -116,7 +163,9 @@ def test_large_builds_equal_their_twin(size: int, kind: str) -> None:
     times = [column(0, 1) if kind in ("wide", "no key") else [4] * size, [0] * size]
     rows = list(zip(*data, *times, *diffs, strict=True))
     middle = size // 3
-    check([rows[:middle], [], rows[middle:]], nd, 2, nf, 1, True)
+    chunks = [rows[:middle], [], rows[middle:]]
+    check(chunks, nd, 2, nf, 1, True)
+    check_combined(chunks, nd, 2, nf, 1)
 
 
 def test_a_sum_that_only_overflows_in_between_is_exact() -> None:

@@ -254,6 +254,8 @@ REFUSED: dict[str, tuple[Query, str]] = {
     "truncation": (lambda s, _: s.select(at.dt.truncate("5mo")), "one, a quarter or a year"),
     "truncation by a number": (lambda s, _: s.select(at.dt.truncate(5)), "or a length of time such as '15m'"),
     "format": (lambda s, _: s.select(item.str.to_datetime("%Q")), "%Q in the format '%Q' is none of"),
+    "format with a letter twice": (lambda s, _: s.select(item.str.to_date("%d.%m %-d")), "%d occurs twice in the format"),
+    "strptime with a letter twice": (lambda s, _: s.sql("SELECT strptime(item, '%y/%m%y') FROM self"), "%y occurs twice"),
     "nearest": (lambda s, h: s.join_asof(h, on="shop", strategy="nearest"), "'backward' or 'forward'"),
     "asof by two": (lambda s, h: s.join_asof(s, on=["at", "day"]), "by="),
     "two frames": (lambda s, _: s.select(amount.sum().over(order_by="at", rows=(-1, 0), range=(-1, 0))), "not several"),

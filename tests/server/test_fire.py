@@ -31,6 +31,7 @@ import pytest
 from psycopg.errors import AdminShutdown, SerializationFailure
 from websockets.exceptions import WebSocketException
 
+from tests.support.nightly import size
 from tests.support.server_process import ServerProcess, server_process
 from tests.support.wire import Follower, JsonClient, json_client
 
@@ -433,5 +434,5 @@ def test_random_schedules_of_clients_and_kills(tmp_path: Path) -> None:
     """One schedule of three kills. TEKTITE_SCHEDULES says how many more, of ten kills each."""
     done = run(1, tmp_path / "1", 3)
     assert done.done > 90 and sum(reader.checked for reader in done.readers) > 3
-    for seed in range(2, 2 + int(os.environ.get("TEKTITE_SCHEDULES", "0"))):
+    for seed in range(2, 2 + size("TEKTITE_SCHEDULES", 0)):
         run(seed, tmp_path / str(seed), 10)

@@ -16,7 +16,7 @@ import pytest
 
 from tektite.errors import ConflictError, IncorrectError
 from tektite.sql.access.verifiers import Verifier
-from tests.support.server import RunningServer, running_server
+from tests.support.server import RunningServer, answered, running_server
 
 STARTUP = struct.pack("!i", 3 << 16) + b"user\0ann\0\0"
 HELLO = struct.pack("!i", len(STARTUP) + 4) + STARTUP
@@ -24,24 +24,6 @@ HELLO = struct.pack("!i", len(STARTUP) + 4) + STARTUP
 
 def message(kind: bytes, body: bytes = b"") -> bytes:
     return kind + struct.pack("!i", len(body) + 4) + body
-
-
-def answered(served: RunningServer, data: bytes, seconds: float = 3.0, goes: bool = True) -> bytes:
-    """Everything that the server answers to some bytes, until it closes or says nothing more. A client that `goes` sends no
-    more, and says so.
-    """
-    with socket.create_connection(("127.0.0.1", served.port), 5) as peer:
-        peer.settimeout(seconds)
-        found = b""
-        try:
-            peer.sendall(data)
-            if goes:
-                peer.shutdown(socket.SHUT_WR)
-            while piece := peer.recv(1 << 16):
-                found += piece
-        except (TimeoutError, ConnectionError):
-            pass
-        return found
 
 
 def works(served: RunningServer, **options: str) -> bool:
@@ -105,7 +87,7 @@ def test_tls_is_spoken_where_there_is_a_certificate(tmp_path: Path) -> None:
             assert client.execute("SHOW ssl").fetchone() == ("on",)
         # What is sent behind the request for TLS, in the clear, could come from anybody.
         request = struct.pack("!ii", 8, 80877103)
-        assert answered(served, request + HELLO).startswith(b"E")
+        assert answered(served.port, request + HELLO).startswith(b"E")
         assert works(served, password="x", sslmode="disable")
 
 
@@ -191,7 +173,7 @@ def test_liveness_and_readiness_are_told_over_http(served: RunningServer) -> Non
 )
 def test_bytes_that_break_the_protocol_end_their_connection_alone(served: RunningServer, data: bytes) -> None:
     with psycopg.connect(served.conninfo(), autocommit=True) as other:
-        found = answered(served, data)
+        found = answered(served.port, data)
         assert b"Traceback" not in found and b"tektite/" not in found
         assert other.execute("SELECT 1").fetchone() == (1,)
     if data.startswith(HELLO):
@@ -213,7 +195,7 @@ def test_random_messages_disturb_nobody(served: RunningServer, seed: int) -> Non
             data = b"".join(parts)
             if chance.random() < 0.3:
                 data = data[: chance.randrange(len(data) + 1)]
-            found = answered(served, data, 1.0)
+            found = answered(served.port, data, 1.0)
             assert b"Traceback" not in found
         assert other.execute("SELECT 1").fetchone() == (1,)
     assert len(served.server.connections) <= 1
@@ -242,6 +224,6 @@ def test_client_that_is_idle_for_too_long_is_disconnected() -> None:
 
 def test_messages_out_of_order_are_errors_until_the_next_sync(served: RunningServer) -> None:
     late = message(b"E", b"none\0" + struct.pack("!i", 0)) + message(b"Q", b"select 1\0") + message(b"S")
-    found = answered(served, HELLO + late + message(b"Q", b"select 42\0") + message(b"X"), goes=False)
+    found = answered(served.port, HELLO + late + message(b"Q", b"select 42\0") + message(b"X"), goes=False)
     assert found.count(b"C34000") == 1
     assert b"42" in found

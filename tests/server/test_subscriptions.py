@@ -258,7 +258,7 @@ def test_a_client_that_does_not_read_costs_bounded_memory_and_is_disconnected() 
         for number in range(400):
             last = writer.ask("insert", table="t", rows=[[number, "x" * 20_000]])["time"]
             if not wire.is_closed:
-                most = max(most, wire._transport.get_write_buffer_size())
+                most = max(most, wire.transport.get_write_buffer_size())
             while follower.told < last:
                 follower.take(reader.push())
         assert sum(follower.rows.values()) == 400

@@ -19,7 +19,7 @@ from websockets.exceptions import ConnectionClosed
 from tektite.server.scram import Verifier
 from tektite.server.web.socket import WebSocket
 from tektite.wire.messages import MalformedMessage, bytes_of, decode
-from tests.support.server import RunningServer, running_server
+from tests.support.server import RunningServer, answered, running_server
 from tests.support.wire import json_client
 
 UPGRADE = (
@@ -44,24 +44,6 @@ def frame(opcode: int, data: bytes, fin: bool = True, is_masked: bool = True, le
 
 def text(**head: object) -> bytes:
     return frame(1, json.dumps(head).encode())
-
-
-def answered(served: RunningServer, data: bytes, seconds: float = 3.0, goes: bool = True) -> bytes:
-    """Everything that the server answers to some bytes, until it closes or says nothing more. A client that `goes` sends no
-    more, and says so.
-    """
-    with socket.create_connection(("127.0.0.1", served.http_port), 5) as peer:
-        peer.settimeout(seconds)
-        found = b""
-        try:
-            peer.sendall(data)
-            if goes:
-                peer.shutdown(socket.SHUT_WR)
-            while piece := peer.recv(1 << 16):
-                found += piece
-        except OSError:
-            pass
-        return found
 
 
 @contextmanager
@@ -106,7 +88,7 @@ def undisturbed(served: RunningServer) -> Iterator[None]:
 )  # fmt: skip
 def test_bytes_that_break_the_protocol_end_their_connection_alone(served: RunningServer, data: bytes) -> None:
     with undisturbed(served):
-        found = answered(served, data)
+        found = answered(served.http_port, data)
         assert b"Traceback" not in found and b"tektite/" not in found and b".py" not in found
     assert len(served.server.connections) <= 1
 
@@ -174,7 +156,7 @@ def test_random_bytes_disturb_nobody(served: RunningServer, seed: int) -> None:
             data = bytearray(b"".join(parts))
             for _ in range(chance.randrange(3)):
                 data[chance.randrange(len(data))] = chance.randrange(256)
-            found = answered(served, bytes(data[: chance.randrange(1, len(data) + 1)]), 1.0)
+            found = answered(served.http_port, bytes(data[: chance.randrange(1, len(data) + 1)]), 1.0)
             assert b"Traceback" not in found and b".py" not in found
     deadline = time.monotonic() + 10
     while len(served.server.connections) and time.monotonic() < deadline:
@@ -205,12 +187,12 @@ def test_no_message_is_decoded_into_anything_but_a_message_or_an_error(seed: int
 def test_a_client_that_is_not_known_may_not_send_much() -> None:
     with running_server(users={"ann": Verifier.of("x")}) as served:
         long = frame(1, json.dumps({"id": 1, "request": "hello", "user": "x" * 100_000}).encode())
-        assert b"\x03\xf1" in answered(served, UPGRADE + long, goes=False)  # 1009: too long
+        assert b"\x03\xf1" in answered(served.http_port, UPGRADE + long, goes=False)  # 1009: too long
         head = POST + b"Expect: 100-continue\r\nContent-Length: 1000000\r\n\r\n"
-        found = answered(served, head)
+        found = answered(served.http_port, head)
         assert found.startswith(b"HTTP/1.1 401") and b"100 Continue" not in found
         wrong = b"Authorization: Basic " + base64.b64encode(b"ann:y") + b"\r\n"
-        assert answered(served, POST + wrong + b"Content-Length: 2\r\n\r\n{}").startswith(b"HTTP/1.1 401")
+        assert answered(served.http_port, POST + wrong + b"Content-Length: 2\r\n\r\n{}").startswith(b"HTTP/1.1 401")
 
 
 def test_clients_that_are_slow_to_ask_are_not_waited_for() -> None:
@@ -266,7 +248,7 @@ def test_a_message_that_is_too_long_is_refused() -> None:
             client.receive()
         assert caught.value.sent is not None or caught.value.rcvd is not None
         body = POST + b"Content-Length: 200000\r\n\r\n" + b" " * 200_000
-        assert answered(served, body).startswith(b"HTTP/1.1 413")
+        assert answered(served.http_port, body).startswith(b"HTTP/1.1 413")
 
 
 def test_a_client_whose_requests_wait_is_not_taken_to_be_gone() -> None:

@@ -20,11 +20,12 @@ import tektite as tk
 from tektite.errors import ConflictError
 from tektite.storage.manifest import Manifest
 from tektite.storage.store import Lock, PosixStore, open_store
+from tests.support.nightly import size
 from tests.support.spark_cluster import ROOT
 from tests.support.spark_files import NOW, Files
 
-SEED = int(os.environ.get("TEKTITE_KILL_SEED", "7"))
-KILLS = int(os.environ.get("TEKTITE_KILLS", "5"))
+SEED = size("TEKTITE_KILL_SEED", 7)
+KILLS = size("TEKTITE_KILLS", 5)
 """How often drivers are killed at random; `make soak` raises it."""
 
 

@@ -14,8 +14,8 @@ import tektite as tk
 from tektite.engine.core import core_of
 from tektite.spark import load as loading
 from tektite.storage import known_texts, text_sections
-from tests.spark.test_stored import read, rows_of
 from tests.support.row_changes import row_changes
+from tests.support.spark_files import read, rows_of
 from tests.support.stored import state_of
 
 

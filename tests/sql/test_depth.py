@@ -82,6 +82,14 @@ def test_deep_and_long_expressions_are_kept_up_to_date(engine: tk.Engine, name: 
     assert difference(engine.sql(f"SELECT {text} FROM t").rows(), view.rows()) is None
 
 
+def test_definition_of_a_view_with_a_long_sum_can_be_read(engine: tk.Engine) -> None:
+    total = chain(" + ", 1100, "k - x")
+    engine.sql(f"CREATE VIEW totals AS SELECT {total} AS total FROM t WHERE k = 1 - 2 + 2")
+    ((definition,),) = engine.sql("SELECT definition FROM pg_views WHERE viewname = 'totals'").rows()
+    assert total in definition and definition.endswith("k = 1 - 2 + 2")
+    assert engine.sql("SELECT total FROM totals").rows() == [(550.0,)]
+
+
 def test_queries_nest_and_follow_each_other(engine: tk.Engine) -> None:
     nested = "SELECT k FROM " + "(SELECT k FROM " * 60 + "t" + ") AS s" * 60
     assert sorted(engine.sql(nested).rows()) == [(row[0],) for row in ROWS]

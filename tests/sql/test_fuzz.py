@@ -1,22 +1,21 @@
 """No text gives anything but a Tektite error: random sentences and mutations go the whole way.
 
 Each is run as it is; a query is also installed as a view, read and dropped. TEKTITE_FUZZ sets how many statements there are
-(600), TEKTITE_FUZZ_SEED where the seeds start. A failure shows the statement.
+(600), TEKTITE_SEED where the seeds start. A failure shows the statement.
 """
 
 from __future__ import annotations
 
-import os
 import random
 import traceback
 
 import pytest
 
 import tektite as tk
+from tests.support.nightly import SEED, size
 from tests.support.sql.fuzz import Mutations, Sentences
 
-STATEMENTS = int(os.environ.get("TEKTITE_FUZZ", "600"))
-SEED = int(os.environ.get("TEKTITE_FUZZ_SEED", "0"))
+STATEMENTS = size("TEKTITE_FUZZ", 600)
 TOGETHER = 100
 """Statements on one engine."""
 

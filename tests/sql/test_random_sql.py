@@ -1,23 +1,22 @@
 """Random queries over small random tables equal DuckDB's answers after every epoch of random changes.
 
-TEKTITE_SQL_QUERIES sets how many queries there are (160), TEKTITE_SQL_SEED where the seeds start. A failure prints a small
+TEKTITE_SQL_QUERIES sets how many queries there are (160), TEKTITE_SEED where the seeds start. A failure prints a small
 script that shows it.
 """
 
 from __future__ import annotations
 
-import os
 import random
 from dataclasses import replace
 
 import pytest
 
+from tests.support.nightly import SEED, size
 from tests.support.sql.generator import Generator
 from tests.support.sql.trial import reduced, report, try_case
 from tests.support.sql.worlds import World
 
-QUERIES = int(os.environ.get("TEKTITE_SQL_QUERIES", "160"))
-SEED = int(os.environ.get("TEKTITE_SQL_SEED", "0"))
+QUERIES = size("TEKTITE_SQL_QUERIES", 160)
 TOGETHER = {"threads": 20, "stages": 5, "spark": 2}
 """Queries that are maintained beside each other."""
 

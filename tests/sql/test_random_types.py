@@ -1,11 +1,10 @@
 """Random queries over tables with a column of every type: views equal DuckDB's answer, and a new computation, at every epoch.
 
-TEKTITE_TYPE_QUERIES sets how many queries a seed has, TEKTITE_TYPE_SEED where the seeds start.
+TEKTITE_TYPE_QUERIES sets how many queries a seed has, TEKTITE_SEED where the seeds start.
 """
 
 from __future__ import annotations
 
-import os
 import random
 
 import duckdb
@@ -13,12 +12,12 @@ import pytest
 
 import tektite as tk
 from tests.support.executors import examples, make_engine
+from tests.support.nightly import SEED, by_day_or_night, size
 from tests.support.sql.oracle import difference, rows_of
 
 pytestmark = pytest.mark.executors("stages")
 
-QUERIES = int(os.environ.get("TEKTITE_TYPE_QUERIES", "12"))
-SEED = int(os.environ.get("TEKTITE_TYPE_SEED", "0"))
+QUERIES = size("TEKTITE_TYPE_QUERIES", 12)
 EPOCHS = 3
 TYPES: dict[str, tuple[str, list[str]]] = {
     "n": ("BIGINT", ["-1", "0", "7", "9223372036854775807"]),
@@ -139,8 +138,8 @@ def row(chance: random.Random, key: int) -> str:
     return f"({key}, {chance.randrange(3)}, {', '.join(cells)})"
 
 
-@pytest.mark.executors(spark=[0])
-@pytest.mark.parametrize("seed", range(SEED, SEED + 2))
+@pytest.mark.executors(spark=[SEED])
+@pytest.mark.parametrize("seed", range(SEED, SEED + by_day_or_night(2, 20)))
 def test_random_queries_over_all_types_are_kept_up_to_date(seed: int) -> None:
     chance = random.Random(seed)
     draw = Queries(chance)

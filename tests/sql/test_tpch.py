@@ -4,18 +4,17 @@ they come through Spark.
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
 
 from tests.support.executors import make_engine
-from tests.support.nightly import NIGHTLY
+from tests.support.nightly import NIGHTLY, size
 from tests.support.sql.tpch import QUERIES, WIDER, Run, query, wider
 
 pytestmark = [pytest.mark.slow]
 
-SCALE = float(os.environ.get("TEKTITE_TPCH_SCALE", "0.01"))
+SCALE = size("TEKTITE_TPCH_SCALE", 0.01)
 PARTS = {"threads": 25, "stages": 8, "spark": 25} if NIGHTLY else {"threads": 8, "stages": 4, "spark": 2}
 """In how many parts the relations load: the machines of single shards, which Spark's tasks run too, look at some moments less."""
 CHOSEN = {} if NIGHTLY else {"stages": (1, 3, 4, 7, 11, 13, 15, 18, 21, 22), "spark": (4, 15, 18)}

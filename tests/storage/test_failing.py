@@ -18,6 +18,7 @@ import pytest
 
 import tektite as tk
 from tektite.storage import epoch_writer
+from tests.support.nightly import size
 from tests.support.stored import PROGRAM, Full, PowerCut, Twin, check, declare, play, run, state_of
 
 
@@ -85,7 +86,8 @@ def test_epochs_that_cannot_be_written_are_bounded(tmp_path: Path) -> None:
         assert len(engine.install("all", engine.table("numbers")).rows()) == 100 * (epoch + 1)
 
 
-def test_closing_on_a_full_disk_says_so_and_loses_nothing(tmp_path: Path) -> None:
+def on_a_full_disk(tmp_path: Path) -> tuple[Full, tk.Engine]:
+    """A store that is full, and an engine whose first epoch waits for space in it."""
     store = Full(tmp_path)
     engine = tk.Engine(storage=tk.Storage(store), autocommit=False)
     numbers = engine.create_table("numbers", {"n": tk.Int})
@@ -93,6 +95,11 @@ def test_closing_on_a_full_disk_says_so_and_loses_nothing(tmp_path: Path) -> Non
     store.full = True
     numbers.insert([(1,)])
     engine.advance()
+    return store, engine
+
+
+def test_closing_on_a_full_disk_says_so_and_loses_nothing(tmp_path: Path) -> None:
+    store, engine = on_a_full_disk(tmp_path)
     for _ in range(2):
         with pytest.raises(tk.FaultError, match=r"cannot be written.*stays open.*close\(discard=True\)"):
             engine.close()
@@ -104,13 +111,7 @@ def test_closing_on_a_full_disk_says_so_and_loses_nothing(tmp_path: Path) -> Non
 
 
 def test_closing_on_a_full_disk_can_give_up_what_is_not_durable(tmp_path: Path) -> None:
-    store = Full(tmp_path)
-    engine = tk.Engine(storage=tk.Storage(store), autocommit=False)
-    numbers = engine.create_table("numbers", {"n": tk.Int})
-    engine.sync()
-    store.full = True
-    numbers.insert([(1,)])
-    engine.advance()
+    _, engine = on_a_full_disk(tmp_path)
     engine.close(discard=True)
     with tk.Engine(storage=tmp_path, autocommit=False) as engine:
         assert engine.next_epoch == 0 and engine.install("all", engine.table("numbers")).rows() == []
@@ -295,7 +296,7 @@ def play_without_memory(folder: Path, injected: WriterWithoutMemory) -> tuple[in
 def test_a_lack_of_memory_in_the_writer_is_told_and_tears_nothing(tmp_path: Path, many: int) -> None:
     counted = WriterWithoutMemory()
     assert play_without_memory(tmp_path / "count", counted) == (6, False)
-    points = int(os.environ.get("TEKTITE_INTERRUPTS", "12")) * 2
+    points = size("TEKTITE_INTERRUPTS", 12) * 2
     for at in range(1, counted.lines + 1, max(1, counted.lines // points)):
         injected = WriterWithoutMemory(at, many)
         durable, _ = play_without_memory(tmp_path / str(at), injected)

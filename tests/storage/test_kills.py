@@ -25,11 +25,12 @@ import pytest
 import tektite as tk
 from tektite.storage import epoch_writer, manifest
 from tektite.storage.store import PosixStore
+from tests.support.nightly import size
 from tests.support.stored import Killing, Twin, Unlocked, check, declare, play
 
 EPOCHS = 24
 KILLS = 3
-CASES = int(os.environ.get("TEKTITE_KILL_CASES", "12"))
+CASES = size("TEKTITE_KILL_CASES", 12)
 """Storages to try; each sees as many kills as KILLS says. `make soak` raises it."""
 
 pytestmark = [pytest.mark.slow, pytest.mark.soak, pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")]

@@ -7,8 +7,11 @@ this process, `spark` as jobs of a Spark session. The marker `executors` says wh
     @pytest.mark.executors("stages", "spark")                 this test runs on these two as well
     @pytest.mark.executors("stages", spark=["joins", 3])      in stages with all parameters, on Spark with those of these ids
 
-Markers of a module and of a test add up. `TEKTITE_ALL_EXECUTORS=1` runs every marked test on every executor. A test makes its
-engines by `make_engine`, so that they run on the executor whose turn it is.
+Markers of a module and of a test add up. A test makes its engines by `make_engine`, so that they run on the executor whose turn
+it is.
+
+`TEKTITE_OTHER_EXECUTORS='stages:2 spark:20'` runs what the markers leave out, and nothing of what they name: on stages one test
+of two, on Spark one of twenty. `TEKTITE_SEED` decides which.
 """
 
 from __future__ import annotations
@@ -16,6 +19,7 @@ from __future__ import annotations
 import itertools
 import os
 import sys
+import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -26,10 +30,15 @@ import pytest
 from pyspark import cloudpickle
 
 import tektite as tk
+from tests.support.nightly import SEED
 from tests.support.stages import in_stages
 
 EXECUTORS = ("threads", "stages", "spark")
-ALL = bool(os.environ.get("TEKTITE_ALL_EXECUTORS"))
+OTHERS = {
+    name: int(share)
+    for name, share in (part.split(":") for part in os.environ.get("TEKTITE_OTHER_EXECUTORS", "").split())
+}
+"""By executor, of how many of the tests that no marker names for it one runs. If it is empty, what markers name runs."""
 
 SCARCE = {"threads": 1, "stages": 20, "spark": 400}
 """Of how many random examples one is tried: about how many times as long as on threads a small sweep takes."""
@@ -110,7 +119,7 @@ def sent_by_value() -> Iterator[None]:
 # ------------------------------------------------------------------------------------------------- the marker
 
 
-def chosen(markers: Iterable[pytest.Mark], parameters: str | None = None, everything: bool = ALL) -> list[str]:
+def chosen(markers: Iterable[pytest.Mark], parameters: str | None = None) -> list[str]:
     """The executors that markers name, for any parameters or for those with this id."""
     found = {"threads"}
     for marker in markers:
@@ -121,7 +130,7 @@ def chosen(markers: Iterable[pytest.Mark], parameters: str | None = None, everyt
         for name, ids in marker.kwargs.items():
             if parameters is None or parameters in map(str, ids):
                 found.add(name)
-    return [name for name in EXECUTORS if everything or name in found]
+    return [name for name in EXECUTORS if name in found]
 
 
 def id_of_parameters(item: pytest.Item) -> str:
@@ -136,13 +145,33 @@ def executor_of(item: pytest.Item) -> str | None:
 
 
 def left_out(items: Iterable[pytest.Item]) -> list[pytest.Item]:
-    """The tests that no marker chooses for the executor and the parameters that they have."""
-    return [
-        item
-        for item in items
-        if (executor := executor_of(item)) is not None
-        and executor not in chosen(item.iter_markers("executors"), id_of_parameters(item))
-    ]
+    """The tests that do not run on the executor that they have."""
+    left = []
+    for item in items:
+        executor = executor_of(item)
+        if executor is not None:
+            named = chosen(item.iter_markers("executors"), id_of_parameters(item))
+            if not runs_on(executor, named, item.nodeid, OTHERS, SEED):
+                left.append(item)
+    return left
+
+
+def runs_on(executor: str, named: Iterable[str], test: str, others: dict[str, int], seed: int) -> bool:
+    """Whether a test runs on an executor: on those that its markers name; with `others`, on those, if it is drawn."""
+    if not others:
+        return executor in named
+    return executor not in named and executor in others and is_drawn(test, others[executor], seed)
+
+
+def is_drawn(name: str, share: int, seed: int) -> bool:
+    """Whether a name is in the part of a share that a seed draws. Each name is in one part, and `share` seeds in a row draw all.
+
+    >>> [sum(is_drawn(f"test_{at}", 3, seed) for at in range(300)) for seed in (0, 1, 2)]
+    [98, 103, 99]
+    >>> all(any(is_drawn(f"test_{at}", 3, seed) for seed in (7, 8, 9)) for at in range(300))
+    True
+    """
+    return zlib.crc32(name.encode()) % share == seed % share
 
 
 def check_ids(items: Iterable[pytest.Item]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import io
+import socket
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -110,3 +111,21 @@ def running(
         thread.join(60)
     if failed:
         raise failed[0]
+
+
+def answered(port: int, data: bytes, seconds: float = 3.0, goes: bool = True) -> bytes:
+    """All bytes that a server answers to some bytes, until it closes the connection or sends nothing for some seconds. A client
+    that `goes` closes its side once it has sent them.
+    """
+    with socket.create_connection(("127.0.0.1", port), 5) as peer:
+        peer.settimeout(seconds)
+        found = b""
+        try:
+            peer.sendall(data)
+            if goes:
+                peer.shutdown(socket.SHUT_WR)
+            while piece := peer.recv(1 << 16):
+                found += piece
+        except OSError:  # among them a timeout
+            pass
+        return found

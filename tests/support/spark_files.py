@@ -1,7 +1,8 @@
-"""Folders of files that Spark reads as streams."""
+"""Folders of files that Spark reads as streams, and stored views as DataFrames."""
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -34,3 +35,14 @@ class Files:
 
     def table(self) -> DataFrame:
         return getattr(self.spark.read.schema(self.columns), self.form)(str(self.folder))
+
+
+def read(spark: SparkSession, path: Path, view: str, **options: Any) -> DataFrame:
+    reader = spark.read.format("tektite").option("path", str(path)).option("view", view)
+    for name, value in options.items():
+        reader = reader.option(name, value)
+    return reader.load()
+
+
+def rows_of(frame: DataFrame) -> Counter[tuple[Any, ...]]:
+    return Counter(tuple(row) for row in frame.collect())

@@ -60,6 +60,45 @@ def test_texts_in_use_and_texts_added_meanwhile_stay(seed: int) -> None:
         assert dictionary.lookup(ids_of(sorted(there))).to_pylist() == sorted(there)
 
 
+def test_a_text_that_is_added_while_it_is_copied_stays_as_long_as_whoever_adds_it() -> None:
+    dictionary = Dictionary()
+    early = dictionary.adding()
+    with early:
+        dictionary.add(pa.array(["a"]))
+        floor = dictionary.begin_era()
+        with dictionary.adding():
+            for step, _ in enumerate(dictionary.sweep(floor, dictionary.mark())):
+                if step:  # it was copied
+                    dictionary.add(pa.array(["a"]))
+            assert step
+            early.__exit__()
+            collect(dictionary, [])
+            assert dictionary.texts == 1
+    collect(dictionary, [])
+    assert dictionary.texts == 0
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_move_loses_nothing_and_makes_room(seed: int) -> None:
+    rng = random.Random(seed)
+    dictionary = Dictionary()
+    there = {f"{n} of them" for n in range(40_000)}
+    dictionary.add(pa.array(sorted(there)))
+    assert dictionary.is_due
+    dictionary.begin_move()
+    for step, _ in enumerate(dictionary.sweep(0, dictionary.mark())):
+        texts = [f"{rng.randrange(50_000)} of them", f"new {step}"]
+        there.update(texts)
+        dictionary.add(pa.array(texts))
+    assert sorted(dictionary.since(START)[0].to_pylist()) == sorted(there)
+    dictionary.is_due = False
+    dictionary.add(pa.array(["one more"]))
+    assert not dictionary.is_due
+    used = rng.sample(sorted(there), 100)
+    collect(dictionary, used)
+    assert sorted(dictionary.since(START)[0].to_pylist()) == sorted(used)
+
+
 def test_marks_of_texts_behind_the_boundary_stay_valid() -> None:
     dictionary = Dictionary()
     dictionary.add(pa.array(["gone", "used"]))

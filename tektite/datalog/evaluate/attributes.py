@@ -39,7 +39,7 @@ FORMER_MODES: dict[str, Mode] = {
     "cardinality-one": "upsert",
     "last-write-wins": "upsert",
 }
-"""What modes were called when they were `semantics`."""
+"""Former names of modes, from when they were `semantics`."""
 OPERATIONS = {"add": True, "db/add": True, "retract": False, "db/retract": False}
 
 

@@ -47,7 +47,7 @@ def explain_predicate(store: RuleStore, predicate: str, joins: bool = False) -> 
 def describe(
     store: RuleStore, name: str, component: tuple[str, ...], recursive: bool, improved: dict[str, tuple[int, str]]
 ) -> list[str]:
-    """What there is to say of one predicate."""
+    """The explanation of one predicate."""
     if name not in store.state.definitions.rules:
         return [store.describe(name)]
     found = []

@@ -104,7 +104,7 @@ class Pull:
         return view
 
     def read(self) -> Callable[[Any], dict[str, Any]]:
-        """What the pattern says of an entity, as of the epoch that is closed."""
+        """The pattern's map of an entity, as of the closed epoch."""
         tree = [self._read(branch) for branch in self.branches]
         return lambda entity: shown(entity, tree, self.with_id)
 
@@ -125,7 +125,7 @@ class Pull:
 
 @dataclass
 class AttributeValues:
-    """What one attribute says of all entities at one moment."""
+    """The values of one attribute for all entities at one time."""
 
     key: str
     values: dict[Any, list[Any]]
@@ -135,7 +135,7 @@ class AttributeValues:
 
 
 def shown(entity: Any, nodes: Sequence[AttributeValues], with_id: bool) -> dict[str, Any]:
-    """What some attributes say of an entity. An attribute that says nothing is left out."""
+    """The map of some attributes of an entity. An attribute without a value is left out."""
     found: dict[str, Any] = {f":{ENTITY}": entity} if with_id else {}
     for node in nodes:
         values = node.values.get(entity)

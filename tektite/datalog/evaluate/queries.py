@@ -102,7 +102,7 @@ class Query:
         return f"<Query {self.view!r}>"
 
     def _repr_html_(self) -> str:
-        """What a notebook shows: the first rows of the answer."""
+        """The HTML that a notebook shows: the first rows of the answer."""
         return self.view._repr_html_()
 
     # ------------------------------------------------------------------ how much is asked

@@ -1,4 +1,4 @@
-"""What is registered with an engine: rules, declarations and options by predicate, and checks of a text against them."""
+"""The rules, declarations and options registered with an engine, by predicate, and checks of a text against them."""
 
 from __future__ import annotations
 

@@ -288,7 +288,7 @@ class RuleStore:
     # ------------------------------------------------------------------ building
 
     def stored(self, name: str, state: State | None = None) -> Collection | None:
-        """What the engine stores under a name: an input, or a view that is not a predicate's own."""
+        """The table or view that the engine has under a name, unless it is a predicate's own view."""
         core = core_of(self.engine)
         if (name in core.inputs and not name.startswith("__")) or name in core.system.names():
             return self.engine.table(name)

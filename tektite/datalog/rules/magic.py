@@ -293,7 +293,7 @@ def guarded(goal: Goal, rule: ir.Rule) -> tuple[ir.Atom, tuple[ir.Literal, ...]]
 
 
 def bound_terms(atom: ir.Atom, goal: Goal) -> tuple[ir.Term, ...]:
-    """What an atom gives a goal as arguments."""
+    """The arguments that an atom passes to a goal."""
     return tuple(term for term, mark in zip(atom.terms, goal[1], strict=True) if mark == "b")
 
 

@@ -213,7 +213,7 @@ class RecordRewriter:
         return ir.Constant(NIL)
 
     def taken_apart(self, pattern: RecordPattern) -> list[ir.Literal]:
-        """What a variable must be to match a record, and the record's variables computed from it."""
+        """The condition under which a variable matches a record, and the record's variables computed from it."""
         whole, record, place = pattern.variable, pattern.record, pattern.position
         if record.args is None:
             return [ir.Comparison("=", whole, self.nil(self.known.get(whole)), place)]

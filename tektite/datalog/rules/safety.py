@@ -79,7 +79,7 @@ def cause(
 
 
 def needs(literal: ir.Literal, variable: ir.RuleVariable) -> Iterable[ir.RuleVariable]:
-    """What a variable gets its value from by a literal."""
+    """The terms from which a literal computes a variable."""
     if isinstance(literal, ir.Comparison) and literal.op == "=":
         for one, other in ((literal.left, literal.right), (literal.right, literal.left)):
             if one == variable:

@@ -25,7 +25,7 @@ class KnownType:
 
 
 class Inference:
-    """What is known of the columns of every predicate."""
+    """The known types of the columns of every predicate."""
 
     def __init__(self, known: Mapping[str, tuple[Sequence[Type], str]]) -> None:
         """`known` gives types for predicates that are declared or exist already, and says where from."""
@@ -184,7 +184,7 @@ def head_type(term: ir.HeadTerm, types: expressions.VariableTypes, rule: ir.Rule
 def column_names(
     predicate: str, arity: int, declared: statements.Declaration | None, rules: Sequence[ir.Rule]
 ) -> tuple[str, ...]:
-    """What a predicate's columns are called: as declared, or like the variables of its first rule that names them all."""
+    """The names of a predicate's columns: as declared, or the variables of its first rule that names them all."""
     if declared is not None:
         return tuple(name for name, _ in declared.columns)
     for rule in rules:

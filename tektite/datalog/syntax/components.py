@@ -23,7 +23,7 @@ DEEPEST = 100
 
 @dataclass(frozen=True)
 class InstanceScope:
-    """What names mean within an instance: where its own names go, and those of the program and of instances around it."""
+    """The scope of an instance: the full names of its own names, and those of the program and of instances around it."""
 
     prefix: str = ""
     relations: Mapping[str, str] = field(default_factory=dict)

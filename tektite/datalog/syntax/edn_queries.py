@@ -43,7 +43,7 @@ class PullPattern:
 
     @property
     def key(self) -> str:
-        """What it is called in the answer."""
+        """Its name in the answer."""
         if not self.backwards:
             return f":{self.attribute}"
         space, slash, last = self.attribute.rpartition("/")
@@ -64,7 +64,7 @@ class Find:
     types: tuple[Type, ...] | None = None
     """The types of what is found, where they do not follow from the query alone: a goal's are those of its relation."""
     shape: str = "rows"
-    """What of the answer is wanted: rows, values, row or value."""
+    """The shape of the answer: rows, values, row or value."""
     pulls: tuple[tuple[int, tuple[PullPattern, ...]], ...] = ()
     """The places of what is found that are pulled, with their patterns."""
 
@@ -128,7 +128,7 @@ class QueryReader(PatternReader):
         return sections
 
     def _shape(self, items: list[EdnForm]) -> tuple[list[EdnForm], str]:
-        """What is found, and what of the answer is wanted."""
+        """The elements of :find, and the shape of the answer."""
         last = items[-1]
         if isinstance(last, Symbol) and last.name == ".":
             if len(items) != 2:

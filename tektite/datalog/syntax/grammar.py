@@ -161,7 +161,7 @@ COMMENT: /\/\/[^\n]*/ | /\/\*(.|\n)*?\*\//
 
 NOT_HERE = ((r"", r"\$", "the counter $ is not supported: its values depend on the order in which rules run, and a fact that is "
              "derived a second time would get another number"),)  # fmt: skip
-"""What Soufflé has beyond this grammar: what stands before the place that does not fit, what stands there, and why not."""
+"""Constructs of Soufflé that this grammar lacks: the text before the error, the text at the error, and the reason."""
 
 
 @cache

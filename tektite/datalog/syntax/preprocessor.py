@@ -29,7 +29,7 @@ LinePlace = tuple[str, int]
 
 @dataclass(frozen=True)
 class Macro:
-    """What a name stands for; `parameters` is None for a macro without arguments."""
+    """The definition of a name; `parameters` is None for a macro without arguments."""
 
     body: tuple[str, ...]
     parameters: tuple[str, ...] | None = None

@@ -88,7 +88,7 @@ class Subsumption:
 
 @dataclass(frozen=True)
 class Text:
-    """What a text says: declarations, rules (facts among them) and directives, in its order."""
+    """A parsed text: declarations, rules (facts among them) and directives, in its order."""
 
     source: str
     rules: tuple[Rule, ...] = ()
@@ -99,4 +99,4 @@ class Text:
     functors: tuple[Functor, ...] = ()
     subsumptions: tuple[Subsumption, ...] = ()
     notes: tuple[str, ...] = ()
-    """What was read and has no effect here, for people."""
+    """Notes for people about statements that have no effect here."""

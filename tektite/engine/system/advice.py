@@ -35,7 +35,7 @@ class Advice(NamedTuple):
     bytes: int
     """The bytes that are at stake."""
     sources: Sequence[EpochSource]
-    """What it tells of."""
+    """The tables and views that it concerns."""
 
 
 REBUILT_TIMES, REBUILT_ROWS = 5, 100_000

@@ -34,7 +34,7 @@ ObjectsRead = dict[Dataflow, frozenset[str]]
 
 
 def requirements(seen: Observation) -> Iterable[Requirement]:
-    """What all dataflows and names need. A name that stands for several things needs what each of them does."""
+    """The rights that all dataflows and names require. A name of several things requires those of each of them."""
     found: set[Requirement] = set()
     known: ObjectsRead = {}
     for flow in seen.flows:
@@ -48,7 +48,7 @@ def requirements(seen: Observation) -> Iterable[Requirement]:
 
 
 def objects_of(seen: Observation, flow: Dataflow, known: ObjectsRead | None = None) -> set[str]:
-    """What somebody needs to be told of a dataflow, its texts included."""
+    """The objects that a user must be allowed to read in order to see a dataflow with its texts."""
     found = {*_objects_read(flow, {} if known is None else known)}
     match seen.kind_of(flow):
         case "view":

@@ -185,7 +185,7 @@ class Observation:
         return [r for r in entry.readers if r in self.flow_set and self.kind_of(r) != "internal"]
 
     def kind_of(self, flow: Dataflow) -> str:
-        """What a dataflow computes: a view, an index, a query that clients prepared or follow, or something internal."""
+        """The kind of a dataflow: of a view, an index, a query that clients prepared or follow, or something internal."""
         if flow in self.index_flows:
             return "index" if flow in self.shared_flows else "internal"
         if not flow.name.startswith(HIDDEN_PREFIX):

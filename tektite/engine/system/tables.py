@@ -58,10 +58,10 @@ class _HeldRows:
     def __init__(self, source: InputCore, entry: Entry, rows: frozenset[SystemRow]) -> None:
         self.source = source
         self.entry = entry
-        """What the catalog has of it, which knows its readers."""
+        """Its entry in the catalog, which knows its readers."""
         self._rows = rows
         self._written: tuple[int, frozenset[SystemRow]] | None = None
-        """What the table holds if the commit that it was written for has happened: once the source has counted more writes."""
+        """The rows after the commit that they were written for, which has happened once the source has counted more writes."""
 
     @property
     def is_watched(self) -> bool:
@@ -226,7 +226,7 @@ class SystemTables:
         return bool(self._held) and flow not in self.look().flow_set
 
     def objects_of(self, flow: Dataflow) -> set[str]:
-        """What somebody has to be allowed to read in order to be told of a dataflow. The caller holds the lock."""
+        """The objects that a user must be allowed to read in order to see a dataflow. The caller holds the lock."""
         return objects_of(self.look(), flow)
 
     def look(self) -> Observation:

@@ -1,4 +1,4 @@
-"""Which labels the nodes and edges of a pattern may have: every way in which edges lead between nodes of their labels.
+"""The labels that the nodes and edges of a pattern may have: every way in which edges lead between nodes of their labels.
 
 A pattern that names all labels has one way. A node or an edge without a label, or with several, and an edge in any direction,
 may have more: the answers of all ways are added.

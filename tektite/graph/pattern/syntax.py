@@ -34,7 +34,7 @@ class CallTerm:
 
 @dataclass(frozen=True)
 class Quantifier:
-    """How many edges: from `least` to `most`, or without an end."""
+    """The number of edges of a path: from `least` to `most`, without an upper bound if `most` is None."""
 
     least: int
     most: int | None

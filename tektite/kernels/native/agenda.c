@@ -10,8 +10,10 @@
     F(moment) F(name) F(parent) F(position) F(rounds)
 STRUCT(Scope, SCOPE_FIELDS)
 RECORD(scope, SCOPE_FIELDS)
+RECORD(flow, FLOW_FIELDS)
 
 static PyTypeObject *scope_type;
+PyTypeObject *flow_type;
 static PyObject *no_agenda; /* of scopes that have nothing to do: nobody adds to it */
 static PyObject *push, *pop; /* of Python's module heapq */
 static PyObject *n_run, *n_is_interrupted;
@@ -61,6 +63,13 @@ static int schedule_at(Scope *scope, PyObject *position, PyObject *moment) {
     const int done = outer == NULL ? -1 : schedule_at((Scope *)scope->parent, scope->position, outer);
     Py_XDECREF(outer);
     return done;
+}
+
+int schedule_in(PyObject *scope, PyObject *position, PyObject *moment) {
+    if (PyObject_TypeCheck(scope, scope_type))
+        return schedule_at((Scope *)scope, position, moment);
+    PyErr_SetString(PyExc_TypeError, "nodes are scheduled in scopes");
+    return -1;
 }
 
 PyDoc_STRVAR(schedule_doc, "schedule(position, moment): add the node at `position` to the agenda of `moment`.");
@@ -127,6 +136,8 @@ static PyObject *next(PyObject *self, PyObject *outer) {
 
 /* Whether the deadline has passed, or an interrupt waits. */
 static int is_to_stop(PyObject *clock, double deadline, PyObject *call) {
+    if (signal_waits())
+        return 1;
     PyObject *now = PyObject_CallNoArgs(clock);
     const double time = now == NULL ? -1 : PyFloat_AsDouble(now);
     Py_XDECREF(now);
@@ -172,7 +183,8 @@ static int run_scope(Scope *scope, PyObject *outer, PyObject *clock, double dead
 }
 
 PyDoc_STRVAR(run_doc, "run_agenda(root, deadline, clock, call, around): run a dataflow's agenda. Returns whether it is empty; False if "
-                      "`clock` came to the deadline, or `call` was interrupted. `around`, unless it is None, runs a node at a moment.");
+                      "`clock` came to the deadline, `call` was interrupted, or a signal waits. `around`, unless it is None, runs a node "
+                      "at a moment.");
 static PyObject *run_agenda(PyObject *module, PyObject *given) {
     PyObject *root, *clock, *call, *around;
     double deadline;
@@ -187,9 +199,17 @@ static PyObject *run_agenda(PyObject *module, PyObject *given) {
 /* ---- Sweeps */
 
 #define NAMES(F)                                                                                                                 \
-    F(_end_rounds) F(available) F(away) F(ended) F(failure) F(flow) F(handle) F(high) F(imports) F(journal) F(limit)             \
-    F(low) F(name) F(on_swept) F(part) F(reached) F(root) F(rounds) F(running) F(sources) F(sweep) F(swept) F(wake) F(work)
+    F(_end_rounds) F(available) F(ended) F(failure) F(flow) F(handle) F(low) F(work)
 NAMES(DECLARE_NAME)
+
+PyObject *flow_of(PyObject *node) {
+    PyObject *flow = GET(node, flow);
+    if (flow != NULL && !PyObject_TypeCheck(flow, flow_type)) {
+        PyErr_SetString(PyExc_TypeError, "a node belongs to a dataflow");
+        Py_CLEAR(flow);
+    }
+    return flow;
+}
 
 /* The epoch up to which all sources have been closed, a new reference; None where one has failed. */
 static PyObject *available_epoch(PyObject *flow, PyObject *sources) {
@@ -208,34 +228,18 @@ static PyObject *available_epoch(PyObject *flow, PyObject *sources) {
 }
 
 /* Whether a sweep of a dataflow is for here: it is not in the middle of one, and nobody limits it or counts its work. */
-static int is_plain(PyObject *flow) {
-    PyObject *const forbidden[] = {n_part, n_limit};
-    for (int i = 0; i < 2; i++) {
-        const int found = attribute_is_set(flow, forbidden[i]);
-        if (found)
-            return found < 0 ? -1 : 0;
-    }
-    const int running = attribute_is_true(flow, n_running);
-    PyObject *journal = running ? NULL : GET(flow, journal);
-    const int counted = running ? 1 : journal == NULL ? -1 : journal == Py_None ? 1 : attribute_is_set(journal, n_work);
-    Py_XDECREF(journal);
-    return running < 0 || counted < 0 ? -1 : !counted;
+static int is_plain(Flow *flow) {
+    if (is_set(flow->part) || is_set(flow->limit) || flow->running != Py_False || !is_set(flow->journal))
+        return 0;
+    const int counted = attribute_is_set(flow->journal, n_work);
+    return counted < 0 ? -1 : !counted;
 }
 
 /* Schedules the nodes that read what other dataflows and inputs have. */
-static int wake_imports(PyObject *imports) {
+static int wake_imports(PyObject *imports, PyObject *outermost) {
     int done = 0;
-    for (Py_ssize_t i = 0; done == 0 && i < PyTuple_Size(imports); i++) {
-        PyObject *reader = PyTuple_GetItem(imports, i), *handle = GET(reader, handle);
-        if (handle == NULL)
-            return -1;
-        if (rows_waiting(handle)) {
-            PyObject *woken = PyObject_CallMethodObjArgs(reader, n_wake, NULL);
-            Py_XDECREF(woken);
-            done = woken == NULL ? -1 : 0;
-        }
-        Py_DECREF(handle);
-    }
+    for (Py_ssize_t i = 0; done == 0 && i < PyTuple_Size(imports); i++)
+        done = wake_reader(PyTuple_GetItem(imports, i), outermost);
     return done;
 }
 
@@ -249,7 +253,7 @@ static PyObject *record_of(PyObject *class, PyObject *flow, PyObject *reached, P
         rows += rows_waiting(handle);
         Py_DECREF(handle);
     }
-    PyObject *name = GET(flow, name), *number = PyLong_FromLongLong(rows);
+    PyObject *name = FIELD(flow, name), *number = PyLong_FromLongLong(rows);
     PyObject *record = name == NULL || number == NULL ? NULL : PyObject_CallFunctionObjArgs(class, name, reached, high, number, NULL);
     Py_XDECREF(name);
     Py_XDECREF(number);
@@ -258,16 +262,19 @@ static PyObject *record_of(PyObject *class, PyObject *flow, PyObject *reached, P
 
 /* What follows when the agenda is empty. */
 static int end_sweep(PyObject *flow, PyObject *high, PyObject *record) {
-    if (SET(flow, running, Py_False) < 0 || SET(flow, reached, high) < 0 || SET(flow, swept, Py_True) < 0)
-        return -1;
-    const int loops = attribute_is_true(flow, n_rounds);
+    set_field(&((Flow *)flow)->running, Py_False);
+    set_field(&((Flow *)flow)->reached, high);
+    set_field(&((Flow *)flow)->swept, Py_True);
+    const int loops = ((Flow *)flow)->rounds == NULL ? 0 : PyObject_IsTrue(((Flow *)flow)->rounds);
     PyObject *rested = loops < 0 ? NULL : loops ? PyObject_CallMethodObjArgs(flow, n__end_rounds, NULL) : Py_NewRef(Py_None);
     Py_XDECREF(rested);
-    PyObject *journal = rested == NULL || SET(flow, sweep, Py_None) < 0 ? NULL : GET(flow, journal);
+    if (rested != NULL)
+        set_field(&((Flow *)flow)->sweep, Py_None);
+    PyObject *journal = rested == NULL ? NULL : FIELD(flow, journal);
     PyObject *noted = journal == NULL ? NULL : PyObject_CallMethodObjArgs(journal, n_ended, record, NULL);
     Py_XDECREF(journal);
     Py_XDECREF(noted);
-    PyObject *callbacks = noted == NULL ? NULL : GET(flow, on_swept);
+    PyObject *callbacks = noted == NULL ? NULL : FIELD(flow, on_swept);
     int done = callbacks == NULL ? -1 : 0;
     for (Py_ssize_t i = 0; done == 0 && i < PyTuple_Size(callbacks); i++) {
         PyObject *called = PyObject_CallNoArgs(PyTuple_GetItem(callbacks, i));
@@ -284,20 +291,24 @@ PyDoc_STRVAR(sweep_doc, "sweep(flow, deadline, clock, call, record): begin a swe
 static PyObject *sweep(PyObject *module, PyObject *given) {
     PyObject *flow, *clock, *call, *class, *done = NULL;
     double deadline;
-    if (!PyArg_ParseTuple(given, "OdOOO", &flow, &deadline, &clock, &call, &class))
+    if (!PyArg_ParseTuple(given, "O!dOOO", flow_type, &flow, &deadline, &clock, &call, &class))
         return NULL;
-    const int plain = is_plain(flow);
+    const int plain = is_plain((Flow *)flow);
     if (plain <= 0)
         return plain < 0 ? NULL : Py_NewRef(Py_None);
-    PyObject *sources = GET(flow, sources), *high = sources == NULL ? NULL : available_epoch(flow, sources), *reached = GET(flow, reached);
-    PyObject *imports = GET(flow, imports), *root = GET(flow, root), *record = NULL, *outermost = PyTuple_New(0);
+    PyObject *sources = FIELD(flow, sources), *high = sources == NULL ? NULL : available_epoch(flow, sources), *reached = FIELD(flow, reached);
+    PyObject *imports = FIELD(flow, imports), *root = FIELD(flow, root), *record = NULL, *outermost = PyTuple_New(0);
     const int is_behind = high == NULL || reached == NULL ? -1 : high == Py_None ? 0 : PyObject_RichCompareBool(high, reached, Py_GT);
     if (is_behind == 0)
         done = Py_NewRef(Py_None);
-    if (is_behind <= 0 || imports == NULL || root == NULL || outermost == NULL || SET(flow, high, high) < 0
-        || SET(flow, running, Py_True) < 0 || SET(flow, away, Py_None) < 0
-        || (record = record_of(class, flow, reached, high, imports)) == NULL || SET(flow, sweep, record) < 0
-        || wake_imports(imports) < 0)
+    if (is_behind <= 0 || imports == NULL || root == NULL || outermost == NULL || !PyObject_TypeCheck(root, scope_type)
+        || (record = record_of(class, flow, reached, high, imports)) == NULL)
+        goto end;
+    set_field(&((Flow *)flow)->high, high);
+    set_field(&((Flow *)flow)->running, Py_True);
+    set_field(&((Flow *)flow)->away, Py_None);
+    set_field(&((Flow *)flow)->sweep, record);
+    if (wake_imports(imports, outermost) < 0)
         goto end;
     const int found = run_scope((Scope *)root, outermost, clock, deadline, call, Py_None);
     if (found == 0 || (found > 0 && end_sweep(flow, high, record) == 0))
@@ -314,6 +325,10 @@ end:
 }
 
 /* ---- Types */
+
+#define FLOW_MEMBER(name) MEMBER(Flow, name),
+static PyMemberDef flow_members[] = {FLOW_FIELDS(FLOW_MEMBER){NULL, 0, 0, 0, NULL}};
+static PyType_Slot flow_slots[] = {SLOTS(flow), {Py_tp_members, flow_members}, {0, NULL}};
 
 #define SCOPE_MEMBER(name) MEMBER(Scope, name),
 static PyMemberDef scope_members[] = {SCOPE_FIELDS(SCOPE_MEMBER){NULL, 0, 0, 0, NULL}};
@@ -338,7 +353,8 @@ int add_agenda(PyObject *module) {
     if (push == NULL || pop == NULL || n_run == NULL || n_is_interrupted == NULL || no_agenda == NULL
         || PyModule_AddObjectRef(module, "NO_AGENDA", no_agenda) < 0)
         return -1;
-    scope_type = add_type(module, "ScopeRecord", "tektite.kernels.call.ScopeRecord", sizeof(Scope),
-                          Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, scope_slots, NULL);
-    return scope_type == NULL ? -1 : PyModule_AddFunctions(module, agenda_functions);
+    const unsigned long record = Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC;
+    return ADD(scope_type, "ScopeRecord", Scope, record, scope_slots, NULL) && ADD(flow_type, "FlowRecord", Flow, record, flow_slots, NULL)
+               ? PyModule_AddFunctions(module, agenda_functions)
+               : -1;
 }

@@ -12,9 +12,6 @@
    `Rows` is what a kernel made of some rows: a head, which says how many there are and where their columns lie, and the memory of the
    columns. `returning` makes of a kernel the same one that returns such objects. Python sees arrays only if it asks for them. */
 
-#define NPY_NO_DEPRECATED_API NPY_2_0_API_VERSION
-#define NPY_TARGET_VERSION NPY_2_0_API_VERSION
-
 #include "rows.h"
 #include "traces.h"
 
@@ -54,10 +51,6 @@ typedef struct {
     char *name;
     PyMethodDef method;
 } Kernel;
-
-/* A head begins with the number of rows, its own address and the number of columns; then come an address, a step and a constant for
-   each column (see layout/rows.py). */
-enum { HEAD_ROWS, HEAD_ADDRESS, HEAD_WIDTH, HEAD_COLUMNS, PER_COLUMN = 3, COLUMN_STEP = 1, COLUMN_CONSTANT = 2 };
 
 PyTypeObject *rows_type;
 static PyTypeObject *kernel_type;
@@ -445,29 +438,48 @@ static PyObject *get_width(PyObject *self, void *unused) {
     return PyLong_FromLongLong(rows->words == NULL ? 0 : rows->words[HEAD_WIDTH]);
 }
 
-PyDoc_STRVAR(constants_doc, "constants(first, count): the words of some columns, if all of them are constant; else None.");
-static PyObject *constants(PyObject *self, PyObject *given) {
-    Rows *rows = (Rows *)self;
-    Py_ssize_t first, count;
-    if (!PyArg_ParseTuple(given, "nn", &first, &count))
-        return NULL;
+/* Whether all rows have one word in a column, as far as is to be seen: it is stored once, or the rows are very few. */
+static int is_same_word(const int64_t *column, int64_t rows, int64_t *word) {
+    *word = column[COLUMN_CONSTANT];
+    if (column[COLUMN_STEP] == 0)
+        return 1;
+    if (column[COLUMN_STEP] != sizeof(int64_t) || rows < 1 || rows > 4)
+        return 0;
+    const int64_t *words = (const int64_t *)column[0];
+    *word = words[0];
+    for (int64_t i = 1; i < rows; i++)
+        if (words[i] != *word)
+            return 0;
+    return 1;
+}
+
+PyObject *constants_of(Rows *rows, Py_ssize_t first, Py_ssize_t count) {
     if (first < 0 || count < 0 || HEAD_COLUMNS + PER_COLUMN * (first + count) > rows->length) {
         PyErr_SetString(PyExc_IndexError, "there are not so many columns");
         return NULL;
     }
     const int64_t *column = rows->words + HEAD_COLUMNS + PER_COLUMN * first;
+    int64_t found;
     for (Py_ssize_t i = 0; i < count; i++)
-        if (column[PER_COLUMN * i + COLUMN_STEP] != 0)
+        if (!is_same_word(column + PER_COLUMN * i, rows->n, &found))
             Py_RETURN_NONE;
-    PyObject *found = PyTuple_New(count);
-    for (Py_ssize_t i = 0; found != NULL && i < count; i++) {
-        PyObject *word = PyLong_FromLongLong(column[PER_COLUMN * i + COLUMN_CONSTANT]);
+    PyObject *words = PyTuple_New(count);
+    for (Py_ssize_t i = 0; words != NULL && i < count; i++) {
+        is_same_word(column + PER_COLUMN * i, rows->n, &found);
+        PyObject *word = PyLong_FromLongLong(found);
         if (word == NULL)
-            Py_CLEAR(found);
+            Py_CLEAR(words);
         else
-            PyTuple_SetItem(found, i, word);
+            PyTuple_SetItem(words, i, word);
     }
-    return found;
+    return words;
+}
+
+PyDoc_STRVAR(constants_doc, "constants(first, count): the words that all rows have in some columns; None if they differ in one. Of more than a "
+                            "handful of rows only columns that are stored once are looked at.");
+static PyObject *constants(PyObject *self, PyObject *given) {
+    Py_ssize_t first, count;
+    return PyArg_ParseTuple(given, "nn", &first, &count) ? constants_of((Rows *)self, first, count) : NULL;
 }
 
 static PyGetSetDef rows_attributes[] = {
@@ -577,7 +589,8 @@ PyMODINIT_FUNC PyInit_call(void) {
     rows_type = (PyTypeObject *)PyType_FromSpec(&rows_spec);
     PyObject *module = kernel_type && rows_type ? PyModule_Create(&definition) : NULL;
     if (module != NULL && (PyModule_AddObjectRef(module, "Rows", (PyObject *)rows_type) < 0 || add_spine_types(module) < 0 || add_trace_types(module) < 0
-                           || add_agenda(module) < 0 || add_steps(module) < 0))
+                           || add_agenda(module) < 0 || add_steps(module) < 0 || add_writes(module) < 0 || add_nodes(module) < 0
+                           || add_signals(module) < 0))
         Py_CLEAR(module);
     return module;
 }

@@ -5,6 +5,9 @@
 
 #define Py_LIMITED_API 0x030b0000
 #define PY_SSIZE_T_CLEAN
+#define NPY_NO_DEPRECATED_API NPY_2_0_API_VERSION
+#define NPY_TARGET_VERSION NPY_2_0_API_VERSION
+#define PY_ARRAY_UNIQUE_SYMBOL tektite_arrays /* NumPy's functions, which call.c looks up for all files */
 
 #include <Python.h>
 #include <structmember.h>
@@ -24,6 +27,10 @@ typedef struct {
     int64_t n, at;
 } Rows;
 
+/* A head begins with the number of rows, its own address and the number of columns; then come an address, a step and a constant for
+   each column (see layout/rows.py). */
+enum { HEAD_ROWS, HEAD_ADDRESS, HEAD_WIDTH, HEAD_COLUMNS, PER_COLUMN = 3, COLUMN_STEP = 1, COLUMN_CONSTANT = 2 };
+
 extern PRIVATE PyTypeObject *rows_type;
 
 /* Lets new rows be the same as others, which stay in memory as long as these. */
@@ -34,6 +41,8 @@ PRIVATE void clear_rows(Rows *rows);
 PRIVATE PyObject *addresses_of(PyObject *rows);
 /* A new array of integers, and where they lie. */
 PRIVATE PyObject *new_words(Py_ssize_t number, int64_t **words);
+/* The words that all rows have in some columns; None if there is no such word. A new reference. */
+PRIVATE PyObject *constants_of(Rows *rows, Py_ssize_t first, Py_ssize_t count);
 /* The first of some integers. */
 PRIVATE int64_t first_word(PyObject *array);
 /* The best of the processors that kernels are compiled for that this one is; '' if none. */

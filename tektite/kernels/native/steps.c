@@ -9,8 +9,8 @@
 
 #define NAMES(F)                                                                                                                 \
     F(_checked_batch) F(_checks_batches) F(_parts) F(_width) F(adopted) F(change_number) F(changed) F(changes) F(chunks)         \
-    F(defer) F(deliver) F(edges) F(emit) F(epoch) F(flow) F(handle) F(has_new) F(high) F(imported) F(is_closed)                  \
-    F(is_simple) F(is_stream) F(is_system) F(key) F(low) F(output) F(own_history) F(params) F(passed) F(port) F(reached)         \
+    F(defer) F(deliver) F(edges) F(emit) F(epoch) F(handle) F(has_new) F(imported) F(is_closed)                  \
+    F(is_simple) F(is_stream) F(is_system) F(key) F(low) F(output) F(own_history) F(params) F(port)         \
     F(reader) F(readers) F(remembers_failures) F(schedule_others) F(scheduled) F(scope) F(shape) F(storage) F(times)             \
     F(todo) F(trace) F(update_shape) F(updates) F(width_of_rows) F(writes)
 NAMES(DECLARE_NAME)
@@ -276,17 +276,9 @@ static int deliver(PyObject *node, Py_ssize_t shard, PyObject *result, PyObject 
         return sent == NULL ? -1 : 0;
     }
     PyObject *output = GET(node, output), *trace = output == NULL ? NULL : GET(output, trace), *port = GET(node, port);
-    PyObject *edges = port == NULL ? NULL : GET(port, edges), *upper = NULL;
+    PyObject *edges = port == NULL ? NULL : GET(port, edges), *scope = GET(node, scope);
+    PyObject *upper = scope == NULL ? NULL : passed_upper(scope, moment, high);
     int done = -1;
-    if (PyTuple_Size(moment) == 0) {
-        PyObject *time = PyTuple_Pack(1, high);
-        upper = time == NULL ? NULL : PyTuple_Pack(1, time);
-        Py_XDECREF(time);
-    } else {
-        PyObject *scope = GET(node, scope);
-        upper = scope == NULL ? NULL : PyObject_CallMethodObjArgs(scope, n_passed, NULL);
-        Py_XDECREF(scope);
-    }
     if (trace == NULL || edges == NULL || upper == NULL || minted_rows(trace, shard, result, upper) < 0)
         goto end;
     done = 0;
@@ -305,16 +297,17 @@ end:
     Py_XDECREF(trace);
     Py_XDECREF(port);
     Py_XDECREF(edges);
+    Py_XDECREF(scope);
     Py_XDECREF(upper);
     return done;
 }
 
 /* Evaluates few rows that wait for a reduction at a moment. */
 static int reduce_shard(PyObject *node, Py_ssize_t shard, PyObject *moment, PyObject *outbox, PyObject *kernel, PyObject *rounds) {
-    PyObject *flow = GET(node, flow), *reader = GET(node, reader), *high = NULL, *reached = NULL, *handle = NULL, *taken = NULL;
+    PyObject *flow = flow_of(node), *reader = GET(node, reader), *high = NULL, *reached = NULL, *handle = NULL, *taken = NULL;
     PyObject *keys = NULL, *past = NULL, *work = NULL, *widths = NULL, *shape = NULL, *params = NULL, *at = NULL, *found = NULL;
     int done = -1;
-    if (flow == NULL || reader == NULL || (high = GET(flow, high)) == NULL || (reached = GET(flow, reached)) == NULL
+    if (flow == NULL || reader == NULL || (high = FIELD(flow, high)) == NULL || (reached = FIELD(flow, reached)) == NULL
         || (handle = GET(reader, handle)) == NULL)
         goto end;
     const int imported = attribute_is_true(reader, n_imported), own = attribute_is_true(node, n_own_history);

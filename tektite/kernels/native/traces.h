@@ -90,6 +90,14 @@ STRUCT(Handle, HANDLE_FIELDS)
 STRUCT(Version, VERSION_FIELDS)
 STRUCT(Mint, MINT_FIELDS)
 
+/* What `Dataflow` of tektite/dataflow/flow.py inherits. */
+#define FLOW_FIELDS(F)                                                                                                           \
+    F(_purposes) F(awake) F(away) F(constants) F(effort) F(error_holds) F(failure) F(first) F(former_errors) F(full_buffers)     \
+    F(handles) F(high) F(holds) F(imports) F(journal) F(limit) F(memory) F(name) F(on_failed) F(on_swept) F(on_wake) F(outlets)  \
+    F(part) F(purpose) F(reached) F(result_errors) F(results) F(root) F(rounds) F(running) F(shards) F(sources) F(sweep)         \
+    F(swept) F(traces) F(unlocked) F(workers)
+STRUCT(Flow, FLOW_FIELDS)
+
 typedef struct {
     Rows rows;
     PyObject *lower, *upper, *_since;
@@ -164,6 +172,18 @@ static inline int attribute_is_set(PyObject *object, PyObject *name) {
 
 /* ---- What files offer to each other */
 
+extern PRIVATE PyTypeObject *flow_type;
+
+/* What a field of a dataflow refers to: a new reference, or NULL with an error. */
+#define FIELD(flow, name) (((Flow *)(flow))->name == NULL ? not_begun() : Py_NewRef(((Flow *)(flow))->name))
+static inline PyObject *not_begun(void) {
+    PyErr_SetString(PyExc_SystemError, "a record has not begun");
+    return NULL;
+}
+
+/* The dataflow of a node: a new reference. */
+PRIVATE PyObject *flow_of(PyObject *node);
+
 extern PRIVATE PyTypeObject *spine_type;
 extern PRIVATE PyObject *nothing; /* the version without batches */
 
@@ -198,10 +218,23 @@ PRIVATE int64_t rows_of(PyObject *batches);
 /* The table of a version. Borrowed. */
 PRIVATE PyObject *table_of(PyObject *version);
 
+/* `Scope.schedule`. */
+PRIVATE int schedule_in(PyObject *scope, PyObject *position, PyObject *moment);
+/* `ArrangementReader.wake`. */
+PRIVATE int wake_reader(PyObject *reader, PyObject *moment);
+/* The frontier behind a moment of a scope in a sweep up to `high`: a new reference. */
+PRIVATE PyObject *passed_upper(PyObject *scope, PyObject *moment, PyObject *high);
+
 /* Adds what is in the other files to the module. */
 PRIVATE int add_spine_types(PyObject *module);
 PRIVATE int add_trace_types(PyObject *module);
 PRIVATE int add_agenda(PyObject *module);
 PRIVATE int add_steps(PyObject *module);
+PRIVATE int add_writes(PyObject *module);
+PRIVATE int add_nodes(PyObject *module);
+PRIVATE int add_signals(PyObject *module);
+
+/* Whether a signal, or an exception, waits until the calling thread leaves a block in which it is held. */
+PRIVATE int signal_waits(void);
 
 #endif

@@ -7,8 +7,8 @@ Promises:
 * Constant columns are not stored. Columns of many rows are as narrow as their ranges allow.
 
 How: the varying parts of a row are packed into as few bits as their ranges allow. If key and diffs fit one word together,
-these words are sorted and unpacked. Otherwise words of (leading key bits, row number) are sorted, ties are broken by the next
-bits, and rows are gathered.
+these words are sorted and unpacked. The same is done if wide columns repeat their words, with ranks in place of these. Otherwise
+words of (leading key bits, row number) are sorted, ties are broken by the next bits, and rows are gathered.
 
 Short names: rows have `nd` data, `nt` time and `nf` diff columns, and their first `keys` = nd + nt columns are compared; `lo` is
 the least epoch.
@@ -33,6 +33,7 @@ from tektite.kernels.layout.rows import (
 )
 from tektite.kernels.layout.scratch import keep, scratch
 from tektite.kernels.operators.sums import carry, overflow_head
+from tektite.kernels.sort.coded import build_coded, may_be_coded
 from tektite.kernels.sort.gathered import build_gathered
 from tektite.kernels.sort.packed import build_packed
 from tektite.values.words import NULL
@@ -201,4 +202,10 @@ def _build_many(table, nd, nt, nf, lo, rows):
             diff_bits += bits[j]
     if key_bits + diff_bits <= 64:
         return build_packed(table, nd, keys, columns, lo, rows, low, bits, nullable, diff_bits)
+    if may_be_coded(rows, nd, columns, bits):
+        whole = low.copy(), bits.copy(), nullable.copy()
+        done, buf, head = build_coded(table, nd, keys, columns, lo, rows, low, bits, nullable)
+        if done:
+            return buf, head
+        low, bits, nullable = whole
     return build_gathered(table, nd, keys, columns, lo, rows, low, bits, nullable, key_bits)

@@ -1,7 +1,7 @@
 """Sorts 64-bit words: LSD radix passes over the leading bits, then insertion sort for the short runs that remain.
 
-Promise: `sort_words` orders words as unsigned integers, except that words that differ only in bits below `low` may end in any
-order.
+Promise: `sort_words` orders words as unsigned integers, except that words that differ only in bits below `low` end in the order
+of these bits, or in the order that they came in.
 
 Bits in which all words of a range agree cost nothing. Of the others, no more are sorted by radix than are likely to
 distinguish the rows of a range: a 64-bit hash takes no more passes than a dense key. Long runs that agree in these bits are

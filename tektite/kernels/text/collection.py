@@ -142,10 +142,10 @@ def measure_slots(old, heap, table, start, stop, found):
             found[1] += HEADER + np.int64(load_32(heap + position))
 
 
-@kernel("void(int64[::1], int64, int64[::1], int64, int64, int64, int64[::1])")
-def copy_slots(old, heap, table, start, stop, eras, new):
-    """Copy the texts of some slots of a table that are not doomed and lie before the boundary, with eras less by `eras`, to the
-    table and the heap of the state `new`, which have room for them.
+@kernel("void(int64[::1], int64, int64[::1], int64, int64, int64[::1])")
+def copy_slots(old, heap, table, start, stop, new):
+    """Copy the texts of some slots of a table that are not doomed and lie before the boundary to the table and the heap of the
+    state `new`, which have room for them, as texts of its present era: somebody may add one again after it was copied.
     """
     for number in range(start, stop):
         slot = _scattered(number, table)
@@ -155,7 +155,7 @@ def copy_slots(old, heap, table, start, stop, eras, new):
             length = HEADER + np.int64(load_32(heap + position))
             used = new[USED]
             copy_bytes(heap + position, new[HEAP] + used, length)
-            _enter(new, table[2 * slot], used | ((entry >> POSITION_BITS) - eras) << POSITION_BITS)
+            _enter(new, table[2 * slot], used | new[ERA] << POSITION_BITS)
             new[USED] = used + length
 
 

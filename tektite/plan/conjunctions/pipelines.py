@@ -155,7 +155,7 @@ class _Planner:
         return found[::-1]
 
     def _connected(self) -> list[int]:
-        """What is left in an order in which each shares variables with those before it where it can."""
+        """The remaining atoms in an order in which each shares variables with those before it, where possible."""
         match = self.match
         return connected(
             self.bound, self.relations, self.left, match.where, match.order is not None, keys_first=match.is_ordered

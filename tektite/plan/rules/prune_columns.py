@@ -155,7 +155,7 @@ def wanted_of_inputs(operator: Operator, here: set[int]) -> list[set[int]]:
 
 
 def wanted_of_clauses(match: Match) -> list[set[int]]:
-    """What a conjunction reads of each relation."""
+    """The columns that a conjunction reads of each relation."""
     clauses = (*match.clauses, *match.without)
     return [joined(c.operator, [at for at, term in enumerate(c.terms) if term is not None]) for c in clauses]
 

@@ -52,7 +52,7 @@ from tektite.values.schema import Schema
 from tektite.values.types import DecimalType, Type
 
 ARITHMETIC = frozenset({"add", "sub", "mul", "neg", "abs"})
-"""What fails by an overflow alone."""
+"""Operations that fail by an overflow alone."""
 
 
 def moves(operator: Operator) -> bool:

@@ -49,7 +49,7 @@ class Connector:
         self.server = server
         self.definition = definition
         self.relation = relation
-        """What the engine calls the table or view."""
+        """The engine's name of the table or view."""
         self.seconds = seconds_of(definition.options.get("every", SECONDS))
         self.state = ConnectorState()
         self._task: asyncio.Task[None] | None = None

@@ -90,7 +90,7 @@ def described_stream(definition: CreateConnector) -> SparkSource:
 
 
 def trigger_of(text: str) -> dict[str, Any]:
-    """What starts a micro-batch.
+    """The trigger of a stream's micro-batches, as Spark's keyword argument.
 
     >>> trigger_of("5 seconds"), trigger_of("available now")
     ({'processingTime': '5 seconds'}, {'availableNow': True})

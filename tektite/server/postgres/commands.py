@@ -70,12 +70,12 @@ class SessionCommand:
 
     @property
     def name(self) -> str:
-        """What it is about, as SQL folds names."""
+        """The name of the command's object, folded as SQL folds names."""
         return folded_name(self.part("name"))
 
     @property
     def path(self) -> list[str]:
-        """What it is about, with its schema and database if they are said, each as SQL folds names."""
+        """The name of the command's object with the schema and database that are written, each folded as SQL folds names."""
         return [folded_name(part) for part in re.findall(NAME, self.part("name"))]
 
 

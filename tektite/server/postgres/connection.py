@@ -10,10 +10,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from traceback import extract_tb
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from tektite.errors import TektiteError
-from tektite.server.connections import peer_of
+from tektite.server.client_socket import ClientSocket
 from tektite.server.postgres import messages
 from tektite.server.postgres.extended import ExtendedQueries
 from tektite.server.postgres.messages import FrameReader, ProtocolError
@@ -28,17 +28,15 @@ READ_AHEAD = 1 << 20
 """Bytes that may wait while the connection is busy before the socket is not read any more."""
 
 
-class PostgresConnection(asyncio.Protocol):
+class PostgresConnection(ClientSocket):
     """A client. Made by the server's listener."""
 
     def __init__(self, server: Server) -> None:
-        self.server = server
+        super().__init__(server)
         self.reader = FrameReader(server.plan.limits.message_bytes)
-        self.transport: asyncio.Transport | None = None
         self.queries: ExtendedQueries | None = None
         """Handles messages, once the client has logged in."""
         self.number = 0
-        self.peer = ""
         self._startup: Startup | None = Startup(self)
         self._out: list[bytes] = []
         self._out_bytes = 0
@@ -48,19 +46,13 @@ class PostgresConnection(asyncio.Protocol):
         self._is_reading = True
         self._is_waiting = False
         """Whether a message is being handled without a task."""
-        self._can_write = asyncio.Event()
-        self._can_write.set()
         self._ending = ""
-        self._is_closed = False
-        self._timer: asyncio.TimerHandle | None = None
 
     # ------------------------------------------------------------------ the socket
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """A client has connected."""
-        self.transport = cast(asyncio.Transport, transport)
-        self.transport.set_write_buffer_limits(self.server.plan.limits.buffered_bytes)
-        self.peer = peer_of(self.transport)
+        super().connection_made(transport)
         self.limit_time(self.server.plan.limits.startup_seconds, "it took too long to say who it is")
 
     def data_received(self, data: bytes) -> None:
@@ -83,32 +75,14 @@ class PostgresConnection(asyncio.Protocol):
 
     def connection_lost(self, error: Exception | None) -> None:
         """The client has gone."""
-        self._is_closed = True
-        self._can_write.set()
+        super().connection_lost(error)
         if self._reading is not None and not self._reading.done():
             self._reading.cancel()
-        self.limit_time(0, "")
         if self.queries is not None:
             self.queries.close()
         if self._task is not None:
             self._task.cancel()
         self.server.connections.remove(self.number)
-
-    def pause_writing(self) -> None:
-        """The client does not keep up."""
-        self._can_write.clear()
-
-    def resume_writing(self) -> None:
-        """The client keeps up again."""
-        self._can_write.set()
-
-    def limit_time(self, seconds: float, reason: str) -> None:
-        """Close the connection after some seconds, unless this is called again before; 0 is never."""
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-        if seconds:
-            self._timer = asyncio.get_running_loop().call_later(seconds, self._is_late, reason)
 
     def _limit_idling(self) -> None:
         """Begin to wait for the client's next words."""
@@ -119,9 +93,8 @@ class PostgresConnection(asyncio.Protocol):
     def _is_late(self, reason: str) -> None:
         if self._task is not None or self._is_waiting:  # it is the client that waits
             self._limit_idling()
-            return
-        self.server.log.warning("connection closed", peer=self.peer, reason=reason)
-        self.abort()
+        else:
+            super()._is_late(reason)
 
     # ------------------------------------------------------------------ what goes out
 
@@ -132,7 +105,7 @@ class PostgresConnection(asyncio.Protocol):
 
     def flush(self) -> None:
         """Send what waits."""
-        if self._out and self.transport is not None and not self._is_closed:
+        if self._out and self.transport is not None and not self.is_closed:
             self.transport.write(b"".join(self._out))
         self._out.clear()
         self._out_bytes = 0
@@ -143,7 +116,7 @@ class PostgresConnection(asyncio.Protocol):
             self.flush()
         if not self._can_write.is_set():
             await self._can_write.wait()
-        if self._is_closed:
+        if self.is_closed:
             raise asyncio.CancelledError
 
     def close(self) -> None:
@@ -172,8 +145,8 @@ class PostgresConnection(asyncio.Protocol):
         self.close()
 
     def abort(self) -> None:
-        """Close at once."""
-        self._is_closed = True
+        """Close at once, even while the last bytes are still to be sent."""
+        self.is_closed = True
         if self.transport is not None:
             self.transport.abort()
 
@@ -181,7 +154,7 @@ class PostgresConnection(asyncio.Protocol):
 
     def _pump(self) -> None:
         """Handle what has arrived, until something has to be waited for."""
-        while not self._is_closed:
+        while not self.is_closed:
             try:
                 waiting = self._next()
             except BaseException as error:
@@ -212,7 +185,7 @@ class PostgresConnection(asyncio.Protocol):
                     return
         finally:
             self._task = None
-        if not self._is_closed:
+        if not self.is_closed:
             self._go_on()
 
     def _go_on(self) -> None:
@@ -225,7 +198,7 @@ class PostgresConnection(asyncio.Protocol):
     def resume(self, report: Callable[[], None]) -> None:
         """Go on with the next message, after a report on one that was handled `LATER`."""
         self._is_waiting = False
-        if self._is_closed:
+        if self.is_closed:
             return
         try:
             report()
@@ -247,7 +220,7 @@ class PostgresConnection(asyncio.Protocol):
     async def next_frame(self) -> tuple[int, bytes]:
         """The next frame, for a handler that reads on while it runs."""
         while (frame := self.reader.next()) is None:
-            if self._is_closed:
+            if self.is_closed:
                 raise asyncio.CancelledError
             self._reading = asyncio.get_running_loop().create_future()
             self._resume_reading()
@@ -258,7 +231,7 @@ class PostgresConnection(asyncio.Protocol):
         return frame
 
     def _resume_reading(self) -> None:
-        if not self._is_reading and self.transport is not None and not self._is_closed:
+        if not self._is_reading and self.transport is not None and not self.is_closed:
             self._is_reading = True
             self.transport.resume_reading()
 
@@ -280,14 +253,14 @@ class PostgresConnection(asyncio.Protocol):
         if queries is None or isinstance(error, ProtocolError):
             self.send(messages.fields_of(b"E", error_fields(error, severity="FATAL")))
             self.close()
-            self._is_closed = True
+            self.is_closed = True
             return False
         queries.failed(error)
         return True
 
 
 def place_of(error: BaseException) -> str:
-    """Where an error comes from, for the log: the innermost line of ours, and the line that raised."""
+    """The place of an error, for the log: the innermost line of this package, and the line that raised."""
     frames = extract_tb(error.__traceback__)
     ours = [frame for frame in frames if "tektite" in frame.filename][-1:]
     return ", ".join(f"{frame.filename}:{frame.lineno}" for frame in [*ours, *frames[-1:]])

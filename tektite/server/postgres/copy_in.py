@@ -70,7 +70,7 @@ class CopyParser:
         return table
 
     def _line_of(self, data: bytes, error: str) -> str:
-        """Where data has what an error of Arrow's is about, as text for messages; nothing if that is not found."""
+        """The line of the data that Arrow's error is about, as text for messages; empty if it is not found."""
         options = self._options
         dialect: dict[str, Any] = {"delimiter": options.delimiter, "quoting": QUOTE_NONE}
         if options.form == "csv":

@@ -95,7 +95,7 @@ class CopyIn:
 
 
 PATH = ("this", "db", "catalog")
-"""What the parts of a name are called in a tree, the last one first."""
+"""The keys of a name's parts in a tree of sqlglot, the last part first."""
 
 
 async def copy_in(queries: ExtendedQueries, command: SessionCommand) -> str:

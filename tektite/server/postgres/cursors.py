@@ -99,7 +99,7 @@ class Cursors:
 
 
 def rows_asked(text: str) -> int:
-    """How many rows FETCH asks for.
+    """The number of rows that FETCH asks for.
 
     >>> rows_asked(""), rows_asked("forward 7"), rows_asked("12")
     (1, 7, 12)

@@ -208,7 +208,7 @@ def backend_key(process: int, secret: int) -> bytes:
 
 
 def negotiate_version(minor: int, unknown: Sequence[str]) -> bytes:
-    """What is supported, for a client that asked for a newer minor version or for options that are not known."""
+    """NegotiateProtocolVersion: the answer to a client that asked for a newer minor version or for unknown options."""
     options = b"".join(zero_ended(name) for name in unknown)
     return message(b"v", struct.pack("!ii", minor, len(unknown)) + options)
 

@@ -29,7 +29,7 @@ class PreparedStatement:
     _shapes: dict[tuple[int, ...], RowShape] = field(default_factory=dict)
 
     def shape(self, columns: RowColumns, formats: Sequence[int]) -> RowShape:
-        """How its rows are written in some formats; made once, because it is run often."""
+        """The form of its rows in the given formats. It is kept, because a prepared statement runs often."""
         asked = tuple(formats)
         found = self._shapes.get(asked)
         if found is None:

@@ -70,7 +70,7 @@ def data_rows(table: pa.Table, types: Sequence[Type], formats: Sequence[int]) ->
 
 
 class RowShape:
-    """How rows of some columns are written in some formats."""
+    """The form of rows on the wire: their columns, each with its format and the function that writes it."""
 
     def __init__(self, columns: RowColumns, formats: Sequence[int]) -> None:
         self.description = described(columns, formats)

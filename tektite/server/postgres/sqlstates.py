@@ -85,7 +85,7 @@ def message_of(error: BaseException) -> str:
 
 
 def position_of(error: BaseException, text: str, offset: int = 0) -> int | None:
-    """Where in a text an error is, counted in characters from 1; `offset` is how much of the text lies before the statement."""
+    """The position of an error in a text, in characters from 1. The statement begins at `offset`."""
     if not isinstance(error, TektiteError) or "line" not in error.details or "column" not in error.details:
         return None
     lines = text[offset:].split("\n")

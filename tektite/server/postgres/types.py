@@ -79,7 +79,7 @@ def size_of(type: Type) -> int:
 
 
 def modifier_of(type: Type) -> int:
-    """What PostgreSQL says beside the type of a column: digits of a decimal.
+    """PostgreSQL's type modifier of a column: the precision and scale of a decimal, −1 of other types.
 
     >>> modifier_of(types.Decimal(10, 2)), modifier_of(types.Int)
     (655366, -1)
@@ -177,7 +177,7 @@ NARROW: Final = {INT2: "!h", INT4: "!i", INT8: "!q", BOOL: "!?", FLOAT4: "!f", F
 
 
 def declared_writer(type: PgType) -> Callable[[Any], bytes]:
-    """What writes values of one of PostgreSQL's types as binary. Of arrays, which are texts here, every element is written."""
+    """The function that writes values of one of PostgreSQL's types as binary. An array is a text here; elements are written."""
     if type.category == "A":
         element = BY_OID[type.element]
         write = declared_writer(element)
@@ -216,7 +216,7 @@ def innermost(type: Type) -> Type:
 
 
 def writer(type: Type, form: int) -> Callable[[Any], bytes]:
-    """What writes values of a type in a format."""
+    """The function that writes values of a type in a format."""
     if isinstance(type, CatalogType) and form == BINARY:
         return declared_writer(type.declared)
     if isinstance(type, ListType):
@@ -274,7 +274,7 @@ TOLD: Final = frozenset({"list", "struct", "interval", "blob", "timestamptz", "t
 
 
 def text_reader(type: Type, zone: str = "UTC") -> Callable[[str], Any]:
-    """What reads values of a type from text. Moments without an offset are what the clocks of `zone` show."""
+    """The function that reads values of a type from text. Moments without an offset are in the time zone `zone`."""
     if type == types.TimestampTz and zone != "UTC":
         return lambda text: moment_said(text, zone)
     if isinstance(type, ListType) and type.element.kind == "oid":
@@ -303,7 +303,7 @@ def numeric_from_binary(data: bytes) -> decimal.Decimal:
 
 
 def number(form: str) -> Callable[[bytes], Any]:
-    """What reads a number of a fixed size."""
+    """The function that reads a number of a fixed size."""
     layout = struct.Struct(form)
     return lambda data: layout.unpack(data)[0]
 
@@ -335,7 +335,7 @@ READ_BINARY: Final[dict[int, Callable[[bytes], Any]]] = {
 
 
 def binary_reader(oid: int) -> Callable[[bytes], Any] | None:
-    """What reads values of one of PostgreSQL's types from binary; None if nothing does. Arrays are lists."""
+    """The function that reads values of one of PostgreSQL's types from binary, or None. Arrays are read as lists."""
     found = READ_BINARY.get(oid)
     type = BY_OID.get(oid)
     if found is None and type is not None and type.category == "A":
@@ -345,7 +345,7 @@ def binary_reader(oid: int) -> Callable[[bytes], Any] | None:
 
 
 def reader_of(type: Type) -> Callable[[bytes], Any]:
-    """What reads values of a type of ours from binary."""
+    """The function that reads values of one of our types from binary."""
     if isinstance(type, ListType):
         return nested_types.array_from_binary(reader_of(innermost(type)))
     if isinstance(type, StructType):

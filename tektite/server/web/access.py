@@ -1,4 +1,4 @@
-"""Who a client of HTTP is, and which web pages may talk to the server.
+"""Authentication of HTTP clients, and the check of which web pages may talk to the server.
 
 A browser lets any page connect to any address. So a request that a page makes is answered only if the page comes from this
 server; and a server without users, which trusts everybody on its machine, answers only if it is called by a name of that

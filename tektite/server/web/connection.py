@@ -9,9 +9,9 @@ from __future__ import annotations
 import asyncio
 import re
 import socket
-from typing import TYPE_CHECKING, Protocol, cast
+from typing import TYPE_CHECKING, Protocol
 
-from tektite.server.connections import peer_of
+from tektite.server.client_socket import ClientSocket
 from tektite.server.web.exchanges import HttpExchanges
 from tektite.server.web.socket import WebSocket
 
@@ -38,27 +38,19 @@ class Speaker(Protocol):
         """The client sends no more; whether something is still to be sent to it."""
 
 
-class WebConnection(asyncio.Protocol):
+class WebConnection(ClientSocket):
     """A client. Made by the server's listener."""
 
     def __init__(self, server: Server) -> None:
-        self.server = server
-        self.peer = ""
-        self.is_closed = False
-        self._transport: asyncio.Transport | None = None
+        super().__init__(server)
         self._speaker: Speaker | None = None
         self._head = b""
-        self._can_write = asyncio.Event()
-        self._can_write.set()
         self.is_reading = True
         self._is_refused = False
-        self._timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """A client has connected."""
-        self._transport = cast(asyncio.Transport, transport)
-        self._transport.set_write_buffer_limits(self.server.plan.limits.buffered_bytes)
-        self.peer = peer_of(transport)
+        super().connection_made(transport)
         raw = transport.get_extra_info("socket")
         if raw is not None:
             raw.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -86,38 +78,16 @@ class WebConnection(asyncio.Protocol):
 
     def connection_lost(self, error: Exception | None) -> None:
         """The client has gone."""
-        self.is_closed = True
-        self._can_write.set()
-        self.limit_time(0, "")
+        super().connection_lost(error)
         if self._speaker is not None:
             self._speaker.lost()
 
-    def pause_writing(self) -> None:
-        """The client does not keep up."""
-        self._can_write.clear()
-
-    def resume_writing(self) -> None:
-        """The client keeps up again."""
-        self._can_write.set()
-
     # ------------------------------------------------------------------ for what is spoken
-
-    def limit_time(self, seconds: float, reason: str) -> None:
-        """Close the connection after some seconds, unless this is called again before; 0 is never."""
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-        if seconds:
-            self._timer = self.server.loop.call_later(seconds, self._is_late, reason)
-
-    def _is_late(self, reason: str) -> None:
-        self.server.log.warning("connection closed", peer=self.peer, reason=reason)
-        self.abort()
 
     def write(self, data: bytes) -> None:
         """Send bytes."""
-        if not self.is_closed and self._transport is not None:
-            self._transport.write(data)
+        if not self.is_closed and self.transport is not None:
+            self.transport.write(data)
 
     @property
     def is_writable(self) -> bool:
@@ -132,14 +102,14 @@ class WebConnection(asyncio.Protocol):
 
     def read_on(self, wanted: bool) -> None:
         """Read from the client, or leave what it sends where it is."""
-        if wanted != self.is_reading and self._transport is not None and not self.is_closed:
+        if wanted != self.is_reading and self.transport is not None and not self.is_closed:
             self.is_reading = wanted
-            (self._transport.resume_reading if wanted else self._transport.pause_reading)()
+            (self.transport.resume_reading if wanted else self.transport.pause_reading)()
 
     def close(self) -> None:
         """Close when everything is sent, or after some seconds."""
-        if self._transport is not None and not self.is_closed:
-            self._transport.close()
+        if self.transport is not None and not self.is_closed:
+            self.transport.close()
             self.server.loop.call_later(5, self.abort)
 
     def refuse(self) -> None:
@@ -148,13 +118,8 @@ class WebConnection(asyncio.Protocol):
         """
         self._is_refused = True
         self.read_on(True)
-        if self._transport is not None and not self.is_closed and self._transport.can_write_eof():
-            self._transport.write_eof()
+        if self.transport is not None and not self.is_closed and self.transport.can_write_eof():
+            self.transport.write_eof()
             self.server.loop.call_later(LINGERING, self.abort)
         else:
             self.close()
-
-    def abort(self) -> None:
-        """Close at once."""
-        if self._transport is not None and not self.is_closed:
-            self._transport.abort()

@@ -22,8 +22,8 @@ POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; style-src-attr 'unsafe-inline'; img-src 'self' data: blob:; "
     "connect-src 'self'; worker-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
-"""What the page may do: no code and no sheet of styles but those of these files, no other host. The editor sets attributes
-`style` of its own elements.
+"""The page's content security policy: scripts and style sheets come from these files alone, and no other host is called. The
+editor sets the attribute `style` of its own elements.
 """
 HEADERS = {
     "content-security-policy": POLICY,

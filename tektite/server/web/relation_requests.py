@@ -48,7 +48,7 @@ class RelationRequests(StatementRequests):
         return Answer({"tables": tables, "views": views})
 
     async def do_describe(self, body: RequestBody) -> Answer:
-        """What a table or a view is."""
+        """The schema and the kind of a table or a view."""
         name, kind = body.text("relation"), body.text("kind", None)
         body.finish()
         return Answer(await self.session.call(lambda: self.session.rights.described(name, kind)))
@@ -309,7 +309,7 @@ class RelationRequests(StatementRequests):
         return Answer({"count": await self.session.call(work)})
 
     async def do_view_state(self, body: RequestBody) -> Answer:
-        """How far a view has come, and what a read of it raises."""
+        """The time that a view has reached, and the error that a read of it raises."""
         from tektite.wire.failures import as_data
 
         name = body.text("view")
@@ -347,7 +347,7 @@ class RelationRequests(StatementRequests):
         return Answer({"there": True})
 
     async def do_explain(self, body: RequestBody) -> Answer:
-        """How a view is maintained."""
+        """The explanation of how a view is maintained."""
         name = body.text("view")
         body.finish()
 

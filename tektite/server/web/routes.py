@@ -191,4 +191,4 @@ ROUTES: tuple[tuple[str, Callable[[Server, HttpRequest], Awaitable[HttpResponse]
     ("/metrics", _metrics),
     (PREFIX, _console),
 )
-"""What answers requests whose path begins in some way; the first that fits."""
+"""Prefixes of paths, each with its handler. The first prefix that fits decides."""

@@ -149,8 +149,8 @@ class SubscriptionRequests(StatementRequests):
         datalog: str | None,
         given: dict[str, Any],
     ) -> tuple[Callable[[], FeedSource], Hashable, Callable[[], None]]:
-        """What makes the source of a feed, and what tells it from others: clients with the same share one. And what raises when
-        the client may not follow it any more, unless the dataflow itself knows.
+        """A function that makes the source of a feed; the feed's key, by which clients share one; and a check that raises when
+        the client may not follow the feed any more, for sources whose dataflow does not check that itself.
         """
         session = self.session
         values = json.dumps(given, default=str, sort_keys=True)
@@ -177,7 +177,7 @@ class SubscriptionRequests(StatementRequests):
         return not (is_view or name in core.inputs or name in runner(engine).definitions or name in SYSTEM_POLICIES)
 
     def _identity(self, name: str) -> str:
-        """What a name is. Rules have no view before somebody asks. What was dropped and made again is found out by `Feeds`."""
+        """Whether a name is a table or a view. Rules have no view before somebody asks. `Feeds` notices relations made anew."""
         return "table" if name in core_of(self.session.server.engine).inputs else "view"
 
     def _named(self, name: str) -> FeedSource:

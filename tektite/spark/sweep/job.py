@@ -110,12 +110,12 @@ def later_stage(store: Store, stage: int, last: bool) -> Task:
 
 
 def handed_on(messages: Iterator[Message], last: bool) -> Iterator[Message]:
-    """What a stage gives to the next one; the last one gives reports alone, to the driver."""
+    """The messages of a stage to the next one. The last one sends reports alone, to the driver."""
     return (message for message in messages if message.node == REPORT) if last else messages
 
 
 def context() -> TaskContext:
-    """What Spark tells the task that runs in this process."""
+    """Spark's context of the task that runs in this process."""
     found = TaskContext.get()
     assert found is not None, "this runs in Spark's tasks"
     return found

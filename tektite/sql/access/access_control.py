@@ -97,11 +97,11 @@ class AccessControl:
     # ------------------------------------------------------------------ who
 
     def who(self) -> str | None:
-        """Whose rights the caller's statements have; None for whoever may do everything."""
+        """The role whose rights the caller's statements have; None for a superuser."""
         return self.who_is(self._runner.settings) if self.is_configured else None
 
     def who_is(self, settings: SessionSettings) -> str | None:
-        """Whose rights the statements of a session have; None for whoever may do everything."""
+        """The role whose rights the statements of a session have; None for a superuser."""
         if not self.is_configured or (settings.is_trusted and settings.user == settings.login):
             return None
         return settings.user
@@ -182,7 +182,7 @@ class AccessControl:
         return who is not None and owner is not None and owner.owner in self.held(who)
 
     def owner(self, object: str) -> str | None:
-        """Who owns an object; None for what belongs to superusers alone."""
+        """The owner of an object; None if it belongs to superusers alone."""
         found = self.tables.owners.get(object)
         return None if found is None else found.owner
 
@@ -212,7 +212,7 @@ class AccessControl:
             raise PermissionDenied(f"permission denied to create or change roles: {who!r} has no CREATEROLE")
 
     def needs(self, who: str | None, found: Table | View | Definition) -> list[tuple[str | None, str]]:
-        """What reading a relation needs: who needs which object. A view needs what its owner reads for it."""
+        """The objects that a read of a relation needs, each with its reader. A view needs what its owner reads for it."""
         if not self.is_configured or who is None:
             return []
         wanted: dict[tuple[str | None, str], None] = {}

@@ -68,7 +68,7 @@ class Grant(NamedTuple):
 
 
 class Ownership(NamedTuple):
-    """Who made an object, and may do everything with it."""
+    """The owner of an object: the role that made it, which may do everything with it."""
 
     object: str
     owner: str
@@ -187,5 +187,5 @@ def key_of(record: Any) -> Any:
 
 
 def stored_name(name: str) -> str:
-    """What the engine calls a table."""
+    """The engine's name of a table."""
     return f"{HIDDEN_PREFIX}access_{name}"

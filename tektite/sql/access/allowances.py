@@ -1,4 +1,4 @@
-"""What one user may take: rows of a statement, bytes of a query, standing queries at a time."""
+"""Limits of one user: rows of a statement, bytes of a query, standing queries at a time."""
 
 from __future__ import annotations
 

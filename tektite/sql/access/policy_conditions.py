@@ -101,13 +101,13 @@ class PolicyConditions:
         return None if self._access.bypasses(self._who, self._table) else found
 
     def _combined(self, command: str, is_new: bool) -> exp.Expr:
-        """What the policies for a command say together."""
+        """The combined condition of the policies for a command."""
         allowed, limits = self._parts(command, is_new)
         found: exp.Expr = exp.false() if not allowed else exp.or_(*allowed, copy=False)
         return exp.and_(found, *limits, copy=False) if limits else found
 
     def _parts(self, command: str, is_new: bool) -> tuple[list[exp.Expr], list[exp.Expr]]:
-        """What the permissive policies for a command say, and what the restrictive ones do."""
+        """The conditions of the permissive policies for a command, and those of the restrictive ones."""
         allowed: list[exp.Expr] = []
         limits: list[exp.Expr] = []
         for policy in self._access.policies(self._table):
@@ -135,7 +135,7 @@ class PolicyConditions:
         return exists("holds", "member", "role", policy.role_names)
 
     def condition(self, policy: RowPolicy | SystemPolicy, text: str) -> exp.Expr:
-        """What one policy says."""
+        """The condition of one policy."""
         try:
             tree = exp.Paren(this=parsed_condition(text))
         except TektiteError as error:

@@ -8,9 +8,9 @@ from tektite.sql.catalog.schemas import name_parts
 from tektite.sql.parse.internal_tables import HOLDER, internal_table
 
 RIGHTS = "#rights "
-"""What a name in FROM begins with that means one of the views of rights."""
+"""The prefix of a name in FROM that means one of the views of rights."""
 PROTECTED = "#protected "
-"""What a name in FROM begins with that means a table with all its rows, inside the condition of its policies."""
+"""The prefix of a name in FROM that means a table with all its rows, inside the condition of its policies."""
 
 
 def rights_table(view: str) -> exp.Table:
@@ -29,7 +29,7 @@ def named_column(name: str, table: str = "#r") -> exp.Column:
 
 
 def holder() -> exp.Expr:
-    """Whose rights count."""
+    """The role whose rights count."""
     return exp.Placeholder(this=HOLDER)
 
 

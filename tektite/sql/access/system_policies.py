@@ -1,4 +1,4 @@
-"""What users see of system relations: built-in policies, which nobody has to make.
+"""Built-in policies of the system relations: the rows that users see of them.
 
 Everybody may read these relations, which needs no grant and cannot be revoked, and sees what the policies show: what is said of
 tables and views that the user may read, and of its own queries and connections. Superusers see all, and so does whoever is
@@ -129,7 +129,7 @@ CONDITIONS: dict[str, Callable[[exp.Expr], exp.Expr]] = {
     condition.__name__: condition
     for condition in (may_read, may_read_all, may_know, lacks, may_know_name, may_know_operator)
 }
-"""What the conditions of these policies call, by name."""
+"""The functions that the conditions of these policies call, by name."""
 
 
 def _object(name: exp.Expr) -> exp.Expr:

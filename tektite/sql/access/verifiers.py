@@ -26,7 +26,7 @@ VERIFIER = re.compile(r"SCRAM-SHA-256\$(\d{1,9}):([A-Za-z0-9+/=]+)\$([A-Za-z0-9+
 
 @dataclass(frozen=True)
 class Verifier:
-    """What proves that somebody knows a password, without the password.
+    """A verifier: it checks that a client knows a password, and does not contain the password.
 
     >>> verifier = Verifier.of("secret")
     >>> Verifier.parse(str(verifier)) == verifier
@@ -102,7 +102,7 @@ def new_token() -> str:
 
 
 def token_digest(token: str) -> str:
-    """What is kept of a token. A token has 256 random bits, so that a plain digest suffices, where a password needs a slow one.
+    """The stored digest of a token. A token has 256 random bits, so a plain digest suffices, where a password needs a slow one.
 
     >>> token_digest("tk_x")[:8]
     '06211793'

@@ -164,7 +164,7 @@ def member(scalars: Scalars, node: exp.In) -> Expr:
 
 
 def elements(scalars: Scalars, value: Expr, item: exp.Expr, node: exp.In) -> list[Expr]:
-    """What an item of IN stands for: itself, or the elements of a parameter that is a list."""
+    """The values of an item of IN: itself, or the elements of a parameter that is a list."""
     bound = scalars.bind(item)
     if is_list(scalars, item, bound):
         found = catalog_lookup.in_array(scalars, value, bound, node)

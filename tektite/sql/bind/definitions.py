@@ -20,7 +20,7 @@ class Definition:
     source: StatementText
     reads: set[str] = field(default_factory=set)
     named: frozenset[str] = frozenset()
-    """What of that it names itself, and reads by the rights of its owner; the rest is read by views that it names."""
+    """The relations that it names itself and reads by the rights of its owner. The views that it names read the rest."""
     types: tuple[Type, ...] = ()
     """The types of its columns when it was made: nothing that it reads can be replaced while it is there."""
 

@@ -103,7 +103,7 @@ def type_name(scalars: Scalars, node: exp.Typeof) -> Expr:
 
 
 def sql_name(kind: Type) -> str:
-    """What CREATE TABLE calls a type."""
+    """The name of a type in CREATE TABLE."""
     if isinstance(kind, types.DecimalType):
         return f"DECIMAL({kind.precision},{kind.scale})"
     if isinstance(kind, types.ListType):

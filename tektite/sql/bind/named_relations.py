@@ -61,11 +61,11 @@ class ReaderIdentity:
     """
 
     name: str | None
-    """Whose rights count now; None for whoever may do everything."""
+    """The role whose rights count; None for a superuser."""
     holder: Expr | None = None
     """The same as an expression, where that is not the name."""
     user: Expr | None = None
-    """What `current_user` is, where it is not the user of the session."""
+    """The value of `current_user`, where it is not the user of the session."""
     is_standing: bool = False
 
 
@@ -83,7 +83,7 @@ class Reads:
         self.asked: set[str] = set()
         self.reader = ReaderIdentity(runner.access.who()) if reader is None else reader
         self.needs: set[tuple[str | None, str]] = set()
-        """Who needs which object; None is the reader that the statement began with."""
+        """The objects that are needed, each with its reader; None is the reader that the statement began with."""
         self.reads_user = False
         """Whether the statement depends on who its user is."""
         self.secured: set[str] = set()
@@ -130,7 +130,7 @@ class Reads:
         return lit(self.runner.settings.user, types.String) if found is None else found
 
     def holder(self) -> Expr:
-        """Whose rights count, as an expression."""
+        """The role whose rights count, as an expression."""
         found = self.reader.holder
         return lit(self.reader.name, types.String) if found is None else found
 

@@ -40,7 +40,7 @@ def pivoted(binder: Binder, node: exp.Expr, left: NameScope) -> Bound:
 
 
 def alias_of(node: exp.Expr) -> exp.Expr:
-    """What gives a member of FROM its name: the last PIVOT, if it has an alias, or the member itself."""
+    """The tree that names a member of FROM: the last PIVOT, if it has an alias, or the member itself."""
     last: exp.Expr = node.args["pivots"][-1]
     return last if last.args.get("alias") is not None else node
 
@@ -103,7 +103,7 @@ def same(column: exp.Expr, value: exp.Expr) -> exp.Expr:
 
 
 def value_name(value: exp.Expr) -> str:
-    """What a value is called as a column."""
+    """The name of a value's column."""
     if isinstance(value, exp.PivotAlias | exp.Alias):
         return folded(value.args["alias"]) if isinstance(value.args["alias"], exp.Identifier) else value.alias
     return str(value.this) if isinstance(value, exp.Literal) else written(value)

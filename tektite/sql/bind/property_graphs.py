@@ -33,7 +33,7 @@ LONGEST = 32
 """The greatest number of edges that a quantifier may ask for one by one: each is a step of the dataflow."""
 START, END = "#start", "#end"
 REFUSED = {(exp.Query,): "a query", (exp.AggFunc,): "an aggregate", (exp.Window,): "a window function"}
-"""What may not stand in a pattern. A query there would be read by the rights of the graph's owner."""
+"""Constructs that a pattern may not contain. A query there would be read by the rights of the graph's owner."""
 
 
 GraphWay: TypeAlias = "tuple[dict[str, str], tuple[GraphStep, ...]]"

@@ -67,13 +67,13 @@ ARRAY_READERS = (exp.In, exp.Any, exp.All, exp.Cast, exp.EQ, exp.NEQ, exp.LT, ex
 
 
 class Tables(Protocol):
-    """What a query can read."""
+    """The relations that a query can read."""
 
     def relation(self, name: str, binder: Binder, node: exp.Table) -> tuple[Node, list[str]]:
         """A table's, view's or definition's plan, and the visible names of its columns."""
 
     def graph_query(self, binder: Binder, node: exp.Table, build: Callable[[GraphDefinition], exp.Expr]) -> Bound:
-        """What `build` makes of a property graph, bound."""
+        """Bind the query that `build` makes of a property graph."""
 
     def now(self, binder: Binder) -> Node:
         """A relation of one row and one column: the time."""
@@ -90,13 +90,13 @@ class Tables(Protocol):
         """The schema in which a name is found."""
 
     def contents(self) -> CatalogContents:
-        """What there is, for the system catalogs."""
+        """The contents of the engine, for the system catalogs."""
 
     def current_user(self) -> Expr:
-        """What `current_user` is."""
+        """The value of `current_user`."""
 
     def holder(self) -> Expr:
-        """Whose rights count."""
+        """The role whose rights count."""
 
 
 def as_written(value: Any) -> Any:
@@ -144,7 +144,7 @@ class Binder:
         self.placeholders: dict[str, Expr] | None = None
         """The columns that stand for a prepared statement's parameters, by number or name."""
         self.meanings: dict[int, Any] | None = None
-        """What each tree of an expression means, by its id, if that is to be noted."""
+        """The meaning of each tree of an expression, by the tree's id, if it is recorded."""
 
     def name(self, wish: str, type: Type) -> str:
         """A new column."""
@@ -167,7 +167,7 @@ class Binder:
         return self._declared.get(expression.fingerprint, "")
 
     def unsupported(self, what: str, node: exp.Expr, instead: str = "", condition: str = "") -> TektiteError:
-        """What is raised for a construct that is refused; `instead` says how to write it, behind a colon."""
+        """The error for an unsupported construct; `instead` says how to write it, after a colon."""
         known = instead or other_way(CLAUSES, what)
         return self.source.error(f"{what} is not supported{known}", node, UnsupportedError, condition)
 
@@ -269,7 +269,7 @@ class Binder:
             names.add(name)
 
     def definition(self, cte: exp.CTE, scope: NameScope | None) -> CommonTable:
-        """What a WITH clause says of one name: it knows those before it, of which it keeps the ones that it mentions."""
+        """The definition of one name in a WITH clause. It knows the names before it and keeps those that it mentions."""
         mentioned = {folded(table.this) for table in cte.this.find_all(exp.Table)}
         known = {name: self.ctes[name] for name in mentioned if name in self.ctes}
         return CommonTable(cte.this, [folded(c) for c in cte.args["alias"].columns], known, scope)
@@ -315,7 +315,7 @@ class Binder:
         return True
 
     def _again(self, known: Bound) -> Bound:
-        """What was bound before, read once more under names of its own."""
+        """A second read of a bound relation, under names of its own."""
         self.relations_read += 1
         names = [self.name(name, known.plan.columns[name]) for name in known.names]
         for new, old in zip(names, known.names, strict=True):

@@ -47,7 +47,7 @@ class Context(Protocol):
         """The column that will hold a window function's result."""
 
     def parameter(self, node: exp.Expr) -> Expr:
-        """What stands for a parameter."""
+        """The expression of a parameter."""
 
     def now(self, node: exp.Expr) -> Expr:
         """The column that will hold the time."""
@@ -57,10 +57,10 @@ class Context(Protocol):
         """The time zone of the session."""
 
     def current_user(self) -> Expr:
-        """What `current_user` is."""
+        """The value of `current_user`."""
 
     def contents(self) -> CatalogContents:
-        """What there is, for functions of the system catalogs."""
+        """The contents of the engine, for functions of the system catalogs."""
 
     def reads_system(self) -> bool:
         """Whether the statement reads the system catalogs."""
@@ -134,7 +134,7 @@ class Scalars:
     # ------------------------------------------------------------------ by kind of node
 
     def any(self, node: exp.Expr) -> Expr | IntervalParts:
-        """What a tree means: an expression or an interval."""
+        """The expression or the interval of a tree."""
         found = self._any(node)
         if self.context.zone != "UTC" and isinstance(found, Expr):
             found = zones.localised(self, found, node)

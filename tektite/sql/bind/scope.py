@@ -128,7 +128,7 @@ class NameScope:
 
 
 def _output_note(column: str, table: str, node: exp.Column) -> str:
-    """What an error adds if the name is an output of the SELECT whose condition names it."""
+    """The hint of an error if the name is an output of the SELECT whose condition names it."""
     select = node.find_ancestor(exp.Select)
     outputs = () if select is None or table else select.expressions
     if not any(isinstance(output, exp.Alias) and output.alias.lower() == column.lower() for output in outputs):

@@ -271,7 +271,7 @@ def unchanged(expression: Expr) -> Expr:
 
 
 def title_of(item: exp.Expr) -> str:
-    """What an output is called."""
+    """The name of an output."""
     if isinstance(item, exp.Alias):
         return folded(item.args["alias"])
     while isinstance(item, exp.Paren):

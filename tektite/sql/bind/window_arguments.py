@@ -1,4 +1,4 @@
-"""What window functions are computed of: their arguments, constants and types."""
+"""The arguments of window functions, their constants and their types."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ INSTEAD: dict[type[exp.Expr], str] = {
 
 @dataclass
 class Arguments:
-    """What a call is computed of."""
+    """The arguments of a call."""
 
     kind: str
     values: list[Expr]
@@ -53,7 +53,7 @@ class Arguments:
 def arguments_of(
     binder: Binder, clause: ClauseContext, call: exp.Expr, condition: Expr | None, ignores_nulls: bool
 ) -> Arguments:
-    """What a window function is computed of, of the rows for which a condition is true."""
+    """The arguments of a window function over the rows for which a condition is true."""
     called, known = binder.source.called(call), type(call)
     if condition is not None and known not in TOTALS:
         raise binder.unsupported(f"FILTER with window function {called}", call)

@@ -22,7 +22,7 @@ TYPES = {types.TimestampTz}
 
 
 def clock(scalars: Scalars, moment: Expr) -> Expr:
-    """What the clocks of the session's zone show at a moment."""
+    """The local time of a moment in the session's time zone."""
     return clock_in(moment, scalars.context.zone)
 
 
@@ -32,7 +32,7 @@ def moment(scalars: Scalars, shown: Expr) -> Expr:
 
 
 def clock_in(moment: Expr, zone: str) -> Expr:
-    """What the clocks of a zone show at a moment."""
+    """The local time of a moment in a time zone."""
     return moment.cast(types.Timestamp) if zone == "UTC" else Expr("in_zone", (moment,), (zone,))
 
 
@@ -143,7 +143,7 @@ def told_in(text: Expr, zone: str, parse: Callable[[Expr, Type], Expr]) -> Expr:
 
 
 OFFSET = r"(?:[Zz]|:\d\d(?:\.\d+)?\s*[+-]\d\d(?::?\d\d)?)\s*$"
-"""What a text ends with that says an offset."""
+"""A regular expression: the offset from UTC at the end of a text."""
 
 
 def has_offset(text: str) -> bool:

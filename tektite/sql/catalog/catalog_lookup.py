@@ -441,7 +441,7 @@ FUNCTIONS: dict[str, Function] = {
 
 
 def session_value(scalars: Scalars, name: str) -> Expr:
-    """What a session says of itself by a word, such as current_user."""
+    """A session's value of a word such as current_user."""
     if name == "current_user":
         return scalars.context.current_user()
     contents = scalars.context.contents()

@@ -113,7 +113,7 @@ class CatalogContents:
         return OWNER if owner is None else self.role_oid(owner)
 
     def owner_name(self, relation: RelationEntry) -> str:
-        """Who owns a relation."""
+        """The owner of a relation."""
         owner = self.access.owner(f"table {stored_name(relation.schema, relation.name)}")
         return self.role_name(OWNER) if owner is None else owner
 
@@ -259,7 +259,7 @@ class CatalogContents:
 
     @computed_once
     def visible_names(self) -> dict[int, str]:
-        """What each relation is written as: with its schema where that is needed."""
+        """The text that names each relation: with its schema where that is needed."""
         first: dict[str, str] = {}
         path = ("pg_catalog", *self.settings.search_path)
         every = [*self.relations, *self.system]

@@ -18,7 +18,7 @@ CONSTRAINTS = {"p": "PRIMARY KEY", "u": "UNIQUE", "c": "CHECK"}
 
 
 def catalog(contents: CatalogContents) -> str:
-    """What the database is called."""
+    """The name of the database."""
     return contents.settings.database
 
 
@@ -64,7 +64,7 @@ def columns(contents: CatalogContents) -> Iterator[Row]:
 
 
 def typed(relation: RelationEntry, column: ColumnEntry) -> dict[str, Any]:
-    """What the columns of a relation say of a type."""
+    """The columns of `information_schema.columns` that describe a type."""
     found = PG_TYPES.get(column.declared, PG_TYPES["text"]) if relation.is_system else pg_type(column.type)
     said: dict[str, Any] = {"data_type": "ARRAY" if found.category == "A" else found.shown, "udt_name": found.name}
     if isinstance(column.type, DecimalType):
@@ -93,7 +93,7 @@ def views(contents: CatalogContents) -> Iterator[Row]:
 
 
 def named_constraint(contents: CatalogContents, relation: RelationEntry, name: str) -> Row:
-    """What every relation says of a constraint."""
+    """The columns that describe a constraint in every relation."""
     return {
         "constraint_catalog": catalog(contents), "constraint_schema": relation.schema, "constraint_name": name,
         "table_catalog": catalog(contents), "table_schema": relation.schema, "table_name": relation.name,

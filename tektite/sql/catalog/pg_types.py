@@ -116,7 +116,7 @@ REGISTERED = ("regclass", "regtype", "regnamespace", "regproc")
 
 
 def pg_type(type: Type) -> PgType:
-    """What PostgreSQL would call a type of ours.
+    """PostgreSQL's type for one of our types.
 
     >>> pg_type(types.Decimal(12, 2)).name, pg_type(types.Int).shown
     ('numeric', 'bigint')

@@ -27,7 +27,7 @@ Objects = Callable[[CatalogContents], "tuple[Mapping[str, str], Mapping[int, str
 
 
 def reader(scalars: Scalars, node: exp.Func, given: list[Expr], many: int) -> tuple[str | None, list[Expr]]:
-    """Whose privileges are asked for, and the other arguments; a user is given where there is one argument more."""
+    """The role whose privileges are asked for, and the other arguments. A call with one argument more names the role."""
     contents = scalars.context.contents()
     access = contents.access
     if len(given) <= many:

@@ -18,7 +18,7 @@ DEFAULT = DEFAULT_SCHEMA
 SYSTEM = ("pg_catalog", "information_schema")
 """Schemas that hold what is known of the others."""
 DATABASE = "tektite"
-"""What the one database of an engine is called, where a name has three parts."""
+"""The name of the engine's one database, for names of three parts."""
 
 
 def same_schema(name: str) -> str:
@@ -27,7 +27,7 @@ def same_schema(name: str) -> str:
 
 
 def stored_name(schema: str, name: str) -> str:
-    """What the engine calls a table of a schema.
+    """The engine's name of a table of a schema.
 
     >>> stored_name("s", "t"), stored_name("public", "t")
     ('s.t', 't')
@@ -46,7 +46,7 @@ def name_parts(stored: str) -> tuple[str, str]:
 
 
 def sql_name(stored: str) -> str:
-    """What the engine knows by one name, as a statement may write it.
+    """The engine's name of a relation as a statement writes it: schema and name, quoted.
 
     >>> print(sql_name("order"), sql_name('s.a"b'))
     "public"."order" "s"."a""b"

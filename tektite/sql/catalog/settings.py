@@ -143,9 +143,9 @@ class SessionSettings:
     session: Session | None = None
     """The session of the engine that they are of."""
     user: str = "tektite"
-    """Whose rights statements have: SET ROLE changes it."""
+    """The role whose rights statements have: SET ROLE changes it."""
     login: str = "tektite"
-    """Who the session belongs to."""
+    """The role that the session belongs to."""
     is_trusted: bool = True
     """Whether it is of a program that holds the engine, or of a client that nobody asked who it is: it may do everything, until
     it takes a role.

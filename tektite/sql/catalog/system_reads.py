@@ -50,5 +50,5 @@ def system_rows(contents: CatalogContents, key: tuple[str, str]) -> list[tuple[A
 
 
 def nothing(type: str) -> Any:
-    """What a column of a type holds where there is nothing to say."""
+    """The value of a type that stands for no information: false, 0, an empty text or NULL."""
     return False if type == "bool" else 0 if type in INTEGERS else "" if type in ("name", "char") else None

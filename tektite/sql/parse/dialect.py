@@ -25,13 +25,13 @@ from tektite.sql.parse.property_graphs import CALLED, graph_table
 
 OPENING = {TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE}
 JSON_PAIR, JSON_OF_PAIRS = "json pair", "json of pairs"
-"""What JSON_OBJECT_AGG is made of; no text can name them."""
+"""The functions that JSON_OBJECT_AGG is rewritten to; no text can name them."""
 OPERATORS = {
     TokenType.STAR, TokenType.SLASH, TokenType.DIV, TokenType.MOD, TokenType.CARET, TokenType.DPIPE, TokenType.DOT,
     TokenType.DCOLON, TokenType.COMMA, TokenType.R_PAREN, TokenType.EQ, TokenType.NEQ, TokenType.LT, TokenType.GT,
     TokenType.LTE, TokenType.GTE, TokenType.AMP, TokenType.PIPE, TokenType.ARROW, TokenType.DARROW, TokenType.L_BRACKET,
 }  # fmt: skip
-"""What may stand behind the name of a column, and not behind the word INTERVAL."""
+"""Tokens that may follow the name of a column, but not the word INTERVAL."""
 STOPPED = "stopped"
 """Under which a statement that is not understood notes where the first token stands that nothing is known of."""
 STOOD = "stood"
@@ -40,8 +40,8 @@ CLOSING = {TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE}
 
 
 def whole(name: str, builder: Callable[..., Any]) -> Callable[..., Any]:
-    """What makes a node of a function's arguments, and refuses those that it would drop. Words such as the unit of date_trunc are
-    made anew in another form: there is a new leaf for each.
+    """Wraps a builder of a function's node so that it refuses arguments that the builder drops. The builder may replace a word,
+    such as the unit of date_trunc, by another form: there is a new leaf for each.
     """
     takes_dialect = "dialect" in getattr(getattr(builder, "__code__", None), "co_varnames", ())
 
@@ -113,7 +113,7 @@ RANKS = {clause: rank for rank, clauses in enumerate(CLAUSES) for clause in clau
 
 
 def recorded(reader: Callable[[Any], tuple[str, Any]]) -> Callable[[Any], tuple[str, Any]]:
-    """What reads a clause, and notes that it has stood here."""
+    """Wraps a reader of a clause so that it records the clause's presence."""
 
     def read(parser: Any) -> tuple[str, Any]:
         token = parser._curr
@@ -201,7 +201,7 @@ class Dialect(DuckDB):
             return found
 
         def _warn_unsupported(self) -> None:
-            """What is not understood is refused: there is nothing to warn of."""
+            """Does nothing: unknown syntax is refused, so there is nothing to warn of."""
 
         def expression(self, instance: Any, token: Any = None, comments: Any = None) -> Any:
             """A node of the tree, which knows where it stands even if it has no name or value in it."""

@@ -1,4 +1,4 @@
-"""What to write in place of what is refused, where there is a way."""
+"""Advice for unsupported syntax: the supported way to write it, where there is one."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ CREATED = {
     "TRIGGER": "a materialized view follows its tables, and SUBSCRIBE tells a program of changes",
     "TYPE": "CHECK (x IN ('a', 'b')) says which values a column has, STRUCT(...) what its fields are",
 }
-"""What can be created elsewhere, by its kind."""
+"""Advice for kinds of objects that PostgreSQL can create and Tektite cannot."""
 MODIFIERS = {
     "TEMP": "a table lives until DROP TABLE, and WITH names a query for one statement",
     "TEMPORARY": "a table lives until DROP TABLE, and WITH names a query for one statement",
@@ -121,7 +121,7 @@ CLAUSES = {
 
 
 def instead(table: dict[str, str], word: str) -> str:
-    """What stands behind "is not supported"; nothing where there is no other way.
+    """The advice to append to "is not supported"; empty if there is none.
 
     >>> instead(STATEMENTS, "LISTEN")
     ': SUBSCRIBE tells of the changes of a table, view or query'

@@ -9,7 +9,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 INTERNAL = "#"
-"""What the names of internal relations begin with."""
+"""The prefix of the names of internal relations."""
 HOLDER = "#holder"
 """The label of the parameter that is whose rights count, in the conditions of policies."""
 MARK = "internal"

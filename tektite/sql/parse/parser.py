@@ -114,7 +114,7 @@ class StatementParser:
     # ------------------------------------------------------------------ pieces
 
     def tree(self, tokens: list[Token]) -> exp.Expr:
-        """What sqlglot makes of some tokens."""
+        """The tree that sqlglot parses from some tokens."""
         if not tokens:
             raise self.source.syntax_error("the statement ends here", len(self.source.text))
         try:
@@ -410,5 +410,5 @@ def parameters_of(statement: Statement) -> set[str]:
 
 
 def label_of(node: exp.Expr) -> str:
-    """What follows the dollar sign of a parameter."""
+    """The label of a parameter: the text after its dollar sign."""
     return node.name if isinstance(node.this, exp.Expr) else str(node.this or "")

@@ -113,7 +113,7 @@ def is_catalog(table: exp.Table) -> bool:
 
 
 def array_spelt(node: exp.Expr, of_catalogs: bool) -> exp.Expr | None:
-    """What a call or an array is written as; None if it stays as it is."""
+    """The tree that replaces a call or an array; None if it stays as it is."""
     if isinstance(node, exp.Anonymous):
         # sqlglot takes ALL (array) for a call where no query stands in it
         quantifier = QUANTIFIERS.get(node.name.upper())

@@ -24,7 +24,7 @@ CALLED = "GRAPH_TABLE"
 
 
 class GraphElements(exp.Expression):
-    """What CREATE PROPERTY GRAPH lists: the tables of nodes and those of edges."""
+    """The lists of CREATE PROPERTY GRAPH: the tables of nodes and those of edges."""
 
     arg_types = {"nodes": True, "edges": False}  # noqa: RUF012 (sqlglot declares it so)
 
@@ -50,7 +50,7 @@ class EdgeEnd(exp.Expression):
 
 
 class MatchedPattern(exp.Expression):
-    """What stands in GRAPH_TABLE: the graph, the paths of MATCH, the condition, and the columns."""
+    """The arguments of GRAPH_TABLE: the graph, the paths of MATCH, the condition, and the columns."""
 
     arg_types = {"this": True, "paths": True, "where": False, "expressions": True}  # noqa: RUF012
 
@@ -202,8 +202,8 @@ def table_name(parser: StatementParser, wanted: str) -> exp.Table:
 
 
 def graph_table(parser: Any) -> exp.Anonymous:
-    """What stands behind `GRAPH_TABLE (`, up to its closing parenthesis: a call whose one argument is its text, so that it can be
-    written again, and whose pattern is beside it.
+    """Parse the text after `GRAPH_TABLE (`, up to its closing parenthesis, as a call. Its one argument is the text, so that it
+    can be written again; the parsed pattern is beside it.
     """
     begin = parser._curr
     graph = parser._parse_table_parts()

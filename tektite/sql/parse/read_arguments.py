@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import Any, TypeVar
 
 from sqlglot import ErrorLevel, exp
+from sqlglot.generators.duckdb import DuckDBGenerator
 
 from tektite.errors import TektiteError, UnsupportedError
 from tektite.sql.parse.instead import CLAUSES, FUNCTIONS, instead
@@ -25,7 +26,7 @@ CALLED = {
     "by_name": "BY NAME", "partition_by": "PARTITION BY", "order": "ORDER BY", "from_": "FROM", "tables": "a list of tables",
     "source": "TABLE", "except_": "EXCLUDE",
 }  # fmt: skip
-"""What is written where the parser has a word of its own."""
+"""The spelling in SQL of arguments for which the parser has a word of its own."""
 CALLED_IN: dict[tuple[type[exp.Expr], str], str] = {
     (exp.Limit, "expressions"): "LIMIT BY",
     (exp.Table, "hints"): "a hint behind a table",
@@ -64,7 +65,7 @@ SELF_SAID: dict[type[exp.Expr], frozenset[str]] = {
     exp.LimitOptions: frozenset({"rows"}),
     exp.Drop: frozenset({"materialized"}),
 }
-"""What the dialect says of every such node, and hints that no answer depends on."""
+"""Arguments that the dialect sets on every such node, and hints that no answer depends on."""
 EMPTY = (exp.IndexParameters, exp.Credentials)
 """Nodes that the parser makes where nothing stands."""
 ALL_READ = "all read"
@@ -104,9 +105,28 @@ def copied(tree: T) -> T:
     return found
 
 
+class SqlWriter(DuckDBGenerator):
+    """Writes sums in a loop, where sqlglot recurses each time that + and - alternate."""
+
+    def add_sql(self, expression: exp.Add) -> str:
+        return self._sum(expression)
+
+    def sub_sql(self, expression: exp.Sub) -> str:
+        return self._sum(expression)
+
+    def _sum(self, expression: exp.Add | exp.Sub) -> str:
+        terms = []
+        first: exp.Expr = expression
+        while isinstance(first, exp.Add | exp.Sub):
+            sign = self.maybe_comment("+" if isinstance(first, exp.Add) else "-", comments=first.comments)
+            terms.append(f" {sign} {self.sql(first, 'expression')}")
+            first = first.this
+        return self.sql(first) + "".join(reversed(terms))
+
+
 def written(tree: exp.Expr) -> str:
     """A tree as SQL, of which nothing is read."""
-    return str(tree.copy().sql("duckdb", unsupported_level=ErrorLevel.IGNORE))
+    return SqlWriter(dialect="duckdb", unsupported_level=ErrorLevel.IGNORE).generate(tree)
 
 
 def not_needed(tree: exp.Expr) -> None:

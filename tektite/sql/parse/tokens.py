@@ -23,7 +23,7 @@ JOINING = {
     TokenType.LEFT, TokenType.RIGHT, TokenType.FULL, TokenType.OUTER, TokenType.INNER, TokenType.CROSS, TokenType.SEMI,
     TokenType.ANTI, TokenType.NATURAL, TokenType.ASOF, TokenType.POSITIONAL, TokenType.STRAIGHT_JOIN,
 }  # fmt: skip
-"""What may stand before JOIN and belong to it."""
+"""Tokens that may precede JOIN and belong to it."""
 UNFINISHED = {"GROUP", "ORDER", "PARTITION"}
 """Words that sqlglot takes for names where BY is missing."""
 COLUMN_WORDS: dict[str, tuple[tuple[str, ...], ...]] = {

@@ -17,12 +17,12 @@ _MODES: Final = {
     "not deferrable": ("", None),
     "deferrable": ("", None),
 }
-"""What each mode sets. No transaction has to wait before it begins, so DEFERRABLE changes nothing."""
+"""The setting that each mode changes. No transaction waits before it begins, so DEFERRABLE changes nothing."""
 
 
 @dataclass(frozen=True)
 class TransactionModes:
-    """What is said of a transaction; None for what is not."""
+    """The modes that a statement sets for a transaction; None for those that it does not mention."""
 
     isolation: str | None = None
     read_only: bool | None = None

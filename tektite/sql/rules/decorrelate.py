@@ -247,7 +247,7 @@ def exactly_one(inner: Node) -> bool:
 
 
 def of_nothing(inner: Node) -> Expr | None:
-    """What a scalar subquery that is an aggregate without keys gives for no rows at all, if that is not NULL."""
+    """The value for no rows of a scalar subquery that is an aggregate without keys, if it is not NULL."""
     substitutions: list[dict[str, Expr]] = []
     node = inner
     while isinstance(node, Project):

@@ -148,7 +148,7 @@ class Domain:
 
     @property
     def columns(self) -> dict[str, Expr]:
-        """What outer columns are called in the domain."""
+        """The domain's column of each outer column, by the outer column's name."""
         pairs = zip(self.outer.items(), self.names, strict=True)
         return {
             old: Expr("reinterpret", (col(new),), (kind,)) if kind.has_keys else col(new) for (old, kind), new in pairs

@@ -67,7 +67,7 @@ class LineReader:
         return not is_blank(self.rest)
 
     def feed(self, line: str) -> Iterator[SplitStatement | Command]:
-        """What is complete with one more line."""
+        """The statements that one more line completes."""
         self.line += 1
         if not self.is_open:
             self.rest, self.begun = "", self.line
@@ -83,7 +83,7 @@ class LineReader:
         yield from statements
 
     def close(self) -> Iterator[SplitStatement]:
-        """What is left at the end: a last statement may go without its semicolon."""
+        """The rest at the end: the last statement needs no semicolon."""
         if self.is_open:
             yield from split(self.rest + ";", self.begun)[0]
         self.rest = ""

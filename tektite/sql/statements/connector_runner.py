@@ -1,4 +1,4 @@
-"""What statements about sources and sinks ask of whoever runs them."""
+"""The interface through which statements about sources and sinks call their runner."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tektite.sql.statements.result import Result
 
 
 class ConnectorRunner(Protocol):
-    """What runs sources and sinks: a server does."""
+    """The runner of sources and sinks. A server is one."""
 
     all: dict[str, Any]
     """Each by its kind and name."""

@@ -1,4 +1,4 @@
-"""What CREATE TABLE and ALTER TABLE say of a table's rows: PRIMARY KEY, NOT NULL, UNIQUE, CHECK, DEFAULT."""
+"""Constraints of CREATE TABLE and ALTER TABLE: PRIMARY KEY, NOT NULL, UNIQUE, CHECK, DEFAULT."""
 
 from __future__ import annotations
 
@@ -185,7 +185,7 @@ class TableConstraints:
             )
 
     def foreign(self, reference: exp.Expr | None, node: exp.Expr) -> TektiteError:
-        """What is raised for a foreign key."""
+        """The error for a foreign key."""
         other = reference.find(exp.Table) if reference is not None else None
         message = REFERENCES.format(table=self.table, other="other" if other is None else other.name)
         return self.source.error(message, node, UnsupportedError)

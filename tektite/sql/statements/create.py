@@ -106,7 +106,7 @@ def new_name(runner: StatementRunner, source: StatementText, tree: exp.Create, n
 
 
 def made_name(runner: StatementRunner, source: StatementText, node: exp.Expr) -> str:
-    """What the engine will call something that is created: in the schema that is said, or the first of the search path."""
+    """The engine's name for a new object: in the schema that is written, or the first of the search path."""
     if not isinstance(node, exp.Table):
         return folded(node)
     said = schema_said(source, node)
@@ -152,7 +152,7 @@ def check_creates_schemas(runner: StatementRunner) -> None:
 
 
 def kind_of(runner: StatementRunner, name: str) -> str:
-    """What a name of the engine names."""
+    """The kind of object that a name of the engine stands for."""
     found = runner.relation_stored(name)
     if isinstance(found, GraphDefinition):
         return KIND.lower()

@@ -51,13 +51,13 @@ class Description:
     parameters: dict[str, Type]
     columns: NamedTypes | None
     declared: tuple[str, ...] = ()
-    """What PostgreSQL calls the types of columns of system relations; empty for others."""
+    """PostgreSQL's names for the types of columns of system relations; empty for others."""
 
 
 def describe(
     runner: StatementRunner, statement: parser.Statement, declared: Mapping[str, Type] | None = None
 ) -> Description:
-    """What a statement takes and gives. `declared` are types that the caller knows already, by label."""
+    """The parameters and the result columns of a statement. `declared` are types that the caller knows, by label."""
     return StatementDescriber(runner, statement, declared or {}).description()
 
 
@@ -251,7 +251,7 @@ def placeholders(tree: exp.Expr) -> Iterator[exp.Expr]:
 
 
 def counts(tree: exp.Expr) -> dict[str, Expr]:
-    """What stands for the parameters that are a LIMIT or an OFFSET, which NULL cannot: a number."""
+    """Numbers in place of the parameters that are a LIMIT or an OFFSET, which NULL cannot stand for."""
     limits = [node.expression for node in tree.find_all(*COUNTED) if is_placeholder(node.expression)]
     return {label_of(node): lit(0) for node in limits}
 

@@ -45,19 +45,19 @@ class RowInsert:
     """INSERT INTO table (columns) VALUES (parameters), one row or several."""
 
     name: str
-    """What the statement calls the table."""
+    """The name of the table in the statement."""
     table: Table
     cells: tuple[tuple[str | None, ...], ...]
     """For each row and each column of the table the label of its value; None is the column's default."""
     defaults: tuple[Any, ...]
     declared: tuple[tuple[str, str], ...]
-    """What the table's declaration says of defaults."""
+    """The defaults of the table's declaration."""
     rounding: tuple[tuple[int, Decimal], ...]
     """The columns of decimals, and the last place that each has: what is behind it is rounded, as a cast does."""
 
     @property
     def source(self) -> InputCore:
-        """What the rows go to."""
+        """The core of the table that takes the rows."""
         return core_of(self.table)
 
     def stands(self, runner: StatementRunner) -> bool:
@@ -83,7 +83,7 @@ class LookupByKey:
     """SELECT columns FROM table or view WHERE column = parameter AND ..., where the columns are those it is ordered by first."""
 
     name: str
-    """What the statement calls it."""
+    """The name of the table or view in the statement."""
     found: Table | View
     labels: tuple[str, ...]
     """The labels of the key's values, in the order of the columns."""
@@ -221,7 +221,7 @@ def said(tree: exp.Expr) -> set[str]:
 
 
 def named(runner: StatementRunner, node: exp.Expr) -> Any:
-    """What a bare name means; None for anything else."""
+    """The relation that a bare name stands for; None for any other tree."""
     if not isinstance(node, exp.Table) or said(node) != PLAIN_TABLE or not isinstance(node.this, exp.Identifier):
         return None
     found = runner.relation_named(folded(node.this))

@@ -62,7 +62,7 @@ class DirectTexts:
         return None if direct is None else self._look_up(direct, parameters)
 
     def _find(self, text: str, values: Mapping[str, Any]) -> Direct | None:
-        """What a text is with values of these types."""
+        """The direct statement that a text is with values of these types; None if it is none."""
         key = (text, tuple([(label, type(value)) for label, value in values.items()]))
         found = self._known.get(key)
         if key in self._known:

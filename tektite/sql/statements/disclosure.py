@@ -1,4 +1,4 @@
-"""What a user is told of what its statements read below the views that it may read.
+"""Hides plans and errors that show a user more than it may read below its views.
 
 A view reads with the rights of its owner. So a plan, and the error of a row, may show columns, values and sizes that the user
 may not see. They are for those who may read all rows of every relation below the views.
@@ -30,7 +30,7 @@ FAILED = (
     "a row that the query depends on fails. Which one, and why, is told to those who may read all that the query's views read. "
     "Reads work again once the row is deleted or corrected"
 )
-"""What others are told of the error of a row."""
+"""The message about a row's error for users who may not see the row."""
 
 
 def hidden_error(error: TektiteError) -> TektiteError:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from tektite.sql.statements.runner import StatementRunner
 
 EXCLUDED = "excluded"
-"""What ON CONFLICT calls the rows that were to be inserted."""
+"""The name in ON CONFLICT of the rows that were to be inserted."""
 
 
 def insert(runner: StatementRunner, source: StatementText, tree: exp.Insert, parameters: Mapping[str, Any]) -> Result:
@@ -133,7 +133,7 @@ def put(
 
 
 def check_target(writing: Writing, conflict: exp.Expr, key: list[str]) -> None:
-    """What ON CONFLICT may name is the primary key."""
+    """Check that ON CONFLICT names the primary key."""
     if conflict.args.get("duplicate") or conflict.args.get("constraint") or conflict.args.get("index_predicate"):
         message = "ON CONFLICT of anything but the columns of the PRIMARY KEY is not supported"
         raise writing.source.error(message, writing.source.where("CONFLICT"), UnsupportedError)

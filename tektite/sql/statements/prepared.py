@@ -52,7 +52,7 @@ class Prepared:
     counts: dict[str, str] = field(default_factory=dict)
     """The parameters that are a LIMIT or an OFFSET, and which."""
     owner: str | None = None
-    """Who prepared it."""
+    """The user who prepared it."""
     types: tuple[Type, ...] = ()
     shared: list[SharedQuery] = field(default_factory=list)
     """The dataflows that answer it: one, unless it can only be computed for one binding at a time."""
@@ -61,7 +61,7 @@ class Prepared:
 
     @property
     def reads(self) -> set[str]:
-        """What it reads, once executed."""
+        """The relations that it reads, once executed."""
         return {name for shared in self.shared for name in shared.reads}
 
 
@@ -200,7 +200,7 @@ def executed(runner: StatementRunner, found: Prepared, statement: Execute, param
 
 
 def bound(runner: StatementRunner, found: Prepared, row: tuple[Any, ...]) -> tuple[SharedQuery, int]:
-    """What answers the caller for some values, and under which number."""
+    """The shared query that answers the caller for some values, and the number of their binding."""
     queries, key = runner.shared, (runner.settings.user, runner.settings.zone, *row)
     known = found.bindings.get(key)
     if known is not None and known[0].is_answering:

@@ -1,4 +1,4 @@
-"""What a statement gives back."""
+"""`Result`: what a statement of SQL returns."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ OTHER_NAMES = {
     "to_csv": "to_pandas().to_csv(path)",
     "iterrows": "for row in result",
 }
-"""What other libraries call the methods of a result."""
+"""Other libraries' names of the methods of a result."""
 SHOWN_ROWS = 40
 """Rows that a printed result shows."""
 
@@ -81,7 +81,7 @@ SHOWN_ROWS = 40
 @explains_options
 @dataclass(frozen=True)
 class Result(ArrowReadable):
-    """What a statement gave: rows as a `table`, a `view`, or a `subscription`; and a `message` always.
+    """The result of a statement: rows as a `table`, a `view`, or a `subscription`; and a `message` always.
 
     Iterating yields rows as tuples; of a subscription, what iterating that does: deltas, for which it waits.
     """
@@ -91,7 +91,7 @@ class Result(ArrowReadable):
     view: View | None = None
     subscription: Subscription | None = None
     notice: str = ""
-    """What there is to say beside that, for whoever reads it."""
+    """A remark for the user beside the message."""
     time: int | None = field(default=None, repr=False, compare=False)
     """The time at which what the statement has written can be read; None if it writes nothing, or in a transaction."""
 
@@ -152,7 +152,7 @@ class Result(ArrowReadable):
         return show_table(self.table)
 
     def _repr_html_(self) -> str:
-        """What a notebook shows."""
+        """The HTML that a notebook shows."""
         if self.table is None or self.message == "EXPLAIN":
             return html_text(str(self))
         shown = python_rows(self.table.slice(0, SHOWN_HTML), "the result", "table")

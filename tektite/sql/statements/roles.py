@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
 RESERVED = (PUBLIC, "none", "current_user", "session_user", "current_role")
 OWN_OPTIONS = {"password"}
-"""What everybody may change of themselves."""
+"""Options of a role that it may change itself."""
 POWERS = {"is_super", "bypasses_policies"}
-"""What superusers alone may give."""
+"""Options that superusers alone may give."""
 
 
 def create_role(runner: StatementRunner, statement: CreateRole) -> Result:

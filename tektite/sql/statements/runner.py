@@ -89,15 +89,15 @@ class StatementRunner:
         self.indexes: dict[str, create.NamedIndex] = {}
         self.prepared: dict[str, prepared.Prepared] = {}
         self.reads: dict[str, set[str]] = {}
-        """What each materialised view was defined over, by name."""
+        """The relations that each materialised view was defined over, by the view's name."""
         self.named: dict[str, frozenset[str]] = {}
-        """What materialised views name themselves, and read by the rights of their owners."""
+        """The relations that the texts of materialised views name; they are read by the rights of the views' owners."""
         self.view_texts: WeakKeyDictionary[ViewCore, str] = WeakKeyDictionary()
         """The queries of materialised views, as they are written."""
         self.schemas: set[str] = set()
         """The schemas that were created."""
         self.savepoints: WeakKeyDictionary[Transaction, list[tuple[str, Any]]] = WeakKeyDictionary()
-        """What transactions had written at their savepoints, by name, the latest last."""
+        """The writes of transactions up to each savepoint, by its name, the latest last."""
         self._settings: WeakKeyDictionary[Session, SessionSettings] = WeakKeyDictionary()
         self.clock: Callable[[], datetime.datetime] = utc_now
         self._unit: Table | None = None
@@ -108,9 +108,9 @@ class StatementRunner:
         self.access = AccessControl(self)
         self.shared = SharedQueries(self)
         self.connectors: ConnectorRunner | None = None
-        """What runs sources and sinks, if something does."""
+        """The runner of sources and sinks, if there is one."""
         self.allowance = Allowance()
-        """What every user may take whose role says nothing else."""
+        """The limits of users whose roles set none."""
         self.standing_secured: dict[str, frozenset[str]] = {}
         """The tables whose policies materialised views were installed with, by view; those of views that roles own."""
         self._direct = DirectTexts(self)
@@ -237,7 +237,7 @@ class StatementRunner:
         return handler(self, statement)
 
     def connectors_of(self, statement: parser.Statement) -> ConnectorRunner:
-        """What runs sources and sinks, for a statement about one."""
+        """The runner of sources and sinks, for a statement about one. Raises if there is none."""
         if self.connectors is None:
             raise statement.source.error(
                 "sources and sinks are run by a server: tektite serve. A program reads files by COPY or Table.insert, and "
@@ -423,11 +423,11 @@ class StatementRunner:
         return core_of(self.engine).collect(collection, allowed.memory, allowed.rows)
 
     def allowed(self) -> Allowance:
-        """What the user of the caller's session may take."""
+        """The limits of the user of the caller's session."""
         return self.allowed_to(self.settings.user)
 
     def allowed_to(self, user: str) -> Allowance:
-        """What a user may take."""
+        """The limits of a user."""
         role = self.access.tables.roles.get(user)
         if role is None:
             return self.allowance
@@ -470,7 +470,7 @@ class StatementRunner:
         return view
 
     def named_by(self, name: str) -> frozenset[str]:
-        """What the text of a view names; nothing for other relations."""
+        """The relations that the text of a view names; none for other relations."""
         found = self.definitions.get(name)
         return self.named.get(name, frozenset()) if found is None else found.named
 
@@ -569,7 +569,7 @@ class StatementRunner:
         return sorted({DEFAULT, *SYSTEM, *self.schemas, *implied_schemas(self.known())})
 
     def relation_named(self, written: str) -> Table | View | Definition | None:
-        """What a name means as a statement writes it, whatever its case: without a schema, the first found in the search path."""
+        """The relation that a statement means by a name, in any case: without a schema, the first found in the search path."""
         schema, dot, name = written.partition(".")
         if dot:
             return self.relation_stored(stored_name(schema, name)) or self.relation_stored(written)
@@ -580,7 +580,7 @@ class StatementRunner:
         return None
 
     def relation_stored(self, name: str) -> Table | View | Definition | None:
-        """What the engine knows by a name, whatever its case."""
+        """The relation that the engine has under a name, in any case."""
         core = core_of(self.engine)
         if name in core.system.names():
             return core.system.table(name)

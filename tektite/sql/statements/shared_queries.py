@@ -65,12 +65,12 @@ if TYPE_CHECKING:
 BINDING = "#binding"
 """The column of an answer that has the number of the arguments."""
 ARGUMENTS = "#arguments"
-"""What the argument table is called in the query that says which of its rows count."""
+"""The name of the argument table in the query that selects its valid rows."""
 
 
 @dataclass(frozen=True)
 class SharedAnswer:
-    """What a shared query answers one user and some values: a part of its view, which can be followed as a view can."""
+    """The answer of a shared query to one user and some values: a part of its view, which can be followed as a view can."""
 
     queries: SharedQueries
     shared: SharedQuery
@@ -79,7 +79,7 @@ class SharedAnswer:
 
     @property
     def name(self) -> str:
-        """What it is called in messages."""
+        """Its name in messages."""
         return "a query"
 
     @property
@@ -138,7 +138,7 @@ class SharedQueries:
         return list(self._by_shape.values())
 
     def _standing(self) -> list[StandingQuery]:
-        """Whose queries are kept up to date, for `system.queries`."""
+        """The standing queries with their users, for `system.queries`."""
         self._count()
         found = []
         for shared in self.all():
@@ -151,7 +151,7 @@ class SharedQueries:
     # ------------------------------------------------------------------ asking
 
     def answer(self, query: ParametrisedQuery) -> SharedAnswer:
-        """What a query answers the caller, to be followed."""
+        """The answer of a query to the caller, which can be followed."""
         self.sweep()
         return SharedAnswer(self, self.get(query), query.values, self._runner.settings.user)
 
@@ -244,7 +244,7 @@ class SharedQueries:
         return self._found(alone, shape, who, name)
 
     def _names(self) -> tuple[str, ...]:
-        """What decides on the meaning of a text beside the text: the session's schemas and its time zone."""
+        """The settings that decide the meaning of a text: the session's schemas and its time zone."""
         return (*self._runner.settings.search_path, self._runner.settings.zone)
 
     def _found(self, query: ParametrisedQuery, shape: QueryShape, who: str | None, name: str) -> SharedQuery:

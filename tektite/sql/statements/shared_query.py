@@ -20,12 +20,12 @@ BindingRow = tuple[Any, ...]
 
 @dataclass(frozen=True)
 class QueryShape:
-    """What standing queries have in common that share a dataflow: everything but the values of their arguments."""
+    """The part that standing queries with a shared dataflow have in common: all but the values of their arguments."""
 
     text: str
     """The query, with labels in place of the arguments."""
     names: tuple[str, ...]
-    """What decides on the meaning of the text: the schemas in which names are looked up, and the time zone."""
+    """Settings that decide the meaning of the text: the schemas in which names are looked up, and the time zone."""
     types: tuple[Type, ...]
     is_gated: bool
     """Whether its users are roles, whose rights count."""
@@ -53,7 +53,7 @@ class SharedQuery:
     reads: set[str]
     secured: set[str]
     needs: set[tuple[str | None, str]]
-    """Who needs which object; None is whoever asks."""
+    """The objects that it needs, each with the role that reads it; None is the caller."""
     bindings: dict[tuple[Any, ...], int] = field(default_factory=dict)
     """The numbers of the arguments: a user and values."""
     begun: dict[int, int] = field(default_factory=dict)

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     Meaning: TypeAlias = "Table | View | Definition | None"
     Meanings: TypeAlias = tuple[tuple[str, Meaning], ...]
-    """What each of some names means, by name."""
+    """Names, each with the relation that it stands for."""
 
 PLANS = 256
 """How many plans are remembered: a dashboard's worth, at some 100 kB for a large one."""
@@ -57,7 +57,7 @@ class Planned:
     reads: set[str]
     asked: set[str]
     named: frozenset[str] = frozenset()
-    """What of that its own text names, not that of a view."""
+    """The relations that its own text names; views that it reads may name others."""
     collections: dict[tuple[str, ...], Collection] = field(default_factory=dict)
     joins: str = "auto"
     reads_system: bool = False
@@ -93,9 +93,9 @@ class Ground:
     zone: str
     """The time zone of the session, which casts from and to moments depend on."""
     user: str | None
-    """Whose statement it is, where that matters."""
+    """The user whose statement it is, where that matters."""
     rights: tuple[str | None, int]
-    """Whose rights it has, and the version of the rights."""
+    """The role whose rights it has, and the version of the rights."""
 
 
 @dataclass(frozen=True)

@@ -306,7 +306,7 @@ def is_default(tree: exp.Expr) -> bool:
 
 
 def default_tree(found: Table, column: str) -> exp.Expr:
-    """What DEFAULT means for a column: the constant of its declaration, or NULL."""
+    """The value of DEFAULT for a column: the constant of its declaration, or NULL."""
     value = defaults_of(core_of(found)).get(column)
     if value is None:
         return exp.Null()

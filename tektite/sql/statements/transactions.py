@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from tektite.sql.statements.runner import StatementRunner
 
 Write = tuple[str, Any]
-"""What is done to a table, insert or remove, and the rows."""
+"""A change of a table: the method, insert or remove, and its rows."""
 
 
 def writes_of(new: pa.Table | None, old: pa.Table | None) -> list[Write]:

@@ -101,7 +101,7 @@ def changed(
 def changed_by_match(
     writing: Writing, changes: Mapping[str, exp.Expr], others: exp.Expr, where: exp.Expr | None
 ) -> tuple[pa.Table, pa.Table]:
-    """What UPDATE ... FROM changes. A row that is there several times is matched once, and changed as often as it is there."""
+    """The new and the old rows of UPDATE ... FROM. A row that is there several times is matched once; all its copies change."""
     names = writing.names
     keys = [writing.column(name) for name in names]
     times: exp.Expr = exp.Literal.number(1) if core_of(writing.table).unique is not None else exp.Count(this=exp.Star())

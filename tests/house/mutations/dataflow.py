@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import random
+import signal
 from collections.abc import Iterator
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
@@ -328,6 +331,38 @@ def started_at(epoch: Any) -> Any:
 
 
 FLOW = "tektite.dataflow"
+
+
+def no_signal_stops_a_view() -> None:
+    def interrupt(_: object) -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+
+    with tk.Engine(autocommit=False) as engine:
+        table = engine.create_table("t", {"x": tk.Int})
+        view = engine.install("v", table.inspect(interrupt).count())
+        table.insert([(1,)])
+        with pytest.raises(KeyboardInterrupt):
+            engine.advance()
+        assert view.rows() == [(1,)]
+
+
+def rows_of_an_interrupted_function_stay() -> None:
+    interrupts = [True]
+
+    def interrupted(rows: Any) -> Any:
+        if interrupts and interrupts.pop():
+            raise KeyboardInterrupt
+        return rows
+
+    with tk.Engine(autocommit=False) as engine:
+        table = engine.create_table("t", {"x": tk.Int})
+        view = engine.install("v", table.map_batches(interrupted, x=tk.Int))
+        table.insert([(1,)])
+        with pytest.raises(KeyboardInterrupt):
+            engine.advance()
+        assert view.rows() == [(1,)]
+
+
 FAULTS = [
     Fault("pipelines see everything as it is", f"{FLOW}.pipeline_actions Versions.table",
           being(lambda self, lookup, shard: self.taken[lookup.reader][shard][2]), three_clauses_change_at_once),
@@ -376,8 +411,11 @@ FAULTS = [
     Fault("a bound is not within itself", f"{FLOW}.range_filter COMPARISONS",
           lambda there: there | {"<=": there["<"], ">=": there[">"]}, bounds_are_themselves_within),
     Fault("a sum of floats is their average", f"{FLOW}.reduce linear",
-          misled(lambda kinds: ([("avg of floats", *kind[1:]) if kind[0] == "sum of floats" else kind for kind in kinds],)),
+          misled(lambda kinds: (tuple([("avg of floats", *k[1:]) if k[0] == "sum of floats" else k for k in kinds]),)),
           sums_of_floats_are_exact),
+    Fault("signals do not wait", f"{FLOW}.interrupts _HELD", being(nullcontext()), no_signal_stops_a_view),
+    Fault("a function that was interrupted has answered", f"{FLOW}.flow Dataflow.call_function",
+          lambda there: lambda *given: there(*given) or True, rows_of_an_interrupted_function_stay),
     Fault("multiplicities do not count in sums", f"{FLOW}.linear Accumulate.__call__",
           lambda there: lambda self, chunk: there(self, chunk.slice(0, min(chunk.n, 1))), sums_of_floats_are_exact),
 ]  # fmt: skip

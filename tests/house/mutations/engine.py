@@ -20,6 +20,11 @@ def a_required_column_holds_no_null() -> None:
         engine.sql("CREATE TABLE t (x int NOT NULL); INSERT INTO t VALUES (NULL)")
 
 
+def a_required_column_of_tuples_holds_no_null() -> None:
+    with tk.Engine() as engine, pytest.raises(tk.IncorrectError):
+        engine.create_table("t", {"x": tk.Int}, required="x").insert([(None,)])
+
+
 def a_key_is_there_once() -> None:
     with tk.Engine(autocommit=False) as engine:
         engine.sql("CREATE TABLE t (x int PRIMARY KEY, y int); INSERT INTO t VALUES (1, 1)")
@@ -263,6 +268,8 @@ def a_view_goes_on_by_another_plan() -> None:
 ENGINE = "tektite.engine"
 FAULTS = [
     Fault("rows may lack what they need", f"{ENGINE}.constraints Rules.check_rows", nothing, a_required_column_holds_no_null),
+    Fault("few rows may lack what they need", f"{ENGINE}.input_core few_columns", misled(lambda source, required: (source, ())),
+          a_required_column_of_tuples_holds_no_null),
     Fault("batches are not looked at", f"{ENGINE}.constraints Rules.check_batch", nothing, a_key_is_there_once),
     Fault("batches are not looked at", f"{ENGINE}.constraints Rules.check_batch", nothing, what_is_not_there_cannot_be_removed),
     Fault("small epochs are not looked at", f"{ENGINE}.input_core InputCore._checked_batch", nothing,

@@ -27,7 +27,7 @@ def read_back(rows: list[Any], **columns: tk.Type) -> list[Any]:
 def the_least_float_is_negative() -> None:
     with tk.Engine(autocommit=False) as engine:
         table = engine.create_table("t", {"x": tk.Float})
-        table.insert([(-1.5,), (2.0,), (-7.25,)])
+        table.insert({"x": [-1.5, 2.0, -7.25]})  # rows are encoded by C
         engine.advance()
         assert engine.install("least", table.min("x")).rows() == [(-7.25,)]
 
