@@ -82,7 +82,10 @@ class JoinNode(Joining, Node):
         self.flags = NULLS_MATCH if nulls_match else 0
         self.readers = (ArrangementReader(self, left), ArrangementReader(self, right))
         widths = (left.trace.data, right.trace.data)
-        self.specs = [shared_words(*[c if s == side else widths[side] + c for s, c in output]) for side in (0, 1)]
+        # A tuple, because the C code that runs few rows reads it as one.
+        self.specs = tuple(
+            [shared_words(*[c if s == side else widths[side] + c for s, c in output]) for side in (0, 1)]
+        )
         self.data = len(output)
         self.output = output
         self.tasks: list[list[JoinTask]] = [[] for _ in range(shards)]
