@@ -82,6 +82,7 @@ class JoinNode(Joining, Node):
         self.flags = NULLS_MATCH if nulls_match else 0
         self.readers = (ArrangementReader(self, left), ArrangementReader(self, right))
         widths = (left.trace.data, right.trace.data)
+        # A tuple, because the C code that runs few rows reads it as one.
         self.specs = tuple(
             [shared_words(*[c if s == side else widths[side] + c for s, c in output]) for side in (0, 1)]
         )
