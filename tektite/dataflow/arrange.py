@@ -152,7 +152,7 @@ class Buffer(Buffering):
         if self._sorted > 0:
             self._sorted -= 1
             return consolidate(chunks, self.shape, self.flow.reached)
-        found = combine_rows(addresses(chunks), *self.shape, self.flow.reached)
+        found: Chunk = combine_rows(addresses(chunks), *self.shape, self.flow.reached)
         if found.n < 0:
             return consolidate(chunks, self.shape, self.flow.reached)
         if 4 * found.n > 3 * sum([chunk.n for chunk in chunks]):
