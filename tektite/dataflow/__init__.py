@@ -12,6 +12,7 @@ interrupts        interrupts by other threads wait while a dataflow works that h
 join              join of two arrangements
 joined_rows       a join that has come some way, and can be divided between workers
 journal           records of the last sweeps, for listeners and `Engine.progress`
+kept_results      results that are computed again while nobody reads them
 linear            steps on edges: projection, filter, negation, accumulators of aggregates
 loop              feedback into the next round, and the exit from a loop
 near_reduce       reductions of ordered groups: what lies around a change is evaluated, not the group

@@ -109,6 +109,11 @@ class LastClosed:
         self._source = source
         self._earliest = earliest
 
+    @property
+    def is_pinned(self) -> bool:
+        """Whether somebody reads an `earliest` epoch."""
+        return self._earliest() is not None
+
     def __call__(self) -> Frontier:
         low, first = max(self._source.low - 1, 0), self._earliest()
         return ((low if first is None or low < first else max(first, 0),),)

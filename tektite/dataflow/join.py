@@ -14,6 +14,7 @@ from tektite.dataflow.graph import Moment, Outbox, Port, Scope, common_guard
 from tektite.dataflow.joined_rows import JoinedRows, share_tasks
 from tektite.dataflow.node import Node
 from tektite.errors import IncorrectError
+from tektite.kernels.operators.join import JOIN_STATE
 from tektite.kernels.operators.join import join as join_kernel
 from tektite.kernels.ready import calls
 from tektite.trace.batch import Batch
@@ -62,6 +63,7 @@ class JoinNode(Joining, Node):
     """The join of two arrangements on their first `key` columns."""
 
     _join = _join
+    state_words = JOIN_STATE
 
     def __init__(
         self,
@@ -80,6 +82,7 @@ class JoinNode(Joining, Node):
         self.flags = NULLS_MATCH if nulls_match else 0
         self.readers = (ArrangementReader(self, left), ArrangementReader(self, right))
         widths = (left.trace.data, right.trace.data)
+        # A tuple, because the C code that runs few rows reads it as one.
         self.specs = tuple(
             [shared_words(*[c if s == side else widths[side] + c for s, c in output]) for side in (0, 1)]
         )

@@ -21,6 +21,7 @@ from tektite.dataflow.joined_rows import FEWEST, JoinedRows, halves
 from tektite.dataflow.node import Node
 from tektite.errors import IncorrectError
 from tektite.kernels.operators.intersect import intersect
+from tektite.kernels.operators.intersect_two import intersect_two
 from tektite.kernels.operators.join import JOIN_STATE
 from tektite.kernels.operators.join import join as join_kernel
 from tektite.kernels.seek.candidates import find_candidates, numbered_keys
@@ -252,11 +253,15 @@ class IntersectAction:
         (prefix,) = item.chunks
         if item.found is None:
             item.found = self._find(prefix, item.versions)
-        shape = (prefix.at, self.lookup.data, node.times, item.found[0])
-        buf, head = intersect(*shape, self.spec, node.flow.reached, PIECE, item.state)
+        buf, head = self._intersect(node, prefix, item.found[0], item.state)
         if head[0] < 0:
             raise IncorrectError(f"{node.name}: a product of multiplicities does not fit into 64 bits")
         return Chunk(head, buf), bool(item.state[0] == prefix.n * len(self.extenders))
+
+    def _intersect(self, node: Node, prefix: Chunk, found: Words, state: Words) -> tuple[Words, Words]:
+        shape = (prefix.at, self.lookup.data, node.times, found, self.spec)
+        made: tuple[Words, Words] = intersect(*shape, node.flow.reached, PIECE, state)
+        return made
 
     def divided(self, item: Item) -> Item | None:
         return divided_rows(item) if item.found is None else None
@@ -278,3 +283,18 @@ class IntersectAction:
             shapes += [int(found.ctypes.data), slots, kc, extender.equal, lookup.trace.data, lookup.trace.times]
             shapes += [int(extender.complete), int(extender.optional)]
         return np.array(shapes, np.int64), tables
+
+
+class IntersectTwoAction(IntersectAction):
+    """The same for two extenders that are looked up by bound columns and complete. If rows are `counted`, the word is left out,
+    and the rows that a row becomes at one time are one row.
+    """
+
+    def __init__(self, extenders: Sequence[Extender], spec: Sequence[int], counted: bool) -> None:
+        super().__init__(extenders, spec)
+        self._counted = int(counted)
+
+    def _intersect(self, node: Node, prefix: Chunk, found: Words, state: Words) -> tuple[Words, Words]:
+        shape = (prefix.at, self.lookup.data, node.times, found, self.spec)
+        made: tuple[Words, Words] = intersect_two(*shape, self._counted, node.flow.reached, PIECE, state)
+        return made

@@ -25,6 +25,7 @@ from tektite.dataflow.arrange import (
 from tektite.dataflow.away import LONG
 from tektite.dataflow.deferred_keys import DeferredKeys
 from tektite.dataflow.graph import Moment, Outbox
+from tektite.dataflow.kept_results import KeptResults
 from tektite.dataflow.linear import shown_row
 from tektite.dataflow.node import Node
 from tektite.errors import IncorrectError, TektiteError
@@ -36,7 +37,8 @@ from tektite.trace.batch import Batch
 from tektite.trace.batch_memory import FEW_ROWS
 from tektite.trace.chunk import Chunk, returning_chunks
 from tektite.trace.key_ranges import key_ranges
-from tektite.trace.records import Version
+from tektite.trace.records import EMPTY, Version
+from tektite.trace.result_trace import ResultTrace
 from tektite.trace.trace import Hold, Trace
 from tektite.values.words import Words
 
@@ -175,13 +177,14 @@ class ReduceNode(Node):
         columns: tuple[int, ...],
         own_history: bool,
         name: str,
+        trace_of: type[Trace] = Trace,
     ) -> None:
         scope = source.scope
         super().__init__(scope, shards, name)
         self.key = key
         self.values = values
         self.reader = ArrangementReader(self, source)
-        trace = self.mints = Trace(key + values, self.times, 1, shards, self.flow.effort, self.flow.memory)
+        trace = self.mints = trace_of(key + values, self.times, 1, shards, self.flow.effort, self.flow.memory)
         self.flow.traces += (trace,)
         self.output = Arranged(trace, scope, columns, min(source.sharded_by, key), imported=False)
         self.own_history = own_history
@@ -365,7 +368,12 @@ class BuiltinReduce(ReduceNode):
     def __init__(
         self, source: Arranged, shards: int, key: int, operation: Operation, columns: tuple[int, ...], name: str
     ) -> None:
-        super().__init__(source, shards, key, operation.values, columns, source.scope.depth > 0, name)
+        nested, summed = source.scope.depth > 0, operation.code in (reduce_kernel.LINEAR, reduce_kernel.AT_LEAST)
+        again = summed and not nested and source.trace.data == key
+        super().__init__(
+            source, shards, key, operation.values, columns, nested, name, ResultTrace if again else Trace
+        )  # fmt: skip
+        self.kept = KeptResults(self, self.output.trace) if isinstance(self.output.trace, ResultTrace) else None
         self.operation = operation
         self.params = operation.params
         self.remembers_failures = bool(self.own_history and operation.sums)
@@ -389,8 +397,41 @@ class BuiltinReduce(ReduceNode):
         return KernelQuestion(self, shard, part, past, _rounds(moment))
 
     def run(self, moment: Moment) -> None:
+        kept, trace = self.kept, self.output.trace
+        if kept is not None and trace.spines is None:
+            kept.prepare()
         if not reduce_few(self, moment, _reduce_rows, _rounds):
             super().run(moment)
+        if kept is not None and trace.minted >= kept.look_at:
+            kept.consider()
+
+    def begin(self) -> None:
+        super().begin()
+        if self.kept is not None:
+            self.kept.begin()
+
+    def mint_into(self, trace: Trace) -> None:
+        super().mint_into(trace)
+        self.kept = None
+
+    def ship(self) -> dict[str, Any]:
+        return super().ship() | {"kept": None}
+
+    def replay(self, shard: int, moment: Moment) -> None:
+        if self.kept is not None:
+            self.kept.prepare()
+        super().replay(shard, moment)
+
+    def evaluate(self, parts: Sequence[Chunk], epoch: int) -> Chunk:
+        """What it shows for sorted rows, all of them at one epoch."""
+        widths = np.full(len(parts), self.reader.trace.data)
+        none = EMPTY.table
+        found: tuple[Chunk, Chunk, Words] = _reduce_rows(
+            addresses(parts), widths, none, none, self.shape, self.params, _rounds(()), epoch, epoch + 1
+        )
+        if int(found[2][0]) == reduce_kernel.OVERFLOW:
+            raise IncorrectError(f"{self.name}: a multiplicity does not fit into 64 bits")
+        return found[0]
 
     def find(self, part: ReductionPart, past: Version, at: Words) -> tuple[Chunk, Chunk, Words]:
         """Run the kernel: what changes, what is deferred, and how it went."""

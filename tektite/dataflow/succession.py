@@ -32,6 +32,8 @@ class Succession:
         self.new = new
         self.epoch = old.low
         self._traces = list(zip(new.results, old.results, strict=True))
+        for _, shown in self._traces:
+            shown.keep_batches()  # what the old graph would compute them from goes with it
         self._swept, self._failed = old.on_swept, old.on_failed
         self._outlets = old.outlets
         self._nodes = [node for scope in new.root.scopes() for node in scope.nodes]

@@ -72,7 +72,7 @@ def read_lead(trace: Trace, epoch: int, lead: int) -> Words:
     keys, columns = addresses([wanted]), np.arange(1, width + 1)
     chunks = []
     for shard in range(trace.shards):
-        version = trace.version(shard)
+        version = trace.version_of_lead(shard, lead)
         table = version.table
         is_past = any([batch.upper[0][0] > epoch + 1 for batch in version.batches])
         state = np.zeros(JOIN_STATE, np.int64)

@@ -83,8 +83,8 @@ def ended(futures: Sequence[Future[None]]) -> list[BaseException]:
         try:
             wait(futures)
             break
-        except BaseException as error:
-            interrupt = error
+        except BaseException as found:
+            interrupt = found
     if interrupt is not None:
         raise interrupt
     return [error for future in futures if (error := future.exception()) is not None]

@@ -1,10 +1,14 @@
-"""Cuts sorted rows into ranges of whole keys, so that work on many keys can be done a bounded part at a time."""
+"""Cuts sorted rows into ranges of whole keys, so that work on many keys can be done a bounded part at a time; finds one key's."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+import numpy as np
+
+from tektite.kernels.seek.stretch import row_bounds
 from tektite.trace.chunk import Chunk
+from tektite.trace.records import Version
 
 Key = tuple[int, ...]
 
@@ -24,6 +28,19 @@ def rows_before(chunk: Chunk, key: Key) -> int:
         else:
             high = middle
     return low
+
+
+def rows_of_word(version: Version, word: int) -> list[Chunk]:
+    """The rows of a version whose first column is a word, of each batch that has some."""
+    words = np.array([word], np.int64)
+    starts, stops = np.empty((2, len(version.table)), np.int64)
+    row_bounds(version.table, words, 0, starts)
+    row_bounds(version.table, words, 1, stops)
+    return [
+        Chunk(batch.head, batch.memory).slice(int(start), int(stop))
+        for batch, start, stop in zip(version.batches, starts, stops, strict=True)
+        if stop > start
+    ]
 
 
 def key_ranges(chunks: Sequence[Chunk], keys: int, rows: int) -> Iterator[list[Chunk]]:

@@ -51,6 +51,9 @@ BatchShape = tuple[int, int, int]
 SMALL = 4096
 # Merging this many rows at once when a trace is restored takes some milliseconds, and saves readers many batches.
 AT_START = 1 << 16
+# A batch pays ahead for merges of no more rows than these, which take half a millisecond. Counting a million keys in epochs of
+# 10,000 updates, readers find 5.3 batches in place of 6.8, and an epoch takes 0.92 of the time.
+PAID_AHEAD = 1 << 16
 # Batches of the lowest level that may wait at the end to be merged together. One call for all of them saves most of the time that
 # an insertion of one row spends on merging; eight more batches take a reader of one key a third of a microsecond.
 WAITING = 8
@@ -316,16 +319,18 @@ class Spine(SpineRecord):
     def _join_newest(self) -> None:
         """Merge the newest batches while they are out of order: small ones at once, otherwise open one merge."""
         units = self._units
+        # What the next batch of this size would pay for is done now, and spares the readers in between a batch or two.
+        at_once = max(self._at_once, min(units[-1].n * self._effort, PAID_AHEAD)) if units else 0
         while len(units) > 1:
             a = units[-2]
             b = units[-1]
             if type(a) is Merge or type(b) is Merge or (a.n >> 6).bit_length() > (b.n >> 6).bit_length():
                 return
             frontier = self._frontier()
-            if a.n + b.n > self._at_once:
+            if a.n + b.n > at_once:
                 self._open_at(len(units) - 2, frontier)
                 return
-            batch = merge_now(a, b, self.shape, frontier, frontier)  # type: ignore[arg-type]
+            batch = merge_now(a, b, self.shape, frontier, frontier, self._memory)  # type: ignore[arg-type]
             self.known = None
             units[-2:] = (batch,) if batch.n else ()
 

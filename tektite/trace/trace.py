@@ -205,6 +205,13 @@ class Trace(TraceRecord):
         """Spend `fuel` rows of merging on each shard; whether more can be done."""
         return any([spine.idle(fuel) for spine in self.spines or ()])
 
+    def version_of_lead(self, shard: int, lead: int) -> Version:
+        """A version with at least the rows that begin with the word `lead`."""
+        return self.version(shard)
+
+    def keep_batches(self) -> None:
+        """Keep batches from here on, whether or not somebody reads them, as long as somebody may."""
+
     def held_batches(self) -> list[Batch]:
         """Everything that it keeps for anybody: its newest versions, and what waits in the queues and pins of its handles."""
         found = [batch for shard in range(self.shards) for batch in self.version(shard).batches]

@@ -125,8 +125,7 @@ def test_what_a_view_used_is_gone_after_it_was_dropped() -> None:
         alive = [
             weakref.ref(trace) for v in (view, other) for trace in traces_of(v) if trace is not core_of(edges).trace
         ]
-        batches = core_of(edges).trace.handles, core_of(edges).trace.holds
-        assert alive and len(batches[0]) and len(batches[1]) > 1
+        assert alive and len(core_of(edges).trace.handles) and len(core_of(edges).trace.holds) > 1
         view.drop()
         other.drop()
         del view, other, hops

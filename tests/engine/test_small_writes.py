@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+import subprocess
+import sys
 import threading
 from collections import Counter
 from typing import Any
@@ -236,3 +238,39 @@ def test_an_epoch_that_fails_gives_the_lock_back() -> None:
             table.remove([(2,)])
         assert not core_of(engine).lock.is_owned
         assert table.rows() == [(1,)]
+
+
+WITHOUT_MEMORY = """
+import _testcapi
+import tektite as tk
+from tektite.engine.core import core_of
+
+failed = 0
+for at in range(60):
+    with tk.Engine(autocommit=False) as engine:
+        table = engine.create_table("t", {"n": tk.Int, "x": tk.Float})
+        view = engine.install("all", table)
+        table.insert([(1, 0.5)])
+        engine.advance()
+        rows, expected = [(2, 1.5)], [(1, 0.5)]
+        _testcapi.set_nomemory(at, at + 1)  # one allocation fails
+        try:
+            table.insert(rows)
+        except MemoryError:
+            failed += 1
+        finally:
+            _testcapi.remove_mem_hooks()
+        assert not core_of(engine).lock.is_owned, at
+        if table.pending:
+            expected += rows
+        engine.advance()
+        assert sorted(view.rows()) == expected, at
+assert failed > 2, failed
+"""
+
+
+def test_an_allocation_that_fails_leaves_all_of_a_write_or_nothing() -> None:
+    pytest.importorskip("_testcapi")
+    # a process of its own, since other threads of this one allocate, too
+    done = subprocess.run([sys.executable, "-c", WITHOUT_MEMORY], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr

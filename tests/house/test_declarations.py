@@ -32,6 +32,7 @@ LOCAL = {
     "engine/test_autocommit.py": "who closes epochs, wherever that is computed",
     "engine/test_interrupts.py": "what an interrupt leaves in this process",
     "engine/test_interrupted_readers.py": "what an interrupt leaves in this process",
+    "dataflow/test_kept_results.py": "when traces of this process keep no batches",
     "engine/test_signals.py": "what signals do to this process",
     "engine/test_small_epochs.py": "what this process does in C, beside the same in Python",
     "engine/test_small_writes.py": "what this process does in C, beside the same in Python",
@@ -105,7 +106,7 @@ LANGUAGE = (
 )
 """What becomes of a text or a call before operators run: their plans are those of other modules. On Spark at night alone."""
 SELDOM = dict.fromkeys([(name, "spark") for name in LANGUAGE], "a language") | {
-    ("dataflow/test_equal_rows.py", "spark"): "tasks do not see that buffers are full soon; stages pack as for Spark",
+    ("dataflow/test_equal_rows.py", "spark"): "tasks do not see the small buffers that its tests set",
     ("engine/test_many_filters.py", "spark"): "thousands of views are minutes of small jobs: make nightly runs them",
     ("engine/test_texts_random.py", "spark"): "eleven views are minutes of small jobs; spark/test_texts.py has some",
     ("graph/test_patterns.py", "spark"): "patterns are joins and loops: make nightly runs them",

@@ -201,8 +201,8 @@ def test_batches_stay_logarithmically_many(kind: str, effort: str, cancelling: b
 def test_a_small_insertion_does_not_complete_a_large_merge() -> None:
     feed = Feed()
     generator = random.Random(1)
-    feed.insert(fresh_rows(generator, 30_000))
-    feed.insert(fresh_rows(generator, 30_000))
+    feed.insert(fresh_rows(generator, 60_000))
+    feed.insert(fresh_rows(generator, 60_000))
     assert feed.spine.open_merges == 1
     merge = feed.spine._open[0]
     progress = []

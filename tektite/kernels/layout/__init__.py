@@ -2,6 +2,7 @@
 
 codes        words of a column as short codes, for sorting
 columns      stored columns: how narrow they may be, and writing words to them
+equal        compares adjacent rows of a column with a word at once
 input_heads  heads over updates as they arrive at an input, without copies
 memory       raw loads and stores, and bit casts between words and floats
 pages        huge pages and prefetching

@@ -1,22 +1,19 @@
-/* What nodes of a dataflow do with few rows: `Buffering.add`, `Arranging.receive` and `.run`, and `Joining.run`, which `Buffer`, `ArrangeNode`
-   and `JoinNode` of tektite/dataflow inherit. A run of many rows, or on several shards, is left to the method `_run` of the class,
-   before anything has happened. */
+/* What nodes of a dataflow do with few rows: `Buffering.add`, `Arranging.receive` and `.run`, and `Joining.run`, which `Buffer`,
+   `ArrangeNode` and `JoinNode` of tektite/dataflow inherit. A run of many rows, or on several shards, is left to the method `_run`
+   of the class, before anything has happened. */
 
 #include "traces.h"
 
 #include <string.h>
 
 #define NAMES(F)                                                                                                                 \
-    F(_by_moment) F(_count) F(_join) F(_build) F(_new) F(_raw) F(_run) F(_waiting) F(arranged) F(buffer) F(data) F(deliver)                        \
-    F(emit) F(flags) F(go_on) F(handle) F(imported) F(key) F(lift) F(node)            \
-    F(passed) F(piece) F(port) F(position) F(readers) F(receive) F(refuse) F(scope) F(shape) F(specs) F(take)         \
-    F(tasks) F(times) F(trace) F(wake) F(work)
+    F(_build) F(_by_moment) F(_count) F(_join) F(_new) F(_raw) F(_run) F(_waiting) F(arranged) F(buffer) F(data) F(deliver)      \
+    F(emit) F(flags) F(go_on) F(handle) F(imported) F(key) F(lift) F(node) F(passed) F(piece) F(port) F(position) F(readers)     \
+    F(receive) F(refuse) F(scope) F(shape) F(specs) F(state_words) F(take) F(tasks) F(times) F(trace) F(wake) F(work)
 NAMES(DECLARE_NAME)
 
 /* Rows of a chunk, and chunks of a place, from which on a buffer counts what it receives. */
 enum { MANY_ROWS = 4096, MANY_CHUNKS = 64 };
-
-enum { JOIN_STATE = 10 }; /* as in kernels/operators/rectangles.py */
 
 static PyTypeObject *buffering_type;
 
@@ -151,7 +148,8 @@ end:
 
 /* The rows of some chunks, sorted and consolidated. */
 static PyObject *built_rows(PyObject *node, PyObject *buffer, PyObject *chunks, PyObject *low) {
-    PyObject *table = addresses_of(chunks), *shape = table == NULL ? NULL : GET(buffer, shape), *build = shape == NULL ? NULL : GET(node, _build);
+    PyObject *table = addresses_of(chunks), *shape = table == NULL ? NULL : GET(buffer, shape);
+    PyObject *build = shape == NULL ? NULL : GET(node, _build);
     PyObject *found = build == NULL ? NULL
                                     : PyObject_CallFunctionObjArgs(build, table, PyTuple_GetItem(shape, 0), PyTuple_GetItem(shape, 1),
                                                                    PyTuple_GetItem(shape, 2), low, NULL);
@@ -163,8 +161,8 @@ static PyObject *built_rows(PyObject *node, PyObject *buffer, PyObject *chunks, 
 
 /* Sorts what waits for a moment and appends it to the trace: 1, 0 where it is not for here, or -1 with an error. */
 static int arrange_few(PyObject *node, PyObject *moment) {
-    PyObject *buffer = GET(node, buffer), *chunks = buffer == NULL ? NULL : few_waiting(buffer, moment), *flow = NULL, *low = NULL, *high = NULL;
-    PyObject *rows = NULL, *arranged = NULL, *trace = NULL, *scope = NULL, *upper = NULL, *taken = NULL;
+    PyObject *buffer = GET(node, buffer), *chunks = buffer == NULL ? NULL : few_waiting(buffer, moment);
+    PyObject *flow = NULL, *low = NULL, *high = NULL, *rows = NULL, *arranged = NULL, *trace = NULL, *scope = NULL, *upper = NULL, *taken = NULL;
     int done = -1;
     if (chunks == NULL || chunks == Py_None) {
         done = chunks != NULL ? 1 : PyErr_Occurred() ? -1 : 0;
@@ -277,17 +275,22 @@ static PyObject *taken_by(PyObject *reader, PyObject *handle, PyObject *high) {
 }
 
 /* The pairs of the rows that are new on a side with the other side's version. What is more than one piece goes on later. */
-static int join_side(PyObject *node, int side, PyObject *delta, PyObject *version, PyObject *const *traces, PyObject *low, PyObject *outbox) {
+static int join_side(PyObject *node, int side, PyObject *delta, PyObject *version, PyObject *const *traces, PyObject *low,
+                     PyObject *outbox) {
     if (PyTuple_Size(delta) == 0 || PyTuple_Size(((Version *)version)->batches) == 0)
         return 0;
     Trace *near = (Trace *)traces[side], *far = (Trace *)traces[1 - side];
     int64_t *words = NULL;
-    PyObject *kernel = GET(node, _join), *key = GET(node, key), *times = GET(node, times), *specs = GET(node, specs), *piece = GET(node, piece);
-    PyObject *flags = GET(node, flags), *table = addresses_of(delta), *state = new_words(JOIN_STATE, &words), *found = NULL;
+    PyObject *kernel = GET(node, _join), *key = GET(node, key), *times = GET(node, times), *specs = GET(node, specs);
+    PyObject *piece = GET(node, piece), *flags = GET(node, flags), *table = addresses_of(delta), *found = NULL;
+    PyObject *length = GET(node, state_words);
+    const Py_ssize_t number = length == NULL ? -1 : PyLong_AsSsize_t(length);
+    PyObject *state = number < 0 ? NULL : new_words(number, &words);
     int done = -1;
-    if (kernel == NULL || key == NULL || times == NULL || specs == NULL || piece == NULL || flags == NULL || table == NULL || state == NULL)
+    if (kernel == NULL || key == NULL || times == NULL || specs == NULL || piece == NULL || flags == NULL || table == NULL
+        || state == NULL)
         goto end;
-    memset(words, 0, JOIN_STATE * sizeof(int64_t));
+    memset(words, 0, number * sizeof(int64_t));
     found = PyObject_CallFunctionObjArgs(kernel, table, table_of(version), key, near->data, far->data, near->times, far->times, times,
                                          PyTuple_GetItem(specs, side), low, piece, flags, state, NULL);
     if (found == NULL)
@@ -307,6 +310,7 @@ end:
     Py_XDECREF(piece);
     Py_XDECREF(flags);
     Py_XDECREF(table);
+    Py_XDECREF(length);
     Py_XDECREF(state);
     Py_XDECREF(found);
     return done;
@@ -314,10 +318,12 @@ end:
 
 /* Joins the few rows that wait: 1, 0 where that is not for here, or -1 with an error. */
 static int join_few(PyObject *node, PyObject *moment) {
-    PyObject *tasks = GET(node, tasks), *readers = GET(node, readers), *flow = flow_of(node), *high = NULL, *low = NULL, *outbox = NULL;
+    PyObject *tasks = GET(node, tasks), *readers = GET(node, readers), *flow = flow_of(node);
+    PyObject *high = NULL, *low = NULL, *outbox = NULL;
     PyObject *handles[2] = {NULL, NULL}, *taken[2] = {NULL, NULL}, *traces[2] = {NULL, NULL};
     int done = -1;
-    if (tasks == NULL || readers == NULL || flow == NULL || !PyList_Check(tasks) || !PyTuple_Check(readers) || PyTuple_Size(readers) != 2)
+    if (tasks == NULL || readers == NULL || flow == NULL || !PyList_Check(tasks) || !PyTuple_Check(readers)
+        || PyTuple_Size(readers) != 2)
         goto end;
     if (PyList_Size(tasks) != 1 || PyObject_Size(PyList_GetItem(tasks, 0)) != 0) {
         done = PyErr_Occurred() ? -1 : 0;

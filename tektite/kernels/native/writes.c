@@ -163,7 +163,8 @@ static PyObject *chunk_of(PyObject *source, PyObject *class, PyObject *data, PyO
         Rows *made = new_chunk((PyTypeObject *)class, rows, width, epoch, has_diffs, diff);
         int64_t *words = made == NULL ? NULL : made->words + made->length;
         found = (PyObject *)made;
-        if (made != NULL && (!fill_columns(data, kinds, width, rows, words) || (has_diffs && !fill_diffs(diffs, rows, words + width * rows)))) {
+        if (made != NULL
+            && (!fill_columns(data, kinds, width, rows, words) || (has_diffs && !fill_diffs(diffs, rows, words + width * rows)))) {
             Py_DECREF(found);
             found = Py_NewRef(Py_None);
         }
@@ -215,7 +216,8 @@ end:
 /* Whether nothing stands in the way of a write by the calling thread's session: no change that is to be applied, no transaction,
    and nothing that has ended. */
 static int may_write(PyObject *source, PyObject *engine, PyObject *lock) {
-    PyObject *snapshots = GET(engine, snapshots), *sessions = GET(engine, sessions), *over = sessions == NULL ? NULL : GET(sessions, over);
+    PyObject *snapshots = GET(engine, snapshots), *sessions = GET(engine, sessions);
+    PyObject *over = sessions == NULL ? NULL : GET(sessions, over);
     int found = -1;
     if (snapshots != NULL && over != NULL && (found = attribute_is_set(lock, n_decision)) == 0
         && (found = attribute_is_true(snapshots, n_any)) == 0 && (found = attribute_is_true(source, n_closed)) == 0
@@ -228,7 +230,8 @@ static int may_write(PyObject *source, PyObject *engine, PyObject *lock) {
 }
 
 /* `write_few` with the lock held. */
-static PyObject *written(PyObject *classes, PyObject *source, PyObject *engine, PyObject *lock, PyObject *data, PyObject *diffs, int64_t diff) {
+static PyObject *written(PyObject *classes, PyObject *source, PyObject *engine, PyObject *lock, PyObject *data, PyObject *diffs,
+                         int64_t diff) {
     const int may = may_write(source, engine, lock);
     if (may <= 0)
         return may < 0 ? NULL : Py_NewRef(Py_NotImplemented);
@@ -253,8 +256,9 @@ end:
     return done;
 }
 
-PyDoc_STRVAR(write_few_doc, "write_few(source, data, diffs, diff): write rows to an input for the calling session, as `Table.update` does: each with its "
-                            "own diff, or all with one. What that returns; NotImplemented, and nothing has happened, where this is not for here.");
+PyDoc_STRVAR(write_few_doc, "write_few(source, data, diffs, diff): write rows to an input for the calling session, as `Table.update` "
+                            "does: each with its own diff, or all with one. What that returns; NotImplemented, and nothing has "
+                            "happened, where this is not for here.");
 static PyObject *write_few(PyObject *classes, PyObject *const *given, Py_ssize_t count) {
     if (count != 4) {
         PyErr_SetString(PyExc_TypeError, "write_few takes an input, rows, diffs and a diff");
@@ -290,8 +294,8 @@ static PyObject *write_few(PyObject *classes, PyObject *const *given, Py_ssize_t
 
 static PyMethodDef write_method = {"write_few", (PyCFunction)(void (*)(void))write_few, METH_FASTCALL, write_few_doc};
 
-PyDoc_STRVAR(writer_doc, "writer(chunk, no_updates, write_set): the function `write_few`, given the class of chunks, an empty `PendingUpdates`, and the "
-                         "class of write sets.");
+PyDoc_STRVAR(writer_doc, "writer(chunk, no_updates, write_set): the function `write_few`, given the class of chunks, an empty "
+                         "`PendingUpdates`, and the class of write sets.");
 static PyObject *writer(PyObject *module, PyObject *classes) {
     PyObject *chunk, *none, *set;
     if (!PyArg_ParseTuple(classes, "OOO", &chunk, &none, &set))

@@ -10,6 +10,7 @@ epochs         the epochs at which a grouping kernel evaluates a key
 extenders      the extenders of an intersection, and the filter of words
 groups         sums rows of few groups by hashing, before sorting
 intersect      worst-case optimal intersection: extends rows by one variable
+intersect_two  the same for two arrangements that are complete: lists the values of the variable, or counts them
 join           all pairs of rows with equal keys, in bounded chunks
 limbs          exact sums of floats, as integers in limbs
 pairs          writes pairs of rows of two sides, column by column
@@ -18,6 +19,7 @@ rectangles     finds the pairs of rows that a join writes, as rectangles
 reduce         one moment of a reduce on one shard
 reduce_blocks  the paths of a reduce that evaluate a block of keys at one epoch
 reduce_keys    the path of a reduce that evaluates each key at each of its epochs
+runs           runs of words of two arrangements, intersected run by run
 sources        the sources of a grouping kernel, and a key's rows in each
 sums           exact sums of 64-bit diffs, in any order
 upsert         set and upsert semantics of inputs, and checks of their constraints

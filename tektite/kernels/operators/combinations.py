@@ -87,14 +87,14 @@ def write_combinations(prefix, nd, nt, lo, extenders, row, word, work, run, out)
 
 
 @inner
-def extended_rows(prefix, spec, nt, extended, used, wrong):
-    """Rows of `used` records (row of `prefix`, word, times, diff): the columns of `prefix` that `spec` lists, the words, the `nt`
-    times and the diff. The number of rows is -1 if something is wrong.
+def extended_rows(prefix, spec, nt, extended, used, wrong, words):
+    """Rows of `used` records (row of `prefix`, word, times, diff): the columns of `prefix` that `spec` lists, the words if
+    `words` is 1 and not if it is 0, the `nt` times and the diff. The number of rows is -1 if something is wrong.
     """
     outputs = len(spec)
     stride = nt + 3
-    head = new_head(used, outputs + 1 + nt + 1)
-    for c in range(outputs + nt + 2):
+    head = new_head(used, outputs + words + nt + 1)
+    for c in range(outputs + words + nt + 1):
         if c < outputs and step_of(prefix, spec[c]) == 0:
             set_constant(head, c, value(prefix, spec[c], 0))
         else:
@@ -105,15 +105,16 @@ def extended_rows(prefix, spec, nt, extended, used, wrong):
             out = head[3 + 3 * c]
             for o in range(used):
                 store(out, o, value(prefix, spec[c], extended[o * stride]))
-    for t in range(nt + 2):  # the word, the times, the diff
-        out = head[3 + 3 * (outputs + t)]
+    for t in range(1 - words, nt + 2):  # the word, the times, the diff
+        column = outputs + words - 1 + t
+        out = head[3 + 3 * column]
         same = True
         for o in range(used):
             word = extended[o * stride + 1 + t]
             same &= word == extended[1 + t]
             store(out, o, word)
         if same and used > 0 and t > 0:
-            set_constant(head, outputs + t, extended[1 + t])
+            set_constant(head, column, extended[1 + t])
     if wrong:
         head[0] = -1
     return buf, head

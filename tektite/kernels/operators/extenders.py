@@ -13,7 +13,7 @@ from tektite.kernels.compile import inlined, inner
 from tektite.kernels.layout.memory import load, load4, read, store, store1
 from tektite.kernels.layout.pages import address_of
 from tektite.kernels.layout.rows import address, step_of
-from tektite.kernels.seek.candidates import number_of, size_of, span_of
+from tektite.kernels.seek.candidates import first_span, number_of, size_of, span_of, spans_end
 from tektite.kernels.seek.search import word_end
 
 # What `extenders` says of each: the address of what `find_candidates` found, its slots, the columns of its key, how many columns
@@ -79,9 +79,17 @@ def candidates_of(extenders, row, e):
 
 
 @inner
-def rows_of(extenders, e, key, slot):
-    """The batch, the first row and the end of an extender's rows with a key in one of its slots."""
-    span = span_of(field_of(extenders, e, FOUND), extenders.rows, field_of(extenders, e, SLOTS), key, slot)
+def batches_of(extenders, e, key):
+    """How many batches of an extender have rows with a key."""
+    found = field_of(extenders, e, FOUND)
+    return spans_end(found, extenders.rows, key) - first_span(found, extenders.rows, key)
+
+
+@inner
+def rows_of(extenders, e, key, number):
+    """One of these batches, the first row with the key in it and the end of these rows."""
+    found = field_of(extenders, e, FOUND)
+    span = span_of(found, extenders.rows, first_span(found, extenders.rows, key) + number)
     return load(span, 0), load(span, 1), load(span, 2)
 
 
@@ -147,10 +155,8 @@ def filled_filter(memory, mark, extenders, e, key):
         memory = np.zeros(max(len(memory), needed), np.int8)
         mark = 1
     marks = address_of(memory)
-    for slot in range(field_of(extenders, e, SLOTS)):
+    for slot in range(batches_of(extenders, e, key)):
         batch, start, end = rows_of(extenders, e, key, slot)
-        if start >= end:
-            continue
         at = address(batch, field_of(extenders, e, COLUMN))
         by = step_of(batch, field_of(extenders, e, COLUMN))
         if by == 4:

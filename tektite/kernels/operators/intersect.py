@@ -39,6 +39,7 @@ from tektite.kernels.operators.extenders import (
     SLOTS,
     ExtenderFilter,
     Extenders,
+    batches_of,
     candidates_of,
     fewest_and_largest,
     field_of,
@@ -74,7 +75,7 @@ def _set_cursors(extenders, row, work):
     """Put the cursors of all extenders at their first rows with the key of a row."""
     for e in range(extenders.many):
         key = key_of(extenders, row, e)
-        for slot in range(field_of(extenders, e, SLOTS)):
+        for slot in range(batches_of(extenders, e, key)):
             _, start, _ = rows_of(extenders, e, key, slot)
             store(work.cursors, load(work.first_slot, e) + slot, start)
 
@@ -130,7 +131,7 @@ def _run_of(extenders, row, e, word, work, run, filled):
     key = key_of(extenders, row, e)
     column = field_of(extenders, e, COLUMN)
     there = False
-    for slot in range(field_of(extenders, e, SLOTS)):
+    for slot in range(batches_of(extenders, e, key)):
         batch, i, end = _first_with(extenders, e, key, slot, word, work)
         while i < end and value(batch, column, i) == word:
             there = True
@@ -173,10 +174,8 @@ def _extend_row(prefix, nd, nt, lo, extenders, row, proposer, filter_, work, run
     wrong = False
     key = key_of(extenders, row, proposer)
     complete = field_of(extenders, proposer, COMPLETE) != 0
-    for slot in range(field_of(extenders, proposer, SLOTS)):
+    for slot in range(batches_of(extenders, proposer, key)):
         batch, i, end = rows_of(extenders, proposer, key, slot)
-        if i >= end:
-            continue
         at = address(batch, field_of(extenders, proposer, COLUMN))
         by = step_of(batch, field_of(extenders, proposer, COLUMN))
         begun = False
@@ -263,4 +262,4 @@ def intersect(prefix, nd, nt, extenders, spec, lo, limit, state):
     keep(marks)
     keep(memory)
     state[0] = place
-    return extended_rows(prefix, spec, nt, extended, used, wrong)
+    return extended_rows(prefix, spec, nt, extended, used, wrong, 1)

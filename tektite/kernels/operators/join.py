@@ -35,7 +35,7 @@ from tektite.kernels.operators.rectangles import (
     list_rectangles,
 )
 from tektite.kernels.operators.wide import product_overflows
-from tektite.kernels.seek.keys import BLOCK
+from tektite.kernels.seek.keys import BLOCK, ENDS_WORK
 from tektite.values.words import NULL
 
 __all__ = ["JOIN_STATE", "join"]
@@ -85,8 +85,8 @@ def join(delta, other, kc, nd_a, nd_b, nt_a, nt_b, nt, spec, lo, limit, flags, s
     """
     shape = JoinShape(kc, nd_a, nd_b, nt_a, nt_b, nt, flags & _MATCH_NULLS != 0)
     # `zero` stands for a column that a side lacks.
-    memory, (keys, firsts, places, zero) = scratch((BLOCK * kc, BLOCK + 1, BLOCK, 1))
-    block = KeyBlock(keys, firsts, places)
+    memory, (keys, firsts, places, ends, work, zero) = scratch((BLOCK * kc, BLOCK + 1, BLOCK, BLOCK, ENDS_WORK, 1))
+    block = KeyBlock(keys, firsts, places, ends, work)
     rectangles, segments, n_segments, rows = list_rectangles(delta, other, shape, spec, limit, block, state)
     outputs = len(spec)
     width = outputs + nt + 1

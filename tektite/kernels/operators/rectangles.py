@@ -15,16 +15,18 @@ from typing import NamedTuple
 import numpy as np
 
 from tektite.kernels.compile import inlined, inner
-from tektite.kernels.layout.memory import load
-from tektite.kernels.layout.pages import prefetch
+from tektite.kernels.layout.memory import load, store
+from tektite.kernels.layout.pages import address_of, prefetch
 from tektite.kernels.layout.records import room
 from tektite.kernels.layout.rows import address, count, step_of
-from tektite.kernels.seek.keys import gather_block, group_end, has_null, seek_block
+from tektite.kernels.seek.keys import block_ends, gather_block, has_null, seek_block
 from tektite.kernels.seek.search import gallop_rows
 
 # The words of a rectangle: the side whose run is the inner one, the outer run, the inner run.
 INNER_SIDE, OUTER, OUTER_END, INNER, INNER_END = range(5)
 RECTANGLE = 5
+# The most rectangles that what is left of a cut one becomes in a chunk.
+CUT = 3
 SIDE_A = 0
 SIDE_B = 1
 
@@ -50,13 +52,15 @@ class JoinShape(NamedTuple):
 
 
 class KeyBlock(NamedTuple):
-    """Scratch memory: a block of keys of the smaller side, the rows where they begin there, and those where they begin in the
-    larger side.
+    """Scratch memory: a block of keys of the smaller side, the rows where they begin there, and those where they begin and end in
+    the larger side; words for the search of the ends.
     """
 
     keys: int
     firsts: int
     places: int
+    ends: int
+    work: int
 
 
 @inlined
@@ -75,7 +79,9 @@ def list_rectangles(delta, other, shape, spec, limit, block, state):
     n_segments = 0
     while pair < pairs and rows < limit:
         before = used
-        rectangles, used, rows = _go_on_with_cut(rectangles, used, rows, limit, state)
+        if state[CUT_OUTER] < state[CUT_OUTER_END]:
+            rectangles = room(rectangles, RECTANGLE * used, RECTANGLE * CUT)
+            used, rows = _go_on_with_cut(address_of(rectangles), used, rows, limit, state)
         small = delta[pair // len(other)]
         large = other[pair % len(other)]
         small_side = SIDE_A
@@ -124,10 +130,14 @@ def _find_rectangles(small, large, small_side, shape, spec, limit, block, rectan
                 _prefetch_columns(large, spec, 0, kc, shape.nd_a, block.places, many)
             else:
                 _prefetch_columns(large, spec, shape.nd_a, kc, shape.nd_b, block.places, many)
+        block_ends(large, block.keys, many, kc, block.places, block.ends, block.work)
+        # A key has one rectangle. They are written by address: of an array, Numba would count the references for each of them.
+        rectangles = room(rectangles, RECTANGLE * used, RECTANGLE * many)
+        listed = address_of(rectangles)
         j = 0
         while j < many and rows < limit:
             large_row = load(block.places, j)
-            end = group_end(large, large_rows, large_row, block.keys, j, kc)
+            end = load(block.ends, j)
             small_row = load(block.firsts, j + 1)
             if end > large_row and (shape.nulls_match or not has_null(block.keys, j, kc)):
                 start = load(block.firsts, j)
@@ -145,13 +155,10 @@ def _find_rectangles(small, large, small_side, shape, spec, limit, block, rectan
                     stop = small_row
                 size = (outer_end - outer) * (stop - start)
                 if size <= limit - rows:
-                    rectangles = _add_rectangle(rectangles, used, inner_side, outer, outer_end, start, stop)
+                    _put_rectangle(listed, used, inner_side, outer, outer_end, start, stop)
                     rows += size
                 else:
-                    rectangles, some = _cut_rectangle(
-                        rectangles, used, limit - rows, inner_side, outer, outer_end, start, stop, state
-                    )
-                    rows += some
+                    rows += _cut_rectangle(listed, used, limit - rows, inner_side, outer, outer_end, start, stop, state)
                     limit = rows  # the chunk is full
                 used += 1
             large_row = end
@@ -174,23 +181,20 @@ def _prefetch_columns(head, spec, first, kc, stop, places, many):
 
 
 @inner
-def _add_rectangle(rectangles, used, inner_side, outer, outer_end, start, end):
-    """Append a rectangle. Returns the array, grown if it was full."""
-    at = RECTANGLE * used
-    if at == len(rectangles):
-        rectangles = room(rectangles, at, RECTANGLE)
-    rectangles[at + INNER_SIDE] = inner_side
-    rectangles[at + OUTER] = outer
-    rectangles[at + OUTER_END] = outer_end
-    rectangles[at + INNER] = start
-    rectangles[at + INNER_END] = end
-    return rectangles
+def _put_rectangle(rectangles, used, inner_side, outer, outer_end, start, end):
+    """Write rectangle number `used` to the rectangles at an address."""
+    at = rectangles + 8 * RECTANGLE * used
+    store(at, INNER_SIDE, inner_side)
+    store(at, OUTER, outer)
+    store(at, OUTER_END, outer_end)
+    store(at, INNER, start)
+    store(at, INNER_END, end)
 
 
 @inner
 def _cut_rectangle(rectangles, used, left, inner_side, outer, outer_end, start, end, state):
-    """List the first rows, `left` at most, of a rectangle that has more, and leave the rest in the state. Returns the rectangles
-    and how many rows these are.
+    """List the first rows, `left` at most, of a rectangle that has more, and leave the rest in the state. Returns how many rows
+    these are.
     """
     whole = left // (end - start)
     state[CUT_SIDE] = inner_side
@@ -200,14 +204,18 @@ def _cut_rectangle(rectangles, used, left, inner_side, outer, outer_end, start, 
     state[CUT_END] = end
     state[CUT_AT] = start
     if whole > 0:
-        return _add_rectangle(rectangles, used, inner_side, outer, outer + whole, start, end), whole * (end - start)
+        _put_rectangle(rectangles, used, inner_side, outer, outer + whole, start, end)
+        return whole * (end - start)
     state[CUT_AT] = start + left
-    return _add_rectangle(rectangles, used, inner_side, outer, outer + 1, start, start + left), left
+    _put_rectangle(rectangles, used, inner_side, outer, outer + 1, start, start + left)
+    return left
 
 
 @inner
 def _go_on_with_cut(rectangles, used, rows, limit, state):
-    """List what is left of the rectangle that the last chunk's limit cut, as far as this chunk's limit allows."""
+    """List what is left of the rectangle that the last chunk's limit cut, as far as this chunk's limit allows: CUT rectangles at
+    most, the rest of a row, whole rows and the beginning of one.
+    """
     while state[CUT_OUTER] < state[CUT_OUTER_END] and rows < limit:
         left = limit - rows
         outer = state[CUT_OUTER]
@@ -216,7 +224,7 @@ def _go_on_with_cut(rectangles, used, rows, limit, state):
         at = state[CUT_AT]
         if at > start or left < end - start:
             take = min(left, end - at)
-            rectangles = _add_rectangle(rectangles, used, state[CUT_SIDE], outer, outer + 1, at, at + take)
+            _put_rectangle(rectangles, used, state[CUT_SIDE], outer, outer + 1, at, at + take)
             rows += take
             state[CUT_AT] = at + take
             if at + take == end:
@@ -224,8 +232,8 @@ def _go_on_with_cut(rectangles, used, rows, limit, state):
                 state[CUT_AT] = start
         else:
             take = min(left // (end - start), state[CUT_OUTER_END] - outer)
-            rectangles = _add_rectangle(rectangles, used, state[CUT_SIDE], outer, outer + take, start, end)
+            _put_rectangle(rectangles, used, state[CUT_SIDE], outer, outer + take, start, end)
             rows += take * (end - start)
             state[CUT_OUTER] += take
         used += 1
-    return rectangles, used, rows
+    return used, rows

@@ -134,6 +134,21 @@ def resolve(ops, keys, values, table):
 
 
 @inner
+def _add_held(head, size, block, many, data, found, held):
+    """Add up the multiplicities of the rows that have the keys of a block, of one column; they begin at `found`."""
+    at = address(head, 0)
+    by = step_of(head, 0)
+    diffs = address(head, data + 1)
+    diff_by = step_of(head, data + 1)
+    for j in range(many):
+        word = load(block, j)
+        k = load(found, j)
+        while k < size and read(at, by, k) == word:
+            store(held, j, load(held, j) + read(diffs, diff_by, k))
+            k += 1
+
+
+@inner
 def count_held(table, starts, block, many, keys, data, found, held):
     """Write to `held` how many rows the batches of a table have with each of `many` ascending keys. Batches whose keys all lie
     before or behind those of the block are skipped. `starts` has the row of each batch to seek from, and is moved on to where the
@@ -151,11 +166,14 @@ def count_held(table, starts, block, many, keys, data, found, held):
         ):
             continue
         seek_block(head, load(starts, b), block, many, keys, found)
-        for j in range(many):
-            k = load(found, j)
-            while k < size and compare_key(head, k, block, j, keys) == 0:
-                store(held, j, load(held, j) + value(head, data + 1, k))
-                k += 1
+        if keys == 1:
+            _add_held(head, size, block, many, data, found, held)
+        else:
+            for j in range(many):
+                k = load(found, j)
+                while k < size and compare_key(head, k, block, j, keys) == 0:
+                    store(held, j, load(held, j) + value(head, data + 1, k))
+                    k += 1
         store(starts, b, load(found, many - 1))
 
 
@@ -168,6 +186,8 @@ def first_negative(batch, data, table):
     n = count(batch)
     diffs = address(batch, data + 1)
     by = step_of(batch, data + 1)
+    first = address(batch, 0)
+    first_by = step_of(batch, 0)
     removes = False
     for i in range(n):
         removes |= read(diffs, by, i) < 0
@@ -182,11 +202,15 @@ def first_negative(batch, data, table):
         many = 0
         while i < n and many < BLOCK:
             j = i + 1
-            total = value(batch, data + 1, i)
+            total = read(diffs, by, i)
             lowest = total
             at = i
-            while j < n and compare_rows(batch, j, batch, i, data) == 0:
-                total += value(batch, data + 1, j)
+            while (
+                j < n
+                and (data == 0 or read(first, first_by, j) == read(first, first_by, i))
+                and compare_rows(batch, j, batch, i, data) == 0
+            ):
+                total += read(diffs, by, j)
                 if total < lowest:
                     lowest = total
                     at = j

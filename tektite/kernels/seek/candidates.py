@@ -27,13 +27,15 @@ from tektite.kernels.layout.rows import (
     value,
 )
 from tektite.kernels.layout.scratch import keep, scratch
-from tektite.kernels.seek.keys import BLOCK, gather_block, group_end, has_null, seek_block
+from tektite.kernels.seek.keys import BLOCK, ENDS_WORK, block_ends, gather_block, has_null, seek_block
 from tektite.kernels.seek.route import SEED, mix, shard_of_hash
 
 # What is found for an extender is one array, which for n rows holds: the numbers of the rows in the order of their keys (n), for
-# each row the number of its key (n), for each key how many rows of the arrangement have it (n places), and for each key its
-# spans (n places): for each slot the address of a batch's head and the first and last but one of the rows with the key.
+# each row the number of its key (n), for each key how many rows of the arrangement have it, the number of its first span and the
+# number behind its last one (3 n), and the spans: the address of a batch's head, the first of the rows with the key and the one
+# behind the last. A batch without such rows has no span.
 SPAN = 3
+BEFORE_SPANS = 5
 
 
 @inner
@@ -45,13 +47,25 @@ def number_of(found, rows, row):
 @inner
 def size_of(found, rows, key):
     """How many rows have a key."""
-    return load(found, 2 * rows + key)
+    return load(found, 2 * rows + 3 * key)
 
 
 @inner
-def span_of(found, rows, slots, key, slot):
+def first_span(found, rows, key):
+    """The number of the first span of a key."""
+    return load(found, 2 * rows + 3 * key + 1)
+
+
+@inner
+def spans_end(found, rows, key):
+    """The number behind the last span of a key."""
+    return load(found, 2 * rows + 3 * key + 2)
+
+
+@inner
+def span_of(found, rows, span):
     """Where the three words of a span lie."""
-    return found + 8 * (3 * rows + SPAN * (key * slots + slot))
+    return found + 8 * (BEFORE_SPANS * rows + SPAN * span)
 
 
 @kernel("Tuple((int64[::1], int64[::1]))(int64, int64[::1])")
@@ -79,9 +93,11 @@ def _everything(rows, table, slots, found):
     """Where keys have no columns, all rows of all batches are candidates of each row."""
     total = 0
     for b in range(slots):
-        _set_span(found, rows, slots, 0, b, table[b], 0, count(table[b]))
+        _set_span(found, rows, b, table[b], 0, count(table[b]))
         total += count(table[b])
     store(found, 2 * rows, total)
+    store(found, 2 * rows + 1, 0)
+    store(found, 2 * rows + 2, slots)
     for i in range(rows):
         store(found, i, i)
         store(found, rows + i, 0)
@@ -94,26 +110,26 @@ def find_candidates(sorted_keys, kc, numbered, table, first_of, sharded_by, slot
     decide the shard. `slots` is the greatest number of batches of a shard; if kc is 0, the number of all batches.
     """
     rows = count(sorted_keys)
-    result = np.empty(3 * rows + SPAN * slots * rows, np.int64)
+    result = np.empty(BEFORE_SPANS * rows + SPAN * slots * rows, np.int64)
     found = address_of(result)
     if kc == 0 or rows == 0:
         if rows > 0:
             _everything(rows, table, slots, found)
         return result
     shards = len(first_of) - 1
-    memory, (keys, firsts, places, owners, members, part) = scratch(
-        (BLOCK * kc, BLOCK + 1, BLOCK, BLOCK, BLOCK, BLOCK * kc)
+    memory, (keys, firsts, owners, members, part, starts, ends, work) = scratch(
+        (BLOCK * kc, BLOCK + 1, BLOCK, BLOCK, BLOCK * kc, BLOCK * slots, BLOCK * slots, ENDS_WORK)
     )
-    starts = np.zeros(len(table), np.int64)
+    passed = np.zeros(len(table), np.int64)
     row = np.int64(0)
     done = 0
+    spans = 0
     while row < rows:
         many = gather_block(sorted_keys, row, kc, keys, firsts)
         if many == 0:
             break
         for j in range(many):
             store(owners, j, _owner_of(keys, j, sharded_by, shards))
-            store(found, 2 * rows + done + j, 0)
             for i in range(load(firsts, j), load(firsts, j + 1)):
                 number = i if numbered == 0 else value(sorted_keys, kc, i)
                 store(found, i, number)
@@ -123,20 +139,26 @@ def find_candidates(sorted_keys, kc, numbered, table, first_of, sharded_by, slot
             if own == 0:
                 continue
             first = first_of[s]
-            for b in range(first, first_of[s + 1]):
-                seek_block(table[b], starts[b], part, own, kc, places)
-                starts[b] = load(places, own - 1)
-                for m in range(own):
-                    start = load(places, m)
-                    end = start
-                    if not has_null(part, m, kc):
-                        end = group_end(table[b], count(table[b]), start, part, m, kc)
-                    key = done + load(members, m)
-                    _set_span(found, rows, slots, key, b - first, table[b], start, end)
-                    store(found, 2 * rows + key, size_of(found, rows, key) + end - start)
-            for b in range(first_of[s + 1] - first, slots):
-                for m in range(own):
-                    _set_span(found, rows, slots, done + load(members, m), b, 0, 0, 0)
+            held = first_of[s + 1] - first
+            for b in range(held):
+                start = starts + 8 * BLOCK * b
+                seek_block(table[first + b], passed[first + b], part, own, kc, start)
+                passed[first + b] = load(start, own - 1)
+                block_ends(table[first + b], part, own, kc, start, ends + 8 * BLOCK * b, work)
+            for m in range(own):
+                key = done + load(members, m)
+                size = 0
+                told = found + 8 * (2 * rows + 3 * key)
+                store(told, 1, spans)
+                for b in range(0 if has_null(part, m, kc) else held):
+                    start = load(starts, BLOCK * b + m)
+                    end = load(ends, BLOCK * b + m)
+                    if end > start:
+                        _set_span(found, rows, spans, table[first + b], start, end)
+                        size += end - start
+                        spans += 1
+                store(told, 0, size)
+                store(told, 2, spans)
         done += many
         row = load(firsts, many)
     keep(memory)
@@ -167,9 +189,9 @@ def _keys_of_shard(shard, owners, keys, many, kc, members, part):
 
 
 @inner
-def _set_span(found, rows, slots, key, slot, batch, start, end):
+def _set_span(found, rows, span, batch, start, end):
     """Say which rows of a batch have a key."""
-    span = span_of(found, rows, slots, key, slot)
-    store(span, 0, batch)
-    store(span, 1, start)
-    store(span, 2, end)
+    at = span_of(found, rows, span)
+    store(at, 0, batch)
+    store(at, 1, start)
+    store(at, 2, end)

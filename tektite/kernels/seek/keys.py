@@ -18,7 +18,17 @@ from __future__ import annotations
 from tektite.kernels.compile import inner
 from tektite.kernels.layout.memory import load, read, store
 from tektite.kernels.layout.rows import address, count, step_of, value
-from tektite.kernels.seek.search import MOST_SCANS, RUN, SCAN, gallop_of, is_even, scan_word, seek_even, word_end
+from tektite.kernels.seek.search import (
+    MOST_SCANS,
+    RUN,
+    SCAN,
+    gallop_of,
+    is_even,
+    less_mask,
+    scan_word,
+    seek_even,
+    word_end,
+)
 from tektite.values.words import NULL
 
 # Keys sought together. Enough to hide misses; small enough that the rows they touch stay in the second-level cache.
@@ -26,6 +36,10 @@ BLOCK = 256
 # Keys that lie closer together than this, in bytes of their column, are scanned for. The processor itself reads so far ahead, and
 # that takes less time than the two or three cache lines that a search waits for (measured from 100 to 3,000 bytes).
 _CLOSE = 768
+# Rows of a run that `block_ends` compares at once.
+_NEAR = 8
+# Words that `block_ends` needs.
+ENDS_WORK = 3 * BLOCK
 
 
 @inner
@@ -157,7 +171,8 @@ def seek_block(head, start, keys, many, kc, found):
         ahead = at + by * (half - 1)
         for j in range(many):
             p = load(found, j)
-            store(found, j, p + half if read(ahead, by, p) < load(keys, j) else p)
+            # A branch would be predicted wrongly half of the time.
+            store(found, j, p + (half & less_mask(read(ahead, by, p), load(keys, j))))
         length -= half
     for j in range(many):
         p = load(found, j)
@@ -165,6 +180,66 @@ def seek_block(head, start, keys, many, kc, found):
     if kc > 1:
         for j in range(many):
             store(found, j, gallop(head, rows, load(found, j), keys, j, kc))
+
+
+@inner
+def block_ends(head, keys, many, kc, starts, ends, work):
+    """For each of `many` keys of one block write to `ends` the end of the rows with the key, which begin at its place in
+    `starts`; that place if the row there has another key. Long runs of all keys are searched for their ends together, so that
+    cache misses overlap. `work` has ENDS_WORK words.
+    """
+    rows = count(head)
+    at = address(head, 0)
+    by = step_of(head, 0)
+    if kc != 1 or by == 0:
+        for j in range(many):
+            start = load(starts, j)
+            store(ends, j, group_end(head, rows, start, keys, j, kc) if start < rows else start)
+        return
+    long, active, leaps = work, work + 8 * BLOCK, work + 16 * BLOCK
+    longs = 0
+    for j in range(many):
+        start = load(starts, j)
+        word = load(keys, j)
+        if start + _NEAR >= rows:
+            store(ends, j, word_end(at, by, rows, start, word))
+            continue
+        same = 0
+        for k in range(_NEAR):
+            same += 1 if read(at, by, start + k) == word else 0
+        store(ends, j, start + same)
+        store(long, longs, j)
+        store(active, longs, j)
+        longs += 1 if read(at, by, start + _NEAR) == word else 0
+    # From here on ends[j] is a row with key j, of those with long runs.
+    leap = _NEAR
+    going = longs
+    while going > 0:
+        leap <<= 1
+        left = 0
+        for a in range(going):
+            j = load(active, a)
+            p = load(ends, j)
+            ahead = min(p + leap, rows - 1)
+            hit = 1 if (read(at, by, ahead) == load(keys, j)) & (p + leap < rows) else 0
+            store(ends, j, p + leap * hit)
+            store(leaps, j, leap)
+            store(active, left, j)
+            left += hit
+        going = left
+    leap >>= 1
+    while leap > 0:
+        for a in range(longs):
+            j = load(long, a)
+            p = load(ends, j)
+            if leap < load(leaps, j):
+                ahead = min(p + leap, rows - 1)
+                hit = 1 if (read(at, by, ahead) == load(keys, j)) & (p + leap < rows) else 0
+                store(ends, j, p + leap * hit)
+        leap >>= 1
+    for a in range(longs):
+        j = load(long, a)
+        store(ends, j, load(ends, j) + 1)
 
 
 @inner

@@ -41,6 +41,13 @@ def compare_rows(a, i, b, k, columns):
     return 0
 
 
+@inner
+def less_mask(x, y):
+    """-1 if x < y, otherwise 0, without a branch: compilers make a branch of a comparison in a loop."""
+    difference = x - y
+    return (difference ^ ((x ^ y) & (difference ^ x))) >> 63
+
+
 def _bisect_of(is_before: Any) -> Any:
     """A function (low, high, sought) that finds, by halving, the first of rows low..high-1 for which `is_before(sought, row)` is
     false; `high` if it is true for all.

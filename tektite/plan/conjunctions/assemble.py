@@ -50,7 +50,7 @@ def accesses(pipelines: Sequence[Pipeline]) -> list[Access]:
         match step.action:
             case Fetch(access) | Subtract(access):
                 found[access] = None
-            case Extend(_, extenders, _):
+            case Extend(_, extenders):
                 found |= dict.fromkeys(extenders)
     return sorted(found, key=lambda access: -len(access.columns))
 
@@ -257,9 +257,14 @@ class Assembly:
             extenders.append(
                 pipeline_actions.Extender(lookup, columns, equal, completed, not (access.key or completed))
             )
-        action = pipeline_actions.IntersectAction(extenders, [layout.index(v) for v in wanted])
+        spec = [layout.index(v) for v in wanted]
+        action: pipeline_actions.Action
+        if extend.is_of_two(self.relations):
+            action = pipeline_actions.IntersectTwoAction(extenders, spec, extend.counted)
+        else:
+            action = pipeline_actions.IntersectAction(extenders, spec)
         entry = self._entry(action, layout)
-        self._connect(action, [*wanted, variable], where, after)
+        self._connect(action, wanted if extend.counted else [*wanted, variable], where, after)
         return entry
 
     # ------------------------------------------------------------------ linear steps

@@ -47,11 +47,12 @@ def _step(step: PipelineStep, relations: Sequence[Clause]) -> list[str]:
             lines = [f"    fetch {_by(access, relations)}"]
         case Subtract(access):
             lines = [f"    without {_by(access, relations)}"]
-        case Extend(variable, extenders, _):
+        case Extend(variable, extenders, _, counted):
             by = [
                 _by(access, relations) if access.key else f"all of {relations[access.relation]}" for access in extenders
             ]
-            lines = [f"    extend to {variable} by the fewest candidates of {', '.join(by[:-1])} and {by[-1]}"]
+            what = f"count {variable}" if counted else f"extend to {variable}"
+            lines = [f"    {what} by the fewest candidates of {', '.join(by[:-1])} and {by[-1]}"]
     return [*lines, *_where(step.where, "    ")]
 
 

@@ -12,7 +12,7 @@ changes, and those after it without. A negated relation N stands for 1 - N, whos
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import permutations
 
 from tektite.expr import Expr
@@ -59,6 +59,17 @@ class Extend:
     extenders: tuple[Access, ...]
     completed: frozenset[int]
     """Relations whose last variable this is, so that their multiplicities count from here on."""
+    counted: bool = False
+    """Whether nothing after this step needs the variable, so that it is enough to count its values."""
+
+    def is_of_two(self, relations: Sequence[Clause]) -> bool:
+        """Whether two relations have the values, both looked up by what is bound and complete with this variable."""
+        return len(self.extenders) == 2 and all(
+            access.key
+            and access.relation in self.completed
+            and len(relations[access.relation].variables[self.variable]) == 1
+            for access in self.extenders
+        )
 
 
 @dataclass(frozen=True)
@@ -120,7 +131,28 @@ class _Planner:
             order = self._connected()
             for relation in order:
                 self._fetch(relation)
-        return Pipeline(source, where, tuple(self.steps))
+        return Pipeline(source, where, tuple(self._counted(self.steps)))
+
+    def _counted(self, steps: Sequence[PipelineStep]) -> list[PipelineStep]:
+        """The steps, where two relations' values of a variable are counted if no predicate, no later step and no column of the
+        result needs them.
+        """
+        needed = set(self.match.schema.names)
+        found = []
+        for step in reversed(steps):
+            needed |= {name for predicate in step.where for name in predicate.columns()}
+            action = step.action
+            if isinstance(action, Extend):
+                if action.variable not in needed and action.is_of_two(self.relations):
+                    step = replace(step, action=replace(action, counted=True))
+                read = action.extenders
+            else:
+                read = (action.access,)
+            for access in read:
+                terms = [self.relations[access.relation].terms[column] for column in access.columns[: access.key]]
+                needed |= {term for term in terms if isinstance(term, str)}
+            found.append(step)
+        return found[::-1]
 
     def _connected(self) -> list[int]:
         """The remaining atoms in an order in which each shares variables with those before it, where possible."""

@@ -43,6 +43,7 @@ from tektite.plan.algebra import (
     Rows,
     Variable,
 )
+from tektite.plan.conjunctions.strategy import choose
 from tektite.plan.look_through import permutation
 from tektite.plan.projections import below_renaming, renamed, selected
 from tektite.plan.walk import is_shared, readers_first, transform, with_inputs
@@ -58,7 +59,7 @@ def prune_columns(roots: Sequence[Operator]) -> list[Operator]:
     for operator in order:
         here = read[operator]
         if type(operator) is Match:
-            narrow[operator] = narrowed(operator, some(here, operator))
+            narrow[operator] = narrowed(operator, shown(here, operator))
             wanted = wanted_of_clauses(narrow[operator])
         elif operator.inputs and not is_shared(operator):
             wanted = wanted_of_inputs(operator, here)
@@ -90,6 +91,13 @@ def everything(operator: Operator) -> set[int]:
 def some(columns: set[int], of: Operator) -> list[int]:
     """Some columns of a collection, in order: one of them at least, if it has any."""
     return sorted(columns) or ([0] if of.schema.names else [])
+
+
+def shown(columns: set[int], match: Match) -> list[int]:
+    """The columns of a conjunction that are read, in order. If none is, a conjunction that is extended variable by variable has
+    none: it counts the values of its last variable, which that could be.
+    """
+    return sorted(columns) if choose(match).strategy == "hector" else some(columns, match)
 
 
 def stands_whole(operator: Operator) -> bool:
@@ -157,7 +165,9 @@ def columns_kept(operator: Operator, here: set[int], kept: dict[Operator, list[i
     match operator:
         case _ if is_shared(operator):
             pass
-        case Project() | Concat() | Join() | Match():
+        case Match():
+            return shown(here, operator)
+        case Project() | Concat() | Join():
             return some(here, operator)
         case Negate() | RangeFilter():
             return kept[operator.inputs[0]]

@@ -5,16 +5,18 @@ from __future__ import annotations
 import os
 import random
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from typing import Any
 
 import pytest
 
 import tektite as tk
-from tektite.dataflow import function_reduce
+from tektite.dataflow import function_reduce, kept_results
+from tektite.dataflow.reduce import KernelQuestion
+from tektite.engine.core import core_of
 from tests.dataflow.test_three_coordinates import OPERATIONS, Grid, at_random
-from tests.house.mutations.fault import Fault, altered, being, misled, nothing
+from tests.house.mutations.fault import Fault, altered, being, misled, nothing, returning
 from tests.query.test_loop_entries import first_rounds
 from tests.query.test_random_programs import run_at_random, world
 from tests.support.row_changes import row_changes
@@ -37,6 +39,48 @@ def the_pairs_of_a_hub_are_found_once() -> None:
         edges.insert([(0, node) for node in range(2, 1502)] + [(node, 0) for node in range(2, 1502)])
         hops = edges.join(edges.select(middle="src", end="dst"), left_on="dst", right_on="middle")
         assert engine.install("count", hops.count()).rows() == [(1500 * 1500 + 1500,)]
+
+
+def results_that_nobody_reads(read: Callable[[tk.Engine, tk.Table, tk.View], None]) -> Callable[[], None]:
+    """A check that reads results which are not kept just now."""
+
+    def check() -> None:
+        with pytest.MonkeyPatch.context() as patch, tk.Engine(autocommit=False) as engine:
+            patch.setattr(kept_results, "LEAST", 1)
+            table = engine.create_table("t", {"k": tk.Int})
+            view = engine.create_view("counts", table.count(by="k"))
+            for _ in range(4):
+                table.insert([(1,), (2,)])
+                engine.advance()
+                engine.finish(view)
+            read(engine, table, view)
+
+    return check
+
+
+def by_a_transaction(engine: tk.Engine, table: tk.Table, view: tk.View) -> None:
+    session = engine.session()
+    session.sql("BEGIN")
+    table.insert([(1,)])
+    engine.advance()
+    engine.finish(view)
+    assert sorted(session.sql("SELECT * FROM counts").rows()) == [(1, 4), (2, 4)]
+
+
+def while_a_sweep_runs(engine: tk.Engine, table: tk.Table, view: tk.View) -> None:
+    core, found = core_of(view), []
+    with pytest.MonkeyPatch.context() as patch:
+        there = KernelQuestion.answer
+
+        def answer(self: KernelQuestion) -> None:
+            there(self)
+            found.append(core.decode(core.words(None, False)).to_pylist())
+
+        patch.setattr(KernelQuestion, "answer", answer)
+        table.insert([(k,) for k in range(3000)])
+        engine.advance()
+        engine.finish(view)
+    assert found == [[{"k": 1, "count": 4}, {"k": 2, "count": 4}]]
 
 
 def kept_by_both(there: Any) -> Any:
@@ -364,6 +408,10 @@ def rows_of_an_interrupted_function_stay() -> None:
 
 
 FAULTS = [
+    Fault("results sleep while a transaction reads them", f"{FLOW}.kept_results KeptResults._reads_earlier",
+          returning(False), results_that_nobody_reads(by_a_transaction)),
+    Fault("results are those of a sweep that has not ended", f"{FLOW}.kept_results KeptResults.prepare",
+          nothing, results_that_nobody_reads(while_a_sweep_runs)),
     Fault("pipelines see everything as it is", f"{FLOW}.pipeline_actions Versions.table",
           being(lambda self, lookup, shard: self.taken[lookup.reader][shard][2]), three_clauses_change_at_once),
     Fault("relations count as changed in no order", f"{FLOW}.pipelines PipelinesNode._ranks",

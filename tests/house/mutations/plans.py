@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import tektite as tk
@@ -31,6 +32,17 @@ def a_cycle_is_followed_variable_by_variable() -> None:
         edges = engine.create_table("edges", {"src": tk.Int, "dst": tk.Int})
         plan = tk.match((edges, ("a", "b")), (edges, ("b", "c")), (edges, ("c", "a"))).explain()
         assert "hector" in plan, plan
+
+
+def only_what_nothing_needs_is_counted() -> None:
+    with tk.Engine(autocommit=False) as engine:
+        edges = engine.create_table("edges", {"src": tk.Int, "dst": tk.Int})
+        clauses = [(edges, ("a", "b")), (edges, ("b", "c")), (edges, ("a", "c"))]
+        ends = tk.match(*clauses, where=[tk.col("b") < tk.col("c")], joins="hector").group_by("a").agg(n=tk.count())
+        view = engine.install("view", ends)
+        edges.insert([(1, 2), (2, 3), (1, 3), (1, 0), (2, 0)])
+        engine.advance()
+        assert view.rows() == [(1, 1)]
 
 
 def conditions_hold_in_every_strategy() -> None:
@@ -96,6 +108,9 @@ FAULTS = [
           being(lambda bound, clauses, left, where, exact: list(left)), a_clause_that_shares_nothing_waits),
     Fault("every conjunction is a tree", f"{CONJUNCTIONS}.strategy is_cyclic", returning(False),
           a_cycle_is_followed_variable_by_variable),
+    Fault("every variable is counted that two relations have", f"{CONJUNCTIONS}.pipelines _Planner._counted",
+          being(lambda self, steps: [replace(step, action=replace(step.action, counted=True)) for step in steps]),
+          only_what_nothing_needs_is_counted),
     Fault("predicates are never due", f"{CONJUNCTIONS}.clauses take_due",
           lambda there: lambda waiting, bound: there(waiting, bound) and [], conditions_hold_in_every_strategy),
     Fault("constants select nothing", f"{CONJUNCTIONS}.clauses conditions", returning([]), constants_select_rows),

@@ -27,9 +27,15 @@ TOLERANCE = 1e-9
 
 
 class Oracle:
-    """DuckDB with some tables."""
+    """DuckDB with some tables. A query on which it fails inside makes its database unusable: it is made again, by the same
+    statements.
+    """
 
     def __init__(self) -> None:
+        self._executed: list[str] = []
+        self._connect()
+
+    def _connect(self) -> None:
         self.connection = duckdb.connect()
         # One thread: the tables are small, and the machine has others to serve.
         self.connection.execute("SET threads = 1")
@@ -51,12 +57,20 @@ class Oracle:
 
     def execute(self, text: str) -> None:
         self.connection.execute(spoken(text))
+        self._executed.append(text)
 
     def table(self, text: str) -> pa.Table:
         return self.connection.sql(spoken(text)).to_arrow_table()
 
     def rows(self, text: str) -> list[Row]:
-        return rows_of(self.connection.execute(spoken(text)))
+        try:
+            return rows_of(self.connection.execute(spoken(text)))
+        except (duckdb.FatalException, duckdb.InternalException):
+            self.connection.close()
+            self._connect()
+            for statement in self._executed:
+                self.connection.execute(spoken(statement))
+            raise
 
     def close(self) -> None:
         self.connection.close()

@@ -1,0 +1,112 @@
+"""ResultTrace: the trace of results that can be computed again from what their operator has read.
+
+Its batches need not be kept while nobody reads them: it *sleeps*, keeps nothing, and what is minted costs nothing. Whoever asks
+for a version wakes it, and finds what it would have found otherwise. Rows that begin with one value are computed while it sleeps.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+from tektite.trace.batch import Batch
+from tektite.trace.records import Version
+from tektite.trace.spine import Spine
+from tektite.trace.trace import Hold, Trace
+
+if TYPE_CHECKING:
+    from tektite.trace.chunk import Chunk
+
+
+class Recomputation(Protocol):
+    """Computes results again."""
+
+    @property
+    def rows(self) -> int:
+        """At least as many as there are results."""
+
+    def results(self, shard: int, lead: int | None = None) -> list[Chunk]:
+        """What was minted on a shard up to the end of the last sweep adds up to these sorted, consolidated chunks; or what of it
+        begins with the word `lead`.
+        """
+
+    def woken(self) -> None:
+        """The trace keeps batches from here on."""
+
+
+class ResultTrace(Trace):
+    """A trace that may sleep once it has a `recomputation`."""
+
+    __slots__ = ("read", "recomputation")
+
+    recomputation: Recomputation | None
+    read: int
+    """The updates that were minted when it was last read."""
+
+    def begin(self) -> None:
+        super().begin()
+        self.recomputation = None
+        self.read = 0
+
+    @property
+    def is_asleep(self) -> bool:
+        """Whether it keeps no batches, though somebody may read it."""
+        return self._asleep is not None
+
+    @property
+    def _asleep(self) -> Recomputation | None:
+        """How to compute its results, if it sleeps."""
+        return self.recomputation if self.spines is None and self.holds else None
+
+    def sleep(self) -> None:
+        """Keep no batches until somebody reads. Only who holds the trace for readers to come may hold it, and nobody reads it."""
+        self.spines = None
+
+    def wake(self) -> None:
+        """Keep batches from here on, unless it does."""
+        self.read = self.minted
+        again = self._asleep
+        if again is None:
+            return
+        spines = [Spine(self.shape, self.effort, self.frontier, memory=self.memory) for _ in range(self.shards)]
+        for shard, spine in enumerate(spines):
+            spine.restore(self._batches(shard, again.results(shard)))
+            spine.upper = self.uppers[shard]
+        self.spines = spines
+        again.woken()
+
+    def _batches(self, shard: int, chunks: list[Chunk]) -> list[Batch]:
+        lower, upper, since = ((0,),), self.uppers[shard], self.since()
+        return [Batch(chunk.head, chunk.memory, lower, upper, since) for chunk in chunks if chunk.n]
+
+    def keep_batches(self) -> None:
+        self.wake()
+        if self.recomputation is not None:
+            again, self.recomputation = self.recomputation, None
+            again.woken()
+
+    def version(self, shard: int) -> Version:
+        self.wake()
+        return super().version(shard)
+
+    def version_of_lead(self, shard: int, lead: int) -> Version:
+        again = self._asleep
+        if again is None:
+            return super().version(shard)
+        return Version(tuple(self._batches(shard, again.results(shard, lead))))
+
+    def add_hold(self, hold: Hold) -> None:
+        self.wake()
+        super().add_hold(hold)
+
+    def held_batches(self) -> list[Batch]:
+        return [] if self._asleep is not None else super().held_batches()
+
+    @property
+    def rows(self) -> int:
+        again = self._asleep
+        return super().rows if again is None else again.rows
+
+    @property
+    def count(self) -> int:
+        self.wake()
+        return super().count
