@@ -43,6 +43,8 @@ OWN = 9
 RUN = 10
 # A run that is more than so many times longer is searched by leaps: to scan it would touch too many rows for each word.
 SPARSE = 128
+# Words that are compared with a run of fewer than LANES rows one by one; for more of them both runs are merged.
+FEW = 4
 # Words that are sifted at once: they stay in the first-level cache.
 KEPT = 512
 # Bits of a table: more than these leave the second-level cache.
@@ -218,7 +220,7 @@ def _count_shared(short, long):
         for i in range(many):
             start, which = _next_rows(far, far_by, far_many, start, read(at, by, i))
             shared += 1 if which != 0 else 0
-    elif load(long, OWN) != 0:
+    elif many <= FEW and load(long, OWN) != 0:
         block, own = load(long, BLOCK), load(long, OWN)
         for i in range(many):
             shared += 1 if equal_rows(far, far_by, block, read(at, by, i)) & own != 0 else 0
