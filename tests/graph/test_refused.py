@@ -152,5 +152,5 @@ def test_a_graph_that_cannot_be_created_leaves_no_table(engine: tk.Engine) -> No
 
 
 def test_a_pattern_in_a_graph_without_labels_says_what_has_them(roads: graph.Graph) -> None:
-    with pytest.raises(tk.IncorrectError, match="finds patterns in a PropertyGraph, which has labels; found Graph: PropertyGraph"):
+    with pytest.raises(tk.IncorrectError, match="in a PropertyGraph, which has labels; found Graph: PropertyGraph"):
         graph.graph_table(roads, "MATCH (a)->(b) COLUMNS (a.id)")  # type: ignore[arg-type]
