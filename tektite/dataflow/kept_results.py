@@ -5,7 +5,8 @@ reduction itself: each change is two rows, of more columns. So the results' trac
 minted since it was last read. Computing results again then costs less than what merging them would have cost.
 
 Results are those of the last epoch that the dataflow has answered. While a sweep runs, they are computed from what the node had
-consumed before. A transaction that reads an earlier epoch keeps the trace awake.
+consumed before, and what is minted is kept until the sweep ends: who wakes the trace in between finds both. A transaction that
+reads an earlier epoch keeps the trace awake.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tektite.dataflow.reduce import BuiltinReduce
+    from tektite.trace.batch import Batch
     from tektite.trace.records import Version
     from tektite.trace.result_trace import ResultTrace
 
@@ -40,8 +42,18 @@ class KeptResults:
         self.trace.recomputation = self
         self.look_at = LEAST
         """How many updates will be minted when it is looked whether the trace may sleep."""
+        self._forget()
+
+    def _forget(self) -> None:
+        """No sweep runs that the trace sleeps in."""
         self._before: Sequence[Version] = ()
         """While the trace sleeps and a sweep runs: what each shard had consumed before."""
+        self._minted: list[tuple[int, Batch]] = []
+        """What was minted since then, with the shards."""
+        self.trace.on_mint = None
+
+    def _remember(self, shard: int, batch: Batch) -> None:
+        self._minted.append((shard, batch))
 
     def consider(self) -> None:
         """Let the trace sleep if nobody has read it for long. Called by the node when it has run, while nobody else works."""
@@ -85,15 +97,27 @@ class KeptResults:
             self.trace.wake()
         else:
             self._before = [reader.handle.old(shard) for shard in range(node.shards)]
+            self.trace.on_mint = self._remember
 
     def _swept(self) -> None:
-        self._before = ()
+        self._forget()
 
     def woken(self) -> None:
         """The trace keeps batches again."""
         flow = self.node.flow
         flow.on_swept = tuple([each for each in flow.on_swept if each not in (self._swept, self._sleep)])
-        self._before = ()
+        self._forget()
+
+    def minted(self, shard: int) -> list[Batch]:
+        """What the sweep that runs has minted on a shard."""
+        return [batch for number, batch in self._minted if number == shard]
+
+    def held_batches(self) -> list[Batch]:
+        """What results may be computed from, beside what others keep."""
+        return [
+            *[batch for version in self._before for batch in version.batches],
+            *[batch for _, batch in self._minted],
+        ]
 
     @property
     def rows(self) -> int:

@@ -50,6 +50,7 @@ class IndexMethods:
         source = core_of(what)
         if source.is_stream:
             raise ConflictError(f"{source.name!r} keeps no history that could be held")
+        source.check_usable()
         since = min((t[0] for t in source.trace.since()), default=0)
         epoch = max(source.low - 1, 0) if at is None else at
         if epoch < since:

@@ -184,8 +184,9 @@ class RowProgram:
     def _run(
         self, source: int, nd: int, nt: int, nf: int, lo: int, memory: object, learnt: dict[Memo, int]
     ) -> tuple[object, Words]:
-        # each round finishes one level of nested text functions, unless it has more arguments than it can report
-        rounds = len(self._steps) + 1
+        # Each round finishes one level of nested text functions, unless it has more arguments than it can report. A collection of
+        # texts that begins while a sweep is outside of the engine's lock empties memos: then all levels are finished again.
+        rounds, forgotten = len(self._steps) + 1, self._forgotten()
         most = FEW
         while rounds:
             texts = self._dictionary.text_table() if self._reads_texts else None
@@ -198,11 +199,17 @@ class RowProgram:
             if ended == FAILED:
                 raise self._failure(*buf.tolist())
             self._learn(buf, learnt)
-            if buf[0] < most:
+            if (now := self._forgotten()) != forgotten:
+                rounds, forgotten = len(self._steps) + 1, now
+            elif buf[0] < most:
                 rounds -= 1
             else:
                 most = min(most * FEW, MANY)
         raise FaultError(f"{self}: texts stay unknown after they were evaluated")
+
+    def _forgotten(self) -> int:
+        """How often memos were emptied."""
+        return sum([memo.forgotten for memo in self._read])
 
     def _learn(self, missing: Words, learnt: dict[Memo, int]) -> None:
         """Evaluate text functions for arguments that their memos lack, and count them; fetch texts that patterns lack."""

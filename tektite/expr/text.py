@@ -85,6 +85,8 @@ class Memo:
         self._tables: list[Words] = []
         self._readers = 0
         self._mostly_new = False
+        self.forgotten = 0
+        """How often it was emptied."""
         self.users: weakref.WeakSet[Any] = weakref.WeakSet()
         self._use(new_table(len(function.arguments), SMALLEST))
 
@@ -115,6 +117,7 @@ class Memo:
             self._begin_anew()
 
     def _begin_anew(self) -> None:
+        self.forgotten += 1
         self._use(new_table(len(self.function.arguments), SMALLEST))
         if not self._readers:
             del self._tables[:-1]

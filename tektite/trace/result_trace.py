@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 from tektite.trace.batch import Batch
 from tektite.trace.records import Version
 from tektite.trace.spine import Spine
+from tektite.trace.times import Frontier
 from tektite.trace.trace import Hold, Trace
 
 if TYPE_CHECKING:
@@ -28,6 +29,12 @@ class Recomputation(Protocol):
         """What was minted on a shard up to the end of the last sweep adds up to these sorted, consolidated chunks; or what of it
         begins with the word `lead`.
         """
+
+    def minted(self, shard: int) -> list[Batch]:
+        """What was minted on a shard since then."""
+
+    def held_batches(self) -> list[Batch]:
+        """What it keeps to compute results from."""
 
     def woken(self) -> None:
         """The trace keeps batches from here on."""
@@ -69,13 +76,17 @@ class ResultTrace(Trace):
             return
         spines = [Spine(self.shape, self.effort, self.frontier, memory=self.memory) for _ in range(self.shards)]
         for shard, spine in enumerate(spines):
-            spine.restore(self._batches(shard, again.results(shard)))
-            spine.upper = self.uppers[shard]
+            minted = again.minted(shard)
+            upper = minted[0].lower if minted else self.uppers[shard]
+            spine.restore(self._batches(upper, again.results(shard)))
+            spine.upper = upper
+            for batch in minted:
+                spine.insert(batch)
         self.spines = spines
         again.woken()
 
-    def _batches(self, shard: int, chunks: list[Chunk]) -> list[Batch]:
-        lower, upper, since = ((0,),), self.uppers[shard], self.since()
+    def _batches(self, upper: Frontier, chunks: list[Chunk]) -> list[Batch]:
+        lower, since = ((0,),), self.since()
         return [Batch(chunk.head, chunk.memory, lower, upper, since) for chunk in chunks if chunk.n]
 
     def keep_batches(self) -> None:
@@ -92,14 +103,15 @@ class ResultTrace(Trace):
         again = self._asleep
         if again is None:
             return super().version(shard)
-        return Version(tuple(self._batches(shard, again.results(shard, lead))))
+        return Version(tuple(self._batches(self.uppers[shard], again.results(shard, lead))))
 
     def add_hold(self, hold: Hold) -> None:
         self.wake()
         super().add_hold(hold)
 
     def held_batches(self) -> list[Batch]:
-        return [] if self._asleep is not None else super().held_batches()
+        again = self._asleep
+        return super().held_batches() if again is None else again.held_batches()
 
     @property
     def rows(self) -> int:

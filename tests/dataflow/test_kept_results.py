@@ -195,6 +195,34 @@ def test_who_reads_while_a_sweep_runs_finds_the_answer_before_it(monkeypatch: py
     )
 
 
+@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("turns", range(3))
+def test_who_holds_results_while_a_sweep_is_suspended_loses_none(turns: int, workers: int) -> None:
+    """A group's sum does not fit, so that a node runs behind the one that mints."""
+    engine = tk.Engine(workers, autocommit=False, turn=1e-9)
+    table = engine.create_table("t", {"k": tk.Int, "v": tk.Int})
+    view = engine.create_view("totals", table.group_by("k").agg(total=tk.sum("v")))
+    for _ in range(4):
+        table.insert([(k, k) for k in range(20)])
+        engine.advance()
+        engine.settle()
+    assert trace_of(view).is_asleep
+    table.insert([(99, 2**62)] * 3 + [(k, 1) for k in range(20)])
+    engine.advance()
+    table.insert([(k, 1) for k in range(10)])
+    engine.advance()
+    for _ in range(turns):
+        engine.run()
+    with engine.hold(view) as held:
+        assert held.at == 3
+        engine.settle()
+        assert view.error is not None
+        table.remove([(99, 2**62)] * 3)
+        engine.advance()
+        assert sorted(view.rows()) == [(k, 4 * k + 1 + (k < 10)) for k in range(20)]
+        assert sorted(view.rows(held.at)) == [(k, 4 * k) for k in range(20)]
+
+
 def test_sweeps_that_run_elsewhere_leave_results_asleep(tmp_path: Path) -> None:
     engine = tk.Engine(2, autocommit=False, storage=tmp_path)
     table = engine.create_table("t", {"k": tk.Int})

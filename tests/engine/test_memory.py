@@ -201,6 +201,20 @@ def test_idle_time_compacts_what_a_hold_has_kept_apart() -> None:
         assert view.multiplicities() == dict.fromkeys(data.rows, 1)
 
 
+@pytest.mark.parametrize("at", [None, 0])
+def test_what_was_dropped_is_not_held(at: int | None) -> None:
+    with tk.Engine() as engine:
+        table = engine.create_table("t", {"k": tk.Int})
+        view = engine.install("v", table.count(by="k"))
+        table.insert([(1,)])
+        engine.drop("v")
+        with pytest.raises(tk.ConflictError, match="view 'v' was dropped"):
+            engine.hold(view, at)
+        engine.drop("t")
+        with pytest.raises(tk.ConflictError, match="table 't' was dropped"):
+            engine.hold(table, at)
+
+
 def test_a_hold_keeps_earlier_epochs_of_a_view_readable() -> None:
     with tk.Engine(autocommit=False) as engine:
         data = Replacing(engine)

@@ -5,13 +5,18 @@ from __future__ import annotations
 import gc
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import tektite as tk
+from tektite.dataflow import arrange, node
 from tektite.engine import text_collector
 from tektite.engine.core import core_of
+from tektite.engine.text_collector import TextCollection
+from tektite.expr.text import Memo
 from tests.support.row_changes import row_changes
 from tests.support.stored import state_of
 from tests.support.texts import collected, eager, texts
@@ -223,6 +228,32 @@ def test_threads_read_and_write_across_collections(monkeypatch: pytest.MonkeyPat
         assert sorted(upper.rows()) == [(100 * w + k, f"WRITER {w} ROW {k} AT 59") for w in (0, 1) for k in range(100)]
         gc.collect()
         assert collected(engine) <= 2 * 400
+
+
+def test_a_collection_begins_while_a_text_function_is_called_for_many_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(node, "LONG", 100)
+    monkeypatch.setattr(arrange, "LONG", 100)
+    begun = 0
+
+    def begin() -> None:
+        with core_of(engine).lock.held:
+            TextCollection(core_of(engine))
+
+    def learn(self: Memo, *given: Any, there: Any = Memo.learn) -> None:
+        nonlocal begun
+        there(self, *given)
+        if begun < 5:
+            begun += 1
+            with ThreadPoolExecutor(1) as threads:  # the sweep is outside of the engine's lock
+                threads.submit(begin).result(60)
+
+    with tk.Engine() as engine:
+        table = engine.create_table("t", {"s": tk.String})
+        table.insert([(f"text {n}",) for n in range(1000)])
+        monkeypatch.setattr(Memo, "learn", learn)
+        view = engine.install("lengths", table.select(n=tk.col("s").str.upper().length()).count(by="n"))
+        assert sorted(view.rows()) == [(6, 10), (7, 90), (8, 900)]
+        assert begun == 5
 
 
 def test_an_engine_that_nobody_holds_goes_though_texts_are_being_collected() -> None:

@@ -154,3 +154,15 @@ def test_a_table_that_an_open_transaction_has_changed_is_not_altered(change: str
     engine.sql("UPDATE z SET n = 5")
     engine.sql(f"ALTER TABLE z {change}")
     assert engine.sql("SELECT n FROM z").rows() == [(5,)]
+
+
+def test_a_view_that_python_has_dropped_reads_nothing() -> None:
+    with tk.Engine() as engine:
+        engine.sql("CREATE TABLE t (k BIGINT); CREATE MATERIALIZED VIEW m AS SELECT k FROM t")
+        with pytest.raises(tk.ConflictError, match="'m' reads it"):
+            engine.sql("ALTER TABLE t ADD COLUMN z BIGINT")
+        engine.drop("m")
+        engine.create_view("m", engine.values({"x": [1]}))
+        engine.sql("ALTER TABLE t ADD COLUMN z BIGINT")
+        engine.sql("DROP TABLE t")
+        assert engine.view("m").rows() == [(1,)]

@@ -183,7 +183,7 @@ def all_readers(runner: StatementRunner, name: str) -> list[tuple[str, str]]:
 
     def visit(known: str) -> None:
         source = runner.relation_stored(known)
-        views = [view for view, reads in runner.reads.items() if known in reads]
+        views = [v.name for v in runner.view_texts if not v.dropped and known in runner.reads.get(v.name, ())]
         views += [d.name for d in runner.definitions.values() if known in d.reads]
         if isinstance(source, Table | View):
             all_views = [v for v in core_of(runner.engine).views.values() if not v.name.startswith("__")]

@@ -559,7 +559,7 @@ class StatementRunner:
     def readers(self, name: str) -> list[str]:
         """The definitions, views and indexes that read something."""
         found = [d.name for d in self.definitions.values() if name in d.reads]
-        found += [view for view, reads in self.reads.items() if name in reads]
+        found += [view.name for view in self.view_texts if not view.dropped and name in self.reads.get(view.name, ())]
         found += [index.name for index in self.indexes.values() if index.table == name]
         found += [p.name for p in self.prepared.values() if name in p.reads]
         named = {f"{HIDDEN}prepared_{p.name}" for p in self.prepared.values()}
