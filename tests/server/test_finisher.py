@@ -71,9 +71,13 @@ def test_without_the_thread_writers_go_on(engine: tk.Engine, monkeypatch: pytest
     finisher = Finisher(core_of(engine))
     finisher.start()
     assert failed.wait(SECONDS)
-    finisher.close()
+    until = time.monotonic() + SECONDS
+    while core_of(engine).coordinator.on_left is not None:
+        assert time.monotonic() < until
+        time.sleep(0.01)
     view = engine.sql(LOOP).view
     assert view is not None and not view.current
     core_of(engine).coordinator.turn = SECONDS
     engine.table("t").insert([(1,)])
     assert view.current
+    finisher.close()
