@@ -141,7 +141,7 @@ class AsyncSession(WaitsByAsyncFor, SaysWhatDoesNotTravel):
     ...         print((await changes.poll()).table.num_rows > 0)
     ...         await changes.close()
     ...         print(await (await session.table("sales")).count(), await (await session.view("totals")).rows())
-    ...         print(await (await session.prepare("SELECT 1")).run())
+    ...         print((await (await session.prepare("SELECT 1")).run()).rows())
     ...         await session.attribute("name", str)
     ...         await session.transact([(1, "name", "ann")])
     ...         print(await session.datalog("big(s) :- totals(s, t), t > 5."), (await session.query("big(?)")).rows())
@@ -155,7 +155,7 @@ class AsyncSession(WaitsByAsyncFor, SaysWhatDoesNotTravel):
     [('north', 7)] ('sales',) ('totals',)
     True
     2 [('north', 7)]
-    <RemoteResult 'SELECT', 1 rows>
+    [(1,)]
     ('big',) [('north',)]
     True True
     """

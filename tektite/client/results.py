@@ -10,6 +10,7 @@ import pyarrow as pa
 from tektite.unknown_options import explains_options
 from tektite.values.columns import named_rows, python_rows
 from tektite.values.frames import ArrowReadable
+from tektite.values.text_table import show_table
 
 
 @explains_options
@@ -58,6 +59,14 @@ class RemoteResult(ArrowReadable):
     def __bool__(self) -> bool:
         """True, also of a result without rows."""
         return True
+
+    def __str__(self) -> str:
+        """What printing shows: the rows as a table, or the message."""
+        if self.table is None:
+            return self.message
+        if self.message == "EXPLAIN":
+            return "\n".join(str(row[0]) for row in self.rows())
+        return show_table(self.table)
 
     def __repr__(self) -> str:
         rows = "" if self.table is None else f", {self.table.num_rows} rows"

@@ -13,6 +13,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from tektite.engine.core import core_of
+from tektite.errors import IncorrectError
 from tektite.pipeline import from_plain
 from tektite.server.command import loop_runner
 from tektite.server.epochs import EpochPolicy
@@ -38,6 +39,8 @@ class Console:
     """A page about an engine, while it is served. Made by `Engine.console`; `close` ends it."""
 
     def __init__(self, engine: Engine, address: str, port: int | None, browser: bool) -> None:
+        if port is not None and not (isinstance(port, int) and 0 <= port <= 65535):
+            raise IncorrectError(f"console: expected a port from 0 (any that is free) to 65535, found {port!r}")
         core = core_of(engine)
         core.check_running()
         policy = EpochPolicy("commit" if core.autocommit else "explicit")

@@ -12,6 +12,7 @@ intervals      intervals as Python values
 python_values  Python's values of types that Arrow would guess, as Arrow arrays
 schema         named and typed columns; converts whole tables to words and back
 text_space     the memory of a dictionary
+text_table     tables as text, for terminals
 type_names     types by the names that Python, Arrow and SQL have for them
 types          column types
 words          converts a column of values to 64-bit integers and back

@@ -149,3 +149,8 @@ def test_a_graph_that_cannot_be_created_leaves_no_table(engine: tk.Engine) -> No
     with pytest.raises(tk.IncorrectError, match="a weight is a number; weight is string"):
         graph.Graph.create(engine, "streets", weight=tk.String)
     assert engine.tables == ("web_nodes",)
+
+
+def test_a_pattern_in_a_graph_without_labels_says_what_has_them(roads: graph.Graph) -> None:
+    with pytest.raises(tk.IncorrectError, match="in a PropertyGraph, which has labels; found Graph: PropertyGraph"):
+        graph.graph_table(roads, "MATCH (a)->(b) COLUMNS (a.id)")  # type: ignore[arg-type]

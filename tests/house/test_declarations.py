@@ -56,6 +56,7 @@ LOCAL = {
     "query/test_wrong_types.py": "queries that are refused before anything runs",
     "runtime/test_shard.py": "an executor of its own",
     "sql/test_errors.py": "statements that are refused before anything runs",
+    "sql/test_postgres_habits.py": "how statements are read; sql/test_statements.py prepares on every executor",
     "sql/test_depth.py": "how far statements are read",
     "sql/test_fuzz.py": "what is made of a text before anything runs; 100,000 of them would take days as jobs",
     "sql/test_rules.py": "plans, of which nothing runs",

@@ -131,3 +131,22 @@ def test_two_that_listen_at_the_same_time_get_ports_of_their_own(monkeypatch: py
         port = urlsplit(console.url).port
         assert others and port != others[0].getsockname()[1]
         others[0].close()
+
+
+@pytest.mark.parametrize("port", [99_999, -1, "5434"])
+def test_a_port_that_there_is_not_is_refused(port: Any) -> None:
+    with tk.Engine() as engine, pytest.raises(tk.IncorrectError, match="expected a port from 0 .* to 65535, found"):
+        engine.console(port=port)
+
+
+def test_a_remote_result_prints_as_the_engine_s_own() -> None:
+    text = "SELECT x, CASE WHEN x > 1 THEN 'many' END AS word FROM (VALUES (1), (2)) AS v(x) ORDER BY x"
+    with tk.Engine() as engine, engine.console(port=0) as console:
+        session = tk.connect(console.url)
+        for statement in (text, "CREATE TABLE t (a int)", "EXPLAIN SELECT a FROM t", "SELECT * FROM t"):
+            remote = str(session.sql(statement))
+            if statement.startswith("CREATE"):
+                assert remote == "CREATE TABLE"
+            else:
+                assert remote == str(engine.sql(statement))
+        session.close()

@@ -45,6 +45,11 @@ def graph_table(graph: PropertyGraph, pattern: str) -> tk.Collection:
     """
     from tektite.graph.pattern.grammar import parse  # the parser is loaded when it is needed
 
+    if not isinstance(graph, PropertyGraph):
+        raise tk.IncorrectError(
+            f"graph_table finds patterns in a PropertyGraph, which has labels; found {type(graph).__name__}: "
+            "PropertyGraph({'Node': NodeTable(nodes, 'id')}, {'Edge': EdgeTable(edges, 'Node', 'Node', 'src', 'dst')}) makes one"
+        )
     found = parse(pattern)
     if found.graph is not None and found.graph != graph.name:
         raise tk.NotFoundError(f"pattern: there is no graph {found.graph!r}; this one is {graph.name!r}")

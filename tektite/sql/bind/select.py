@@ -282,6 +282,8 @@ def title_of(item: exp.Expr) -> str:
         return title_of(item.this) if isinstance(item.this, exp.Column) else "cast"
     if isinstance(item, exp.Anonymous):
         return item.name.lower()
+    if isinstance(item, exp.CurrentVersion):  # sqlglot's name of version()
+        return "version"
     if isinstance(item, exp.Func):
         return item.sql_name().lower()
     try:

@@ -175,7 +175,12 @@ class Dialect(DuckDB):
                 self._clauses.pop()
 
         def stand_in_order(self, clause: str, token: Any) -> None:
-            """Note that a clause begins at a token; refuse it behind one that it belongs before."""
+            """Note that a clause begins at a token; refuse it behind one that it belongs before.
+
+            What locks rows stands anywhere, as in PostgreSQL: it is refused as such.
+            """
+            if clause == "locks":
+                return
             stood = self._clauses[-1] if self._clauses else []
             word = token.text.upper()
             for other, said in stood:

@@ -17,7 +17,7 @@ from tektite.sql.parse.access_statements import AccessReader
 from tektite.sql.parse.connector_statements import connector_statement
 from tektite.sql.parse.dialect import STOPPED, Dialect
 from tektite.sql.parse.instead import CREATED, STATEMENTS, instead
-from tektite.sql.parse.places import StatementText
+from tektite.sql.parse.places import KEYWORD, StatementText
 from tektite.sql.parse.postgres_spelling import arrays_spelt, spelt
 from tektite.sql.parse.property_graphs import property_graph_statement
 from tektite.sql.parse.read_arguments import noting
@@ -94,7 +94,7 @@ class StatementParser:
             "SUBSCRIBE": self.subscribe, "SHOW": self.show, "DESCRIBE": self.describe, "SET": self.set, "RESET": self.reset,
             "CLOSE": self.nothing_open, "UNLISTEN": self.nothing_open, "DISCARD": self.discard,
             "SAVEPOINT": self.savepoint, "RELEASE": self.savepoint, "BEGIN": self.begin, "START": self.begin,
-            "REFRESH": self.refresh,
+            "END": self.ended, "ABORT": self.ended, "REFRESH": self.refresh,
         }  # fmt: skip
         first = self.tokens[0].text.upper()
         if first in ACCESS and self.tokens[0].token_type != TokenType.STRING:
@@ -242,9 +242,34 @@ class StatementParser:
 
     def prepare(self, start: int) -> Statement:
         place, name = self.place, self.word("the name of the statement")
+        declared = self.parameter_types() if self.skip("(") else ()
         if not self.skip("AS"):
             raise self.source.syntax_error("expected AS", self.place)
-        return Prepare(self.source, start, place, name, self.tree(self.tokens[self.at :]))
+        return Prepare(self.source, start, place, name, self.tree(self.tokens[self.at :]), declared)
+
+    def parameter_types(self) -> tuple[exp.DataType, ...]:
+        """The types of a prepared statement's parameters, up to the parenthesis behind them."""
+        found: list[exp.DataType] = []
+        begin, depth = self.at, 0
+        while self.at < len(self.tokens):
+            token = self.tokens[self.at]
+            if depth == 0 and token.token_type in (TokenType.COMMA, TokenType.R_PAREN):
+                if self.at == begin:
+                    raise self.source.syntax_error("expected a type", token.start)
+                written = self.source.text[self.tokens[begin].start : self.tokens[self.at - 1].end + 1]
+                try:
+                    type = exp.DataType.build(written, dialect=self.dialect)
+                except (ParseError, ValueError):
+                    raise self.source.syntax_error(f"{written!r} is not a type", self.tokens[begin].start) from None
+                type.meta[KEYWORD] = self.tokens[begin].start
+                found.append(type)
+                begin = self.at + 1
+                if token.token_type == TokenType.R_PAREN:
+                    self.at += 1
+                    return tuple(found)
+            depth += (token.token_type == TokenType.L_PAREN) - (token.token_type == TokenType.R_PAREN)
+            self.at += 1
+        raise self.source.syntax_error("expected ) behind the types", self.tokens[-1].end + 1)
 
     def execute(self, start: int) -> Statement:
         return Execute(
@@ -350,6 +375,14 @@ class StatementParser:
         if not (self.skip("TRANSACTION") or self.skip("WORK")) and self.tokens[0].text.upper() == "START":
             raise self.source.syntax_error("expected TRANSACTION", self.place)
         return Begin(self.source, start, self.modes(False))
+
+    def ended(self, start: int) -> Statement:
+        """END [WORK | TRANSACTION] and ABORT: PostgreSQL's other words for COMMIT and ROLLBACK."""
+        tree = exp.Commit() if self.tokens[0].text.upper() == "END" else exp.Rollback()
+        tree.meta[KEYWORD] = start
+        self.skip("TRANSACTION") or self.skip("WORK")
+        self.end()
+        return Plain(self.source, start, tree)
 
     def modes(self, is_needed: bool) -> TransactionModes:
         """The modes of a transaction, up to the end."""

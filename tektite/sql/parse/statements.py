@@ -45,9 +45,11 @@ class Named(Statement):
 
 @dataclass(frozen=True)
 class Prepare(Named):
-    """PREPARE name AS query."""
+    """PREPARE name [(types)] AS query."""
 
     tree: exp.Expr
+    declared: tuple[exp.DataType, ...] = ()
+    """The types of $1, $2 and so on, as far as they are said."""
 
 
 @dataclass(frozen=True)

@@ -86,8 +86,9 @@ def read_options(source: StatementText, tree: exp.Copy) -> dict[str, str]:
     for param in tree.args.get("params") or ():
         name = param.this.name.lower()
         if name not in OPTIONS:
+            known = ": write (FORMAT csv, HEADER)" if name == "csv" else f"; there are: {', '.join(OPTIONS)}"
             raise source.error(
-                f"COPY: option {name.upper()} is not supported; there are: {', '.join(OPTIONS)}",
+                f"COPY: option {name.upper()} is not supported{known}",
                 source.where(name),
                 UnsupportedError,
             )

@@ -77,6 +77,10 @@ def refuse_modifiers(source: StatementText, tree: exp.Create, kind: str) -> None
     if not others:
         return
     found = MODIFIED.search(source.text, source.start, source.place(tree))
+    if found is None and instead(CREATED, kind):  # what stands behind its name, as RETURNS does
+        raise source.error(
+            f"CREATE {kind} is not supported{instead(CREATED, kind)}", source.where(kind), UnsupportedError
+        )
     said = others[0].__name__.removesuffix("Property") if found is None else found.group(1)
     at = tree if found is None else found.start(1)
     known = instead(CREATED, kind) or instead(MODIFIERS, said.upper())
@@ -97,8 +101,10 @@ def new_name(runner: StatementRunner, source: StatementText, tree: exp.Create, n
     if may_exist:
         return None
     kind = kind_of(runner, name)
+    is_same = kind != "index" and (tree.args.get("kind") or "").upper() in ("TABLE", "VIEW")
+    again = "; IF NOT EXISTS or OR REPLACE lets a statement be run again" if is_same else ""
     raise source.error(
-        f"there is {'an' if kind == 'index' else 'a'} {kind} named {name!r} already",
+        f"there is {'an' if kind == 'index' else 'a'} {kind} named {name!r} already{again}",
         node,
         ConflictError,
         condition="duplicate-table",

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
@@ -21,6 +22,7 @@ from tektite.plan.equal_columns import common_type
 from tektite.query.row_order import sorted_rows
 from tektite.sql.access.access_control import PermissionDenied
 from tektite.sql.bind.clause import ClauseContext
+from tektite.sql.bind.functions import column_type
 from tektite.sql.bind.named_relations import HIDDEN
 from tektite.sql.bind.query import Binder
 from tektite.sql.bind.scope import NameScope
@@ -53,6 +55,8 @@ class Prepared:
     """The parameters that are a LIMIT or an OFFSET, and which."""
     owner: str | None = None
     """The user who prepared it."""
+    declared: tuple[exp.DataType, ...] = ()
+    """The types that it gives its first parameters."""
     types: tuple[Type, ...] = ()
     shared: list[SharedQuery] = field(default_factory=list)
     """The dataflows that answer it: one, unless it can only be computed for one binding at a time."""
@@ -66,7 +70,7 @@ class Prepared:
 
 
 def prepare(runner: StatementRunner, statement: Prepare) -> Result:
-    """PREPARE name AS query."""
+    """PREPARE name [(types)] AS query."""
     if prepared_key(runner, statement.name) in runner.prepared:
         raise statement.source.error(
             f"there is a prepared statement {statement.name!r} already",
@@ -84,12 +88,19 @@ def prepare(runner: StatementRunner, statement: Prepare) -> Result:
         if number != wanted:
             message = f"parameters of {statement.name!r} are $1, $2 and so on, none left out: there is no ${wanted}"
             raise statement.source.error(message, found[str(number)])
+    if len(statement.declared) > len(numbers):
+        message = f"{statement.name!r} has no parameter ${len(numbers) + 1}, whose type is said"
+        raise statement.source.error(message, statement.declared[len(numbers)])
+    for said in statement.declared:
+        column_type(statement.source, said)
     counts = {
         label_of(node.expression): node.key.upper()
         for node in statement.tree.find_all(exp.Limit, exp.Offset)
         if isinstance(node.expression, exp.Placeholder | exp.Parameter)
     }
-    made = Prepared(statement.name, statement.source, statement.tree, labels, counts, runner.access.who())
+    made = Prepared(
+        statement.name, statement.source, statement.tree, labels, counts, runner.access.who(), statement.declared
+    )
     if isinstance(statement.tree, exp.Query) and check(runner, made):
         refuse_unread(statement.source, statement.tree)
     runner.prepared[prepared_key(runner, statement.name)] = made
@@ -147,17 +158,32 @@ def values_of(
         listed = f" ({', '.join('$' + label for label in found.labels)})" if many else ""
         message = f"prepared statement {found.name!r} takes {many} value{'s' * (many != 1)}{listed}, not {len(trees)}"
         raise source.error(message, trees[many] if len(trees) > many else statement.place)
-    given = []
-    for tree in trees:
-        binder = Binder(source, runner.reader(), parameters)
-        clause = ClauseContext(binder, NameScope(), "EXECUTE")
-        value, type = runner.constant(clause.bind(tree), clause.scalars.type(clause.bind(tree), tree), source, tree)
-        given.append((as_key(value), type))
+    given: list[tuple[Any, Type]] = []
+    for tree, declared in zip_longest(trees, found.declared):
+        value, type = constant_of(runner, source, tree, parameters)
         refuse_unread(source, tree)
+        wanted = type if declared is None else column_type(found.source, declared)
+        if value is not None and wanted != type:
+            cast = exp.Cast(this=copied(tree), to=copied(declared))
+            try:
+                value, _ = constant_of(runner, source, cast, parameters)
+            except TektiteError:
+                label = found.labels[len(given)]
+                raise source.error(f"${label} of {found.name!r} is {wanted}, which this is not", tree) from None
+        given.append((as_key(value), wanted))
     for label, tree, (number, type) in zip(found.labels, trees, given, strict=True):
         if label in found.counts and number is not None and (type != types.Int or number < 0):
             raise source.error(f"{found.counts[label]} takes a whole number that is not negative", tree)
     return given
+
+
+def constant_of(
+    runner: StatementRunner, source: StatementText, tree: exp.Expr, parameters: Mapping[str, Any]
+) -> tuple[Any, Type]:
+    """The value of an expression that reads nothing, and its type."""
+    clause = ClauseContext(Binder(source, runner.reader(), parameters), NameScope(), "EXECUTE")
+    value, type = runner.constant(clause.bind(tree), clause.scalars.type(clause.bind(tree), tree), source, tree)
+    return value, type
 
 
 def execute(runner: StatementRunner, statement: Execute, parameters: Mapping[str, Any]) -> Result:

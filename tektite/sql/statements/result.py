@@ -17,9 +17,8 @@ from tektite.query.former_names import former_name
 from tektite.unknown_options import explains_options
 from tektite.values.columns import named_rows, python_rows
 from tektite.values.frames import ArrowReadable
-from tektite.values.html import SHOWN_ROWS as SHOWN_HTML
-from tektite.values.html import html_table, html_text
-from tektite.values.python_values import python_list
+from tektite.values.html import SHOWN_ROWS, html_table, html_text
+from tektite.values.text_table import show_table
 
 OTHER_NAMES = {
     "df": "to_pandas()",
@@ -74,8 +73,6 @@ OTHER_NAMES = {
     "iterrows": "for row in result",
 }
 """Other libraries' names of the methods of a result."""
-SHOWN_ROWS = 40
-"""Rows that a printed result shows."""
 
 
 @explains_options
@@ -155,19 +152,6 @@ class Result(ArrowReadable):
         """The HTML that a notebook shows."""
         if self.table is None or self.message == "EXPLAIN":
             return html_text(str(self))
-        shown = python_rows(self.table.slice(0, SHOWN_HTML), "the result", "table")
-        more = f"{SHOWN_HTML} of {self.table.num_rows} rows" if self.table.num_rows > SHOWN_HTML else ""
+        shown = python_rows(self.table.slice(0, SHOWN_ROWS), "the result", "table")
+        more = f"{SHOWN_ROWS} of {self.table.num_rows} rows" if self.table.num_rows > SHOWN_ROWS else ""
         return html_table(self.table.column_names, shown, "", more)
-
-
-def show_table(table: pa.Table) -> str:
-    """A table as text, columns aligned."""
-    shown = table.slice(0, SHOWN_ROWS)
-    cells = [[name, *("NULL" if v is None else str(v) for v in python_list(column))]
-             for name, column in zip(table.column_names, shown.columns, strict=True)]  # fmt: skip
-    widths = [max(map(len, column)) for column in cells]
-    lines = [" | ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-             for row in zip(*cells, strict=True)]  # fmt: skip
-    lines.insert(1, "-+-".join("-" * width for width in widths))
-    more = f", {SHOWN_ROWS} shown" if table.num_rows > SHOWN_ROWS else ""
-    return "\n".join([*lines, f"({table.num_rows} row{'s' * (table.num_rows != 1)}{more})"])
