@@ -25,7 +25,7 @@ def finish(core: EngineCore, flow: Dataflow, deadline: float | None) -> None:
     with claim.held:
         core.coordinator.claim(flow, claim)
         _give_turns(core, flow, deadline)
-    if claim.is_awaited and not is_over(deadline):
+    if claim.is_awaited:  # also when it is over: nobody else goes on with what writers have left
         core.coordinator.run()
     core.trimmer.trim_if_due()
     core.notices.give(core.coordinator)

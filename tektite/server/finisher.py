@@ -34,12 +34,16 @@ class Finisher:
         self._wake.set()
 
     def _run(self) -> None:
-        while not self._is_closed:
-            self._wake.wait()
-            self._wake.clear()
-            with suppress(TektiteError):  # an engine that is broken says so to whoever calls it
-                while not self._is_closed and self._core.finish_left(AT_ONCE):
-                    pass
+        try:
+            while not self._is_closed:
+                self._wake.wait()
+                self._wake.clear()
+                # An engine that is broken says so to whoever calls it. What lacked memory is tried again when somebody writes.
+                with suppress(TektiteError, MemoryError):
+                    while not self._is_closed and self._core.finish_left(AT_ONCE):
+                        pass
+        finally:  # a callback may have ended the thread
+            self._core.coordinator.on_left = None
 
     def close(self) -> None:
         """End the thread. What is unfinished is again everybody's."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
@@ -80,6 +81,42 @@ def test_a_writer_leaves_a_view_to_the_thread_that_reads_it(
         assert reading.result(SECONDS) == [(301,)]
     assert all([name.startswith("reader") for name in workers.found["heavy"]])
     assert view.current  # with what was written while nobody else worked on it
+
+
+def test_a_reader_who_gives_up_goes_on_with_what_writers_have_left_to_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    paused, goes_on = threading.Event(), threading.Event()
+    there = EngineLock.let_others
+
+    def let_others(lock: EngineLock) -> None:
+        if threading.current_thread().name.startswith("reader"):
+            lock.without(lambda: (paused.set(), goes_on.wait(SECONDS)))
+        else:
+            there(lock)
+
+    told: list[pa.Table] = []
+    with tk.Engine() as engine:
+        coordinator = core_of(engine).coordinator
+        numbers = engine.create_table("numbers", {"x": tk.Int, "y": tk.Int})
+        numbers.insert([(n, n % 3) for n in range(5)])
+        pairs = engine.install("pairs", numbers.join(numbers, on="y").group_by("x").agg(total=tk.sum("x_right")))
+        engine.install("light", pairs.filter(tk.col("x") >= 0), on_change=told.append)
+        engine.settle()
+        coordinator.turn = 1e-9
+        numbers.insert([(8, 1)])
+        view = engine.sql(f"CREATE MATERIALIZED VIEW heavy AS {LOOP.replace('big', 'pairs')}").view
+        assert view is not None and not view.current and not pairs.current
+        told.clear()
+        with ThreadPoolExecutor(1, "reader") as threads, monkeypatch.context() as patch:
+            patch.setattr(EngineLock, "let_others", let_others)
+            reading = threads.submit(lambda: view.rows(at=engine.time, timeout=0.01))
+            assert paused.wait(SECONDS)
+            coordinator.turn = SECONDS
+            numbers.insert([(9, 2)])
+            assert not told
+            time.sleep(0.02)  # the reader's time is over
+            goes_on.set()
+            reading.exception(SECONDS)  # or an answer, if that was finished meanwhile
+        assert told and engine.view("light").current
 
 
 def test_a_writer_goes_on_with_what_nobody_finishes(engine: tk.Engine, workers: Workers) -> None:
