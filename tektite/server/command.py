@@ -15,7 +15,7 @@ from typing import Any
 
 from tektite.errors import TektiteError
 from tektite.server.epochs import EpochPolicy
-from tektite.server.installation import open_engine
+from tektite.server.installation import check_views, open_engine
 from tektite.server.logs import Log
 from tektite.server.plan import ServerPlan, read_server
 from tektite.server.server import Server
@@ -30,6 +30,7 @@ def serve_file(path: Path | None, options: dict[str, Any], log_form: str, check:
         plan.check()
         if check:
             pipeline = plan.pipeline
+            check_views(pipeline)
             log.info(
                 "sound",
                 name=pipeline.name,

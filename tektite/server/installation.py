@@ -35,6 +35,27 @@ def open_engine(plan: ServerPlan, log: Log) -> Iterator[Engine]:
         yield engine
 
 
+def check_views(pipeline: PipelinePlan) -> None:
+    """Refuse tables and views of a description that could not be installed. Nothing of Spark starts and no storage is opened: a
+    view may read what clients have created in a storage, so what is missing there is not refused.
+    """
+    if needs_spark(pipeline):
+        from tektite.spark.soundness import check_pipeline
+
+        check_pipeline(pipeline, Engine)
+        return
+    with Engine() as engine:
+        for name, declared in pipeline.tables.items():
+            engine.create_table(name, declared.schema, **declared.options)
+        for name, view in pipeline.views.items():
+            try:
+                engine.sql(view.statement(name))
+            except TektiteError as error:
+                if pipeline.storage is not None and error.details.get("condition") == "undefined-table":
+                    continue
+                raise error.reworded(f"{pipeline.file}, views.{name}: {error}") from None
+
+
 def needs_spark(pipeline: PipelinePlan) -> bool:
     """Whether a pipeline does something that Spark does."""
     sources = any(declared.load or declared.follow for declared in pipeline.tables.values())
