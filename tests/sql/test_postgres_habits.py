@@ -34,10 +34,18 @@ def test_abort_is_rollback(engine: tk.Engine) -> None:
 
 @pytest.mark.parametrize(
     "clauses",
-    ["FOR UPDATE", "ORDER BY id FOR UPDATE", "ORDER BY id LIMIT 1 FOR UPDATE", "LIMIT 1 FOR SHARE", "FOR UPDATE LIMIT 1"],
+    [
+        "FOR UPDATE",
+        "ORDER BY id FOR UPDATE",
+        "ORDER BY id LIMIT 1 FOR UPDATE",
+        "LIMIT 1 FOR SHARE",
+        "FOR UPDATE LIMIT 1",
+    ],
 )
 def test_locks_are_refused_as_such_wherever_they_stand(engine: tk.Engine, clauses: str) -> None:
-    with pytest.raises(tk.UnsupportedError, match="FOR UPDATE is not supported: a transaction that another one was faster"):
+    with pytest.raises(
+        tk.UnsupportedError, match="FOR UPDATE is not supported: a transaction that another one was faster"
+    ):
         engine.sql(f"SELECT * FROM t {clauses}")
 
 
@@ -57,8 +65,14 @@ def test_a_function_in_sql_is_refused_by_its_kind(engine: tk.Engine) -> None:
 
 def test_a_name_that_is_taken_says_how_to_run_again(engine: tk.Engine) -> None:
     engine.sql("CREATE VIEW v AS SELECT id FROM t; CREATE INDEX i ON t (name)")
-    for text in ("CREATE TABLE t (id int)", "CREATE VIEW v AS SELECT 1 AS a", "CREATE MATERIALIZED VIEW v AS SELECT 1 AS a"):
-        with pytest.raises(tk.ConflictError, match="already; IF NOT EXISTS or OR REPLACE lets a statement be run again"):
+    for text in (
+        "CREATE TABLE t (id int)",
+        "CREATE VIEW v AS SELECT 1 AS a",
+        "CREATE MATERIALIZED VIEW v AS SELECT 1 AS a",
+    ):
+        with pytest.raises(
+            tk.ConflictError, match="already; IF NOT EXISTS or OR REPLACE lets a statement be run again"
+        ):
             engine.sql(text)
     for text in ("CREATE INDEX i ON t (price)", "CREATE TABLE i (id int)"):
         with pytest.raises(tk.ConflictError, match="there is an index named .i. already") as caught:
@@ -72,7 +86,9 @@ def test_copy_in_the_old_spelling_says_the_new_one(engine: tk.Engine) -> None:
 
 
 def test_parameters_of_declared_types(engine: tk.Engine) -> None:
-    engine.sql("PREPARE p (int, varchar(10), decimal(10, 2)) AS SELECT id FROM t WHERE id >= $1 AND name >= $2 AND price < $3")
+    engine.sql(
+        "PREPARE p (int, varchar(10), decimal(10, 2)) AS SELECT id FROM t WHERE id >= $1 AND name >= $2 AND price < $3"
+    )
     assert engine.sql("EXECUTE p('1', 'a', '1.75')").rows() == [(1,)]
     assert engine.sql("EXECUTE p(1, 'a', 1.75)").rows() == [(1,)]
     assert engine.sql("EXECUTE p(NULL, 'a', 1.75)").rows() == []
