@@ -346,8 +346,8 @@ class AsyncSession(WaitsByAsyncFor, SaysWhatDoesNotTravel):
 
     # ------------------------------------------------------------------ rules and time
 
-    async def datalog(self, text: str, *, source: str = "program") -> tuple[str, ...]:
-        """Register rules; their predicates."""
+    async def datalog(self, text: str, *, source: str | None = None) -> tuple[str, ...]:
+        """Register rules; their predicates. With a `source`, they take the place of what was registered under that name."""
         return tuple((await self.ask("register", {"datalog": text, "name": source})).head["predicates"])
 
     async def query(self, text: str, arguments: Mapping[str, Any] | None = None, /, **named: Any) -> RemoteResult:

@@ -236,8 +236,10 @@ class RemoteSession(SaysWhatDoesNotTravel):
 
     # ------------------------------------------------------------------ rules and time
 
-    def datalog(self, text: str, *, source: str = "program") -> tuple[str, ...]:
-        """Register rules in either syntax; their predicates, of which `view` gives the answers."""
+    def datalog(self, text: str, *, source: str | None = None) -> tuple[str, ...]:
+        """Register rules in either syntax; their predicates, of which `view` gives the answers. They are added to what is there,
+        or, with a `source`, take the place of what was registered under that name.
+        """
         return self._loop.run(self._made.datalog(text, source=source))
 
     def query(self, text: str, arguments: Mapping[str, Any] | None = None, /, **named: Any) -> RemoteResult:

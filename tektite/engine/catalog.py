@@ -439,6 +439,21 @@ class Catalog:
         if entry.flow is not None and entry.flow.limit is not None:
             entry.flow.limit = None if reader.limit is None else max(reader.limit, entry.flow.limit)
 
+    def reader_names(self, entry: Entry) -> list[str]:
+        """The names of what reads an arrangement, itself or by an index that was made for it: drop them, and none is left."""
+        made: dict[Dataflow, Sequence[Entry]] = {
+            e.flow: e.together for e in self.entries if e.flow is not None and e.together
+        }
+        names: dict[str, None] = {}
+        waiting, seen = list(entry.readers), set(entry.readers)
+        for reader in waiting:
+            further = [later for index in made.get(reader, ()) for later in index.readers if later not in seen]
+            if reader not in made:
+                names[reader.name] = None
+            seen.update(further)
+            waiting += dict.fromkeys(further)
+        return list(names) or [reader.name for reader in entry.readers]
+
     def count_answer(self, reader: Dataflow) -> None:
         """Count a dataflow that answers a query once, where it reads arrangements."""
         for entry in self._used.get(reader, ()):

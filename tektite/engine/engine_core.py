@@ -509,7 +509,7 @@ class EngineCore:
         self.replanner.let_go(source.flow)
         entry = next(e for e in self.catalog.all_of(source.operator.fingerprint, failed=True) if e.source is source)
         if entry.readers:
-            readers = dict.fromkeys([reader.name for reader in entry.readers])
+            readers = self.catalog.reader_names(entry)
             said = f"{', '.join(map(repr, readers))} read{'s' * (len(readers) == 1)} it"
             raise ConflictError(f"cannot {verb} {kind} {source.name!r}: {said}")
         return entry

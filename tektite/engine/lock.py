@@ -22,6 +22,7 @@ from collections.abc import Callable, Sequence
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
+from tektite.blocks import taken_times
 from tektite.errors import ConflictError, FaultError
 
 _PAUSE = 1e-4
@@ -132,7 +133,7 @@ class EngineLock:
         if not held._is_owned():
             function()
             return
-        state = held._recursion_count(), threading.get_ident()
+        state = taken_times(held), threading.get_ident()
 
         def take() -> None:
             if not held._is_owned():

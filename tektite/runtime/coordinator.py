@@ -17,6 +17,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from tektite.blocks import taken_times
 from tektite.dataflow.away import LONG, Absence
 from tektite.dataflow.flow import Dataflow
 from tektite.dataflow.interrupts import is_interrupted
@@ -90,7 +91,7 @@ class Coordinator:
         """Call a function without the engine's lock, unless the turn is given inside another one, or inside a callback: who runs
         that relies on nothing having changed.
         """
-        if self.turns.held._recursion_count() > 1:
+        if taken_times(self.turns.held) > 1:
             function()
             return
         self._away[away] = None

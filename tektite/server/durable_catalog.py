@@ -8,6 +8,7 @@ as a view of a table that a program has dropped meanwhile, is logged, and its st
 
 from __future__ import annotations
 
+import hashlib
 import json
 import secrets
 from collections.abc import Callable, Mapping
@@ -41,6 +42,17 @@ STORED = (parser.Plain, parser.Prepare, parser.Deallocate, CreateConnector, Drop
 StatementEntry = tuple[str, int, str, str]
 LINEAGE = "lineage"
 """The entry that tells this storage's times from those of another one."""
+UNNAMED = "program #"
+"""What the key of rules begins with that a client registered without a name; a digest of their text follows."""
+
+
+def source_of(key: str) -> str:
+    """What errors call rules.
+
+    >>> source_of("mine"), source_of("program #1f")
+    ('mine', 'program')
+    """
+    return "program" if key.startswith(UNNAMED) else key
 
 
 class OwnObjects:
@@ -114,7 +126,7 @@ class DurableCatalog:
     def _restore(self, object: str, text: str) -> None:
         kind, _, name = object.partition(" ")
         if kind == "rules":
-            self._programs[name] = self._engine.datalog(text, source=name), text
+            self._programs[name] = self._engine.datalog(text, source=source_of(name)), text
         elif kind == "attribute":
             self._declare(json.loads(text))
         elif kind == "schema":
@@ -132,30 +144,49 @@ class DurableCatalog:
                 self._write([], [(LINEAGE, 0, "", secrets.token_hex(8))])
             return self._entries[LINEAGE][3]
 
-    def register(self, text: str, name: str) -> list[str]:
-        """Register rules of Datalog under a name, in place of those that have it; their predicates. The caller holds the lock."""
-        before = self._programs.get(name)
+    def register(self, text: str, name: str | None = None) -> list[str]:
+        """Register rules of Datalog; their predicates. Under a name they take the place of those that have it. Without a name
+        they are added to what is there, or take the place of such a text that gives one of their predicates another meaning.
+        The caller holds the lock.
+        """
+        key = f"{UNNAMED}{hashlib.sha256(text.encode()).hexdigest()[:16]}" if name is None else name
+        before = self._programs.get(key)
+        if name is None and before is not None:
+            return list(before[0].predicates)
         try:
-            made = self._engine.datalog(text, source=name)
-        except ConflictError:
-            if before is None:
-                raise
-            made = self._replaced(*before, text, name)  # a predicate gets another meaning
+            made = self._engine.datalog(text, source=source_of(key))
+        except ConflictError as error:
+            made = self._replaced(key, text, error)
         else:
             if before is not None:
                 before[0].drop()
-        self._programs[name] = made, text
-        self._remember(f"rules {name}", text)
+        self._programs[key] = made, text
+        self._remember(f"rules {key}", text)
         return list(made.predicates)
 
-    def _replaced(self, before: Program, old: str, text: str, name: str) -> Program:
+    def _replaced(self, key: str, text: str, error: ConflictError) -> Program:
         """Rules in place of others of the same predicates, which no view may need. If they are refused, the others stay."""
+        if not key.startswith(UNNAMED):
+            place = key if key in self._programs else None
+        else:
+            said = {
+                other: [p for p in made.predicates if f"{p!r} is registered with another meaning" in str(error)]
+                for other, (made, _) in self._programs.items()
+            }
+            place = next((other for other in said if other.startswith(UNNAMED) and said[other]), None)
+        if place is None:
+            raise error
+        before, old = self._programs[place]
         before.drop()
         try:
-            return self._engine.datalog(text, source=name)
+            made = self._engine.datalog(text, source=source_of(key))
         except TektiteError:
-            self._programs[name] = self._engine.datalog(old, source=name), old
+            self._programs[place] = self._engine.datalog(old, source=source_of(place)), old
             raise
+        if place != key:
+            del self._programs[place]
+            self._write([row for name, row in self._entries.items() if name == f"rules {place}"], [])
+        return made
 
     def attribute(self, said: Mapping[str, Any]) -> None:
         """Declare an attribute. The caller holds the lock."""

@@ -188,6 +188,21 @@ def test_dropping_one_reader_of_a_derived_arrangement_leaves_the_other() -> None
     assert two.rows() == [(1, 4)]
 
 
+def test_a_drop_that_is_refused_names_what_can_be_dropped_and_not_the_indexes_between() -> None:
+    engine, edges = graph()
+    hops = engine.install("hops", two_hops(edges))
+    far = engine.install("far", hops.join(edges, left_on="dst", right_on="src").select("src", dst="dst_right"))
+    assert {reader for index in engine.indexes(edges) for reader in index.readers} > {"hops", "far"}
+    with pytest.raises(tk.ConflictError, match=r"cannot drop table 'edges': '(hops', 'far|far', 'hops)' read it$"):
+        engine.drop_table("edges")
+    far.drop()
+    with pytest.raises(tk.ConflictError, match=r"cannot drop table 'edges': 'hops' reads it$"):
+        engine.drop_table("edges")
+    hops.drop()
+    engine.drop_table("edges")
+    assert engine.tables == ()
+
+
 def test_an_interrupt_stops_the_view_it_hits_and_no_other() -> None:
     engine, edges = graph()
     other = engine.install("other", edges)

@@ -422,6 +422,28 @@ def test_rules_are_replaced_by_those_of_the_same_name(served: RunningServer) -> 
         assert client.rows("query", text="p(x)") == [[2], [3]]
 
 
+def test_rules_without_a_name_are_added_to_what_is_there(tmp_path: Path) -> None:
+    with running_server(storage=tmp_path / "s") as served, json_client(served) as client:
+        client.ask("create-table", name="edge", columns=["a", "b"], types=["int", "int"])
+        client.ask("insert", table="edge", rows=[[1, 2], [2, 3]])
+        client.ask("register", datalog="first(x) :- edge(x, _).")
+        client.ask("register", datalog="second(y) :- edge(_, y).")
+        client.ask("register", datalog="both(x) :- first(x), second(x).")
+        client.ask("register", datalog="first(x) :- edge(x, _).")  # again, as a program does that is started again
+        assert client.rows("query", text="both(x)") == [[2]]
+        assert client.code("register", datalog="second(y) :- edge(_, y), y > 2.") == "conflict"  # both reads it
+        client.ask("register", datalog="third(x) :- edge(x, 3).")
+        assert client.code("register", datalog="third(x) :- edge(x, 2, _).") == "incorrect"
+        client.ask("register", datalog="third(x) :- edge(x, 2).")  # in place of the one before
+        client.ask("register", datalog="fourth(x) :- edge(x, 2).", name="mine")
+        assert client.code("register", datalog="fourth(x) :- edge(x, 3).") == "conflict"  # it has a name
+        expected = [client.rows("query", text=f"{name}(x)") for name in ("first", "second", "both", "third", "fourth")]
+        assert expected == [[[1], [2]], [[2], [3]], [[2]], [[1]], [[1]]]
+    with running_server(storage=tmp_path / "s") as served, json_client(served) as client:
+        found = [client.rows("query", text=f"{name}(x)") for name in ("first", "second", "both", "third", "fourth")]
+        assert found == expected
+
+
 def test_what_clients_register_comes_back(tmp_path: Path) -> None:
     with running_server(storage=tmp_path / "s") as served, json_client(served) as client:
         client.ask("create-attribute", name="knows", type="int", cardinality="one")

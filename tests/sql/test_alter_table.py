@@ -157,7 +157,7 @@ def test_a_table_that_an_open_transaction_has_changed_is_not_altered(change: str
 
 
 def test_a_view_that_python_has_dropped_reads_nothing() -> None:
-    with make_engine() as engine:
+    with make_engine(autocommit=True) as engine:
         engine.sql("CREATE TABLE t (k BIGINT); CREATE MATERIALIZED VIEW m AS SELECT k FROM t")
         with pytest.raises(tk.ConflictError, match="'m' reads it"):
             engine.sql("ALTER TABLE t ADD COLUMN z BIGINT")

@@ -18,7 +18,7 @@ class RuleRequests(StatementRequests):
 
     async def do_register(self, body: RequestBody) -> Answer:
         """Register rules in either syntax of Datalog, queries of SQL by name, or both. Nothing runs until somebody asks."""
-        rules, queries, source = body.text("datalog", None), body.mapping("sql", {}), body.text("name", "program")
+        rules, queries, source = body.text("datalog", None), body.mapping("sql", {}), body.text("name", None)
         body.finish()
         if rules is None and not queries:
             raise body.wrong("it takes rules as 'datalog', or queries by their names as 'sql'")
