@@ -21,6 +21,7 @@ LOCAL = {
     "engine/test_away.py": "threads of this process that wait for each other",
     "engine/test_heavy_installs.py": "threads of this process that wait for each other",
     "engine/test_who_works.py": "threads of this process that wait for each other",
+    "server/test_finisher.py": "threads of this process that wait for each other",
     "sql/test_long_statements.py": "threads of this process that wait for each other",
     "sql/test_system_rights.py": "what system relations of this process tell users",
     "storage/test_loaded_texts.py": "when the texts of this process are loaded",
