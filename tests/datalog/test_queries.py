@@ -157,7 +157,7 @@ def test_attribute_is_kept_forward_and_in_reverse_for_life() -> None:
     assert kept == [("knows", ("e", "v")), ("knows by (v)", ("v", "e")), ("bot?", ("e",))]
     with engine.query("[:find ?a ?c :where [?a :knows ?b] [?b :knows ?c]]"):
         assert [(a.name, a.columns) for a in engine.indexes()] == [*kept, ("query 1", ("a", "c"))]
-        with pytest.raises(tk.ConflictError, match="'query 1' read it"):
+        with pytest.raises(tk.ConflictError, match="'query 1' reads it"):
             knows.drop()
     assert [(a.name, a.columns) for a in engine.indexes()] == kept
     bot.drop()
