@@ -112,8 +112,8 @@ def fewest_and_largest(extenders, row):
 
 
 @inner
-def pays(extenders, e, place, size):
-    """Whether the rows from `place` on, in the order of extender e's keys, that have the same key look up enough words."""
+def look_up(extenders, e, place, many):
+    """Whether the rows from `place` on, in the order of extender e's keys, that have the same key look up so many words."""
     found = field_of(extenders, e, FOUND)
     key = number_of(found, extenders.rows, load(found, place))
     words = 0
@@ -124,7 +124,7 @@ def pays(extenders, e, place, size):
         _, fewest, largest = fewest_and_largest(extenders, row)
         if largest == e:
             words += fewest
-            if PAYS * words >= size:
+            if words >= many:
                 return True
     return False
 

@@ -35,6 +35,7 @@ from tektite.kernels.operators.extenders import (
     EXTENDER,
     FOUND,
     OPTIONAL,
+    PAYS,
     SIFTED,
     SLOTS,
     ExtenderFilter,
@@ -45,8 +46,8 @@ from tektite.kernels.operators.extenders import (
     field_of,
     filled_filter,
     key_of,
+    look_up,
     next_candidates,
-    pays,
     rows_of,
 )
 from tektite.kernels.seek.search import gallop_word, scan_word, word_end
@@ -244,7 +245,7 @@ def intersect(prefix, nd, nt, extenders, spec, lo, limit, state):
         key = key_of(all_, row, owner)
         if owner != proposer and key != filtered_key:
             size = candidates_of(all_, row, owner)
-            if size >= FEW and pays(all_, owner, here, size):
+            if size >= FEW and look_up(all_, owner, here, (size + PAYS - 1) // PAYS):
                 marks, filter_ = filled_filter(marks, filter_.mark, all_, owner, key)
                 filtered_key = key
         chosen = filter_ if owner != proposer and key == filtered_key else everything

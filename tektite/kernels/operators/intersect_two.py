@@ -34,6 +34,7 @@ from tektite.kernels.operators.extenders import (
     fewest_and_largest,
     field_of,
     key_of,
+    look_up,
     rows_of,
 )
 from tektite.kernels.operators.runs import (
@@ -52,7 +53,6 @@ from tektite.kernels.operators.runs import (
     sifted,
     without_last_zero,
 )
-from tektite.kernels.seek.candidates import number_of
 
 # Rows of a run for which a table of bits may be made: fewer are scanned as fast.
 FEW = 64
@@ -63,24 +63,6 @@ MOST_WORK = 1 << 24
 # Whose turn a row is in: that of an extender, of none because it has no candidates, or it has not been looked at.
 NOBODY = 2
 UNKNOWN = 3
-
-
-@inner
-def _pays(extenders, e, place, size):
-    """Whether the rows from `place` on, in the order of extender e's keys, that have the same key look up `size` words."""
-    found = field_of(extenders, e, FOUND)
-    key = number_of(found, extenders.rows, load(found, place))
-    words = 0
-    for ahead in range(place, extenders.rows):
-        row = load(found, ahead)
-        if number_of(found, extenders.rows, row) != key:
-            break
-        _, fewest, largest = fewest_and_largest(extenders, row)
-        if largest == e:
-            words += fewest
-            if words >= size:
-                return True
-    return False
 
 
 @inlined
@@ -195,7 +177,7 @@ def intersect_two(prefix, nd, nt, extenders, spec, counted, lo, limit, state):
             many = describe_runs(all_, owner, key, others)
             longest = longest_of(others, many)
             run = others + 8 * RUN * longest
-            if load(run, MANY) >= FEW and load(run, PLAIN) != 0 and _pays(all_, owner, here, load(run, MANY)):
+            if load(run, MANY) >= FEW and load(run, PLAIN) != 0 and look_up(all_, owner, here, load(run, MANY)):
                 bits, table = filled_table(bits, run, longest, listed)
         one_many = describe_runs(all_, 1 - owner, key_of(all_, row, 1 - owner), ones)
         complete = False
