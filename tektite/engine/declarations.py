@@ -278,6 +278,8 @@ def create_view(
 ) -> View:
     """A new view; or what is there already, as `if_exists` says."""
     check_if_exists(if_exists)
+    if not isinstance(keep, bool):
+        raise IncorrectError(f"view {name!r}: keep is True or False, not {keep!r}")
     existing = core.views.get(name)
     if existing is not None and if_exists != "error":
         if if_exists == "keep":

@@ -108,6 +108,7 @@ REFUSED: dict[str, tuple[Callable[[Any, Any], Any], str]] = {
     "insert": (lambda e, s: s.insert(shop="x"), "insert has no option 'shop'"),
     "insert of nothing": (lambda e, s: s.insert(), "rows are a list"),
     "sql": (lambda e, s: e.sql(), "missing a required argument: 'text'"),
+    "keep": (lambda e, s: e.create_view("w", s, keep="yes"), "keep is True or False"),
     "transaction": (lambda e, s: e.transaction(5), r"transaction\(\): too many positional arguments"),
     "storage": (lambda e, s: tk.Storage(path="x"), "it takes url"),
     "decimal": (lambda e, s: tk.Decimal(), "it takes precision, scale"),
