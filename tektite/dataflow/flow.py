@@ -12,7 +12,14 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from tektite.dataflow.away import Absence, SweepAbandoned
 from tektite.dataflow.graph import LinearStep, Outbox, Scope, run_agenda
-from tektite.dataflow.interrupts import InterruptibleCall, current_call, held_interrupts, held_signals, interruptible, keep_interrupt
+from tektite.dataflow.interrupts import (
+    InterruptibleCall,
+    current_call,
+    held_interrupts,
+    held_signals,
+    interruptible,
+    keep_interrupt,
+)
 from tektite.dataflow.journal import Journal, Sweep
 from tektite.errors import FaultError, TektiteError
 from tektite.kernels.ready import calls
