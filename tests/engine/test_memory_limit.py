@@ -107,9 +107,9 @@ def test_keyed_tables_beyond_the_limit_hold_the_last_row_of_each_key(mode: Any, 
     table = engine.create_table("t", {"a": tk.Int, "b": tk.Int}, **options)
     held: dict[Any, tuple[int, int]] = {}
     for _ in range(4):
-        new = rng.integers(0, [8000, 5], (30_000, 2))
+        new = rng.integers(0, [24000, 5], (30_000, 2))
         table.insert(new)
-        gone = rng.integers(0, [8000, 5], (10_000, 2))
+        gone = rng.integers(0, [24000, 5], (10_000, 2))
         table.remove(gone)
         for a, b in new.tolist():
             held[a if mode == "upsert" else (a, b)] = (a, b)
