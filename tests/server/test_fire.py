@@ -269,7 +269,7 @@ class Reader:
                     client.socket.socket.sendall(b"\x81\xfe\x10\x00\0\0\0\0half of")
                     raise ConnectionError
                 if draw < 0.02:
-                    client.ask("uninterest", subscription=1)
+                    assert "error" not in client.ask("uninterest", subscription=1)
                     while client.pushed:
                         self.take(client.pushed.pop(0))
                     self.follower.lost()
@@ -286,6 +286,7 @@ class Reader:
             answer = client.ask("interest", **query)
         if "the server stops" in answer.get("error", {}).get("message", ""):
             raise ConnectionError
+        assert "error" not in answer, answer
         self.lineage, self.is_subscribed = answer["lineage"], True
 
     def take(self, message: dict[str, Any]) -> None:

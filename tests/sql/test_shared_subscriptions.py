@@ -9,6 +9,7 @@ import pytest
 
 import tektite as tk
 from tektite import sql
+from tektite.engine.core import core_of
 from tektite.sql import runner
 from tests.support.executors import make_engine
 from tests.support.sql.roles import SETUP, accumulated, users
@@ -160,3 +161,21 @@ def test_a_prepared_statement_that_takes_more_than_its_user_may_fails_alone() ->
     with pytest.raises(tk.TektiteError, match="its limit is 128"):
         ann("EXECUTE pairs(2)")
     assert ann("EXECUTE pairs(1)").rows() == [(1, 1)]
+
+
+def test_a_sweep_during_a_subscription_takes_nothing_away() -> None:
+    """Writing the arguments gives other threads a turn, and they may sweep: what is subscribed to there is needed already."""
+    engine = make_engine()
+    shared = runner(engine).shared
+    engine.sql("CREATE TABLE t (k int, v int)")
+    engine.sql("INSERT INTO t VALUES (1, 10), (2, 20)")
+    core_of(engine).hooks.before_commit.append(lambda writes: shared.sweep())
+    followed = [engine.sql(f"SUBSCRIBE (SELECT v FROM t WHERE k = {k})").subscription for k in (1, 2)]
+    assert [change.row for each in followed for change in each.changes()] == [(10,), (20,)]
+    engine.sql("PREPARE asked AS SELECT v FROM t WHERE k = $1")
+    assert engine.sql("EXECUTE asked(2)").rows() == [(20,)]
+    for each in followed:
+        each.close()
+    engine.sql("DEALLOCATE asked")
+    engine.sql("INSERT INTO t VALUES (3, 30)")
+    assert not shared.all() and not core_of(engine).views

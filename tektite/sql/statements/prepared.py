@@ -237,8 +237,9 @@ def bound(runner: StatementRunner, found: Prepared, row: tuple[Any, ...]) -> tup
     is_free = not found.shared and name not in core_of(runner.engine).views
     shared = queries.get(query, name if is_free else "", is_prepared=True)
     number = queries.bind(shared, row if shared.query.labels else (), runner.settings.user)
+    if found.bindings.get(key) == (shared, number):  # another thread has bound it meanwhile
+        queries.release(shared, number)
     found.bindings[key] = shared, number
-    shared.followers[number] = shared.followers.get(number, 0) + 1
     if shared not in found.shared:
         found.shared.append(shared)
     return shared, number

@@ -168,17 +168,28 @@ class SharedQueries:
         runner.check_queries(allowed)
         if shared.arguments is None:
             shared.allow(0, allowed.memory)
-            found = shared.view.subscribe(snapshot=snapshot, progress=progress, since=since)
+            self._need(shared, 0)
         else:
             number = self.bind(shared, answer.values if shared.query.labels else (), answer.user)
-            answer.check_held(since)
-            feed = self._routed(shared, number, answer, snapshot, since)
-            found = Subscription(core_of(shared.view), snapshot, progress, since, feed)
-        shared.followers[number] = shared.followers.get(number, 0) + 1
+        try:
+            if shared.arguments is None:
+                found = shared.view.subscribe(snapshot=snapshot, progress=progress, since=since)
+            else:
+                answer.check_held(since)
+                feed = self._routed(shared, number, answer, snapshot, since)
+                found = Subscription(core_of(shared.view), snapshot, progress, since, feed)
+        except BaseException:
+            self.release(shared, number)
+            raise
         left, user = self._left, answer.user
         self._followed[user] += 1
         release_with(found, lambda: left.append((shared, number, user)))
         return found
+
+    @staticmethod
+    def _need(shared: SharedQuery, number: int) -> None:
+        """Somebody needs a number until it is released. Called before anything that gives others a turn: they sweep."""
+        shared.followers[number] = shared.followers.get(number, 0) + 1
 
     def _routed(
         self, shared: SharedQuery, number: int, answer: SharedAnswer, snapshot: bool, since: int | None
@@ -201,24 +212,24 @@ class SharedQueries:
         return self._followed[user]
 
     def bind(self, shared: SharedQuery, values: tuple[Any, ...], user: str) -> int:
-        """The number of a user and some values, which are answered from here on."""
+        """The number of a user and some values, which are answered from here on. The caller needs it until it is released."""
         row = (user, *values)
         number = shared.bindings.get(row)
         if number is None:
             shared.numbers += 1
             number = shared.bindings[row] = shared.numbers
-        if number not in shared.begun:  # it is new, or the call that was to write it has failed
+        self._need(shared, number)
+        if (
+            number not in shared.begun
+        ):  # it is new, or the call that was to write it has failed, or has not written it yet
             assert shared.arguments is not None
-            shared.allow(number, self._runner.allowed().memory)
             try:
+                shared.allow(number, self._runner.allowed().memory)
                 shared.arguments.commit({BINDING: [(number, *row)]}, 1, "bind")
-                shared.begun[number] = core_of(self._runner.engine).epoch - 1
             except BaseException:
-                del shared.bindings[row]
-                shared.begun.pop(number, None)
-                shared.allow(number, None)
-                self._unneeded.append((shared, number))  # it may have been written
+                self.release(shared, number)
                 raise
+            shared.begun[number] = core_of(self._runner.engine).epoch - 1
         return number
 
     def set_apart(self, query: ParametrisedQuery, reason: str) -> None:
