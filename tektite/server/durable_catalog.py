@@ -107,7 +107,7 @@ class DurableCatalog:
         self._number = max((row[1] for row in self._entries.values()), default=0)
         for object, _, path, text in sorted(self._entries.values(), key=lambda row: row[1]):
             try:
-                with self._engine.session() as session:
+                with self._engine.session() as session, self._runner.access.restoring():
                     settings = self._runner.settings_of(session)
                     path, _, zone = path.partition("\n")
                     settings.search_path = tuple(path.split(","))
@@ -222,14 +222,18 @@ class DurableCatalog:
         if self._table is None:
             return make()
         stretches, mine = self._core.lock.stretches, OwnObjects(self._objects)
-        stretches.ended, stretches.begun = mine.end, mine.begin
-        try:
-            found = make()
-        finally:
-            stretches.ended = stretches.begun = None
-        mine.end()
-        self._store(text, mine.made, self._objects())
-        return found
+        with self._runner.access.dropping_later():
+            stretches.ended, stretches.begun = mine.end, mine.begin
+            try:
+                found = make()
+            except BaseException:
+                self._store(text, [], self._objects())  # some of it may be gone
+                raise
+            finally:
+                stretches.ended = stretches.begun = None
+            mine.end()
+            self._store(text, mine.made, self._objects())
+            return found
 
     def run(self, statement: parser.Statement, values: Mapping[str, Any]) -> Result:
         """Run a statement in the session of the caller, who holds the engine's lock, and store it if it defines something."""

@@ -7,6 +7,7 @@ rows the user sees, the request is answered by the statement that says the same.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 import pyarrow as pa
@@ -181,9 +182,9 @@ class SessionRights:
         """Refuse a table or view that the user may not make."""
         self._sql.access.check_create(self.who, name_parts(name)[0])
 
-    def created(self, name: str) -> None:
-        """The user has made something."""
-        self._sql.access.created(table_object(name))
+    def creating(self, name: str, is_new: bool) -> AbstractContextManager[None]:
+        """Around what makes something for the user."""
+        return self._sql.access.creating(table_object(name), is_new)
 
     def check_owner(self, name: str) -> None:
         """Refuse what only the owner of a relation may do."""

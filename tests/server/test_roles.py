@@ -274,6 +274,21 @@ def test_requests_that_are_no_statements_have_the_rights_of_their_user(guarded: 
             docs.rows()
 
 
+def test_keeping_a_table_that_is_there_gives_no_right_on_it(guarded: RunningServer) -> None:
+    """A user who may create tables, and asks for one that is there, does not come to own it."""
+    import tektite
+
+    with connected(guarded, "root") as root:
+        root.execute("GRANT CREATE ON SCHEMA public TO ann")
+        (token,) = root.execute("CREATE TOKEN t FOR ann").fetchone() or ("",)
+        guarded.engine.create_table("free", {"x": int}).insert([(1,)])
+        root.execute("GRANT SELECT ON free TO ann")
+    with tektite.connect(f"tektite://127.0.0.1:{guarded.http_port}", token=token) as client:
+        assert client.create_table("free", {"x": int}, if_exists="keep").rows() == [(1,)]
+        with pytest.raises(tektite.TektiteError, match="must be owner"):
+            client.drop_table("free")
+
+
 def waited(followed: Any, many: int) -> list[Any]:
     """So many changes of a subscription, which come over the network."""
     found: list[Any] = []

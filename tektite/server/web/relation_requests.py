@@ -86,8 +86,8 @@ class RelationRequests(StatementRequests):
                 (),
                 True,
             )
-            made = filled_table(core, name, declared, rows, options["if_exists"])
-            rights.created(name)
+            with rights.creating(name, name not in self._engine.tables):
+                made = filled_table(core, name, declared, rows, options["if_exists"])
             return described(made)
 
         return await self._recorded(name, make)

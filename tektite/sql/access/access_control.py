@@ -9,7 +9,9 @@ when to ask again.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import threading
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from tektite.engine.core import core_of
@@ -65,8 +67,21 @@ def schema_object(name: str) -> str:
 DATABASE_OBJECT = f"database {DATABASE}"
 
 
+class Ongoing(threading.local):
+    """What the calling thread does."""
+
+    dropped: list[str] | None = None
+    """What it has dropped whose rights go later; None where they go at once."""
+    is_restoring = False
+    """Whether it makes again what has its rights already."""
+
+
 class AccessControl:
-    """Roles and rights of one engine."""
+    """Roles and rights of one engine.
+
+    A storage has the rights on an object before it has the object, and loses them after it: whatever ends the process, nothing is
+    there without its owner. Rights that are left without their object go when somebody makes one of that name.
+    """
 
     def __init__(self, runner: StatementRunner) -> None:
         self._runner = runner
@@ -75,6 +90,7 @@ class AccessControl:
         self.version = 0
         """Grows with every change."""
         self._held: dict[str, frozenset[str]] = {}
+        self._ongoing = Ongoing()
         core_of(runner.engine).hooks.owners.append(lambda name: self.owner(table_object(name)))
 
     @property
@@ -297,11 +313,27 @@ class AccessControl:
 
     # ------------------------------------------------------------------ what comes and goes
 
-    def created(self, object: str) -> None:
-        """Something was made: whoever made it owns it."""
+    def created(self, object: str, is_new: bool = True) -> None:
+        """Something is made: whoever makes it owns it, and what was said of another one of that name is gone, unless it takes
+        the place of that one.
+        """
         who = self.who()
-        if who is not None and object not in self.tables.owners:
-            self.change([Ownership(object, who)])
+        # A program that holds the engine makes again what its users have rights on.
+        if who is not None and is_new and not self._ongoing.is_restoring:
+            self.change(
+                [Ownership(object, who)], [one for one in self._said_of({object}) if type(one) is not Ownership]
+            )
+
+    @contextmanager
+    def creating(self, object: str, is_new: bool) -> Iterator[None]:
+        """`created`, around what makes something that is durable at once; taken back if that fails."""
+        self.created(object, is_new)
+        try:
+            yield
+        except BaseException:
+            if is_new:
+                self.dropped([object])
+            raise
 
     def give(self, objects: Iterable[str], owner: str) -> None:
         """Let a role own objects. What was granted on one to its owner, before or from here on, goes along with owning it."""
@@ -314,16 +346,41 @@ class AccessControl:
 
     def dropped(self, objects: Iterable[str]) -> None:
         """Objects are gone, and what was said of them."""
-        names = set(objects)
         if not self.is_configured:
             return
+        if self._ongoing.dropped is not None:
+            self._ongoing.dropped += objects
+            return
+        records = self._said_of({*objects})
+        if records:
+            self.change(gone=records)
+
+    @contextmanager
+    def restoring(self) -> Iterator[None]:
+        """What the calling thread makes has the rights that are there."""
+        self._ongoing.is_restoring = True
+        try:
+            yield
+        finally:
+            self._ongoing.is_restoring = False
+
+    @contextmanager
+    def dropping_later(self) -> Iterator[None]:
+        """What the calling thread drops keeps its rights until the end, where its other records are gone."""
+        dropped = self._ongoing.dropped = list[str]()
+        try:
+            yield
+        finally:
+            self._ongoing.dropped = None
+            self.dropped(dropped)
+
+    def _said_of(self, names: set[str]) -> list[Record]:
         tables = self.tables
         records: list[Record] = [o for o in tables.owners.values() if o.object in names]
         records += [grant for grant in tables.grants.values() if grant.object in names]
         records += [policy for policy in tables.policies.values() if policy.object in names]
         records += [secured for secured in tables.secured.values() if secured.object in names]
-        if records:
-            self.change(gone=records)
+        return records
 
     def renamed(self, before: str, after: str) -> None:
         """An object has another name: what was said of it is said of that."""

@@ -209,9 +209,9 @@ def create_table(
     take_away(runner, replaced)
     declared = table_description(name, columns, mode, key, (), said.required, (), True)
     declared = replace(declared, checks=tuple(said.checks), uniques=tuple(said.uniques))
-    made = declare_table(core_of(runner.engine), name, declared, "error")
+    with runner.access.creating(table_object(name), replaced is None):
+        made = declare_table(core_of(runner.engine), name, declared, "error")
     set_defaults(core_of(made), said.defaults)
-    runner.access.created(table_object(name))
     return Result("CREATE TABLE")
 
 
@@ -248,8 +248,8 @@ def create_table_as(
             core.storage.writer.admit()
     take_away(runner, replaced)
     try:
-        made = runner.engine.create_table(name, rows.schema, mode=mode)
-        runner.access.created(table_object(name))
+        with runner.access.creating(table_object(name), replaced is None):
+            made = runner.engine.create_table(name, rows.schema, mode=mode)
         # The rows are those of the moment at which the query was answered, whatever has been committed since.
         core.sessions.current().statement_began = core.epoch
         return Result(f"CREATE TABLE {rows.num_rows}", time=runner.write(made, rows, None))
@@ -321,13 +321,13 @@ def create_view(
         runner.definitions[name] = Definition(
             name, query, planned.bound.titles, source, planned.reads, planned.named, kinds
         )
-        runner.access.created(table_object(name))
+        runner.access.created(table_object(name), replaced is None)
         return Result(what)
     take_away(runner, replaced)
     view = runner.install(name, planned)
     if keeps_plan:
         core_of(view).engine.replanner.fix_plan(core_of(view))
-    runner.access.created(table_object(name))
+    runner.access.created(table_object(name), replaced is None)
     runner.view_texts[core_of(view)] = written(query)
     return Result(what, view=view)
 

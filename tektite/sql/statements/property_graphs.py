@@ -33,7 +33,7 @@ def create_property_graph(runner: StatementRunner, source: StatementText, tree: 
         return Result(what)
     made = GraphElementReader(runner, source, name, tree).read()
     runner.definitions[name] = made
-    runner.access.created(table_object(name))
+    runner.access.created(table_object(name), replaced is None)
     return Result(what)
 
 
