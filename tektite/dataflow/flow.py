@@ -273,11 +273,6 @@ class Dataflow(FlowRecord):
         self.outlets += (handle,)
         self.wake()
 
-    def remove_outlet(self, handle: Handle) -> None:
-        """Take no more turns for a handle on its result."""
-        handle.wake = None
-        self.outlets = tuple([outlet for outlet in self.outlets if outlet is not handle])
-
     def rest(self) -> bool:
         """Fall asleep if there is nothing to do. Returns whether it sleeps."""
         if self.failure is None and (

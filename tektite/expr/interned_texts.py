@@ -257,10 +257,6 @@ def _decimal(op: str, left: Any, right: Any, kinds: tuple[Type, Type], type: Typ
     return fitted([None if a is None or b is None else _OPERATIONS[op](a, b) for a, b in pairs], type)
 
 
-def _quotient(one: decimal.Decimal, other: decimal.Decimal) -> decimal.Decimal | None:
-    return None if not other else _EXACT.divide_int(one, other)
-
-
 def _floored(one: decimal.Decimal, other: decimal.Decimal) -> decimal.Decimal | None:
     if not other:
         return None

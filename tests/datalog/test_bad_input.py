@@ -12,8 +12,6 @@ from tektite.datalog.evaluate.fact_files import FileForm, read_facts
 from tektite.values.schema import Schema
 from tests.support.executors import make_engine
 
-EDGE = "edge(1, 2). edge(2, 3)."
-
 REFUSED = {
     "a rule that does not end": ("p(x) :- q(x)", tk.IncorrectError, "program:1:12: .*end of the text"),
     "a stray character": ("p(x) :- q(x) & r(x).", tk.IncorrectError, r"program:1:14: did not expect '&'"),

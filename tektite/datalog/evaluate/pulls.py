@@ -19,7 +19,6 @@ from tektite.engine.view import View
 from tektite.errors import IncorrectError, NotFoundError
 
 ENTITY = "db/id"
-RowsOf = Callable[[View], Sequence[tuple[Any, ...]]]
 
 
 @dataclass

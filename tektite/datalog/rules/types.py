@@ -13,8 +13,6 @@ from tektite.datalog.syntax import ir, statements
 from tektite.errors import IncorrectError, TektiteError
 from tektite.values.types import MOST_DIGITS, Decimal, DecimalType, Float, Int, Type
 
-Found = list[Type | None]
-
 
 @dataclass(frozen=True)
 class KnownType:

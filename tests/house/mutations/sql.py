@@ -182,7 +182,6 @@ def bounds_that_move() -> None:
 
 RULES = "tektite.sql.rules"
 BIND = "tektite.sql.bind"
-LOWER = "tektite.sql.lower"
 QUERY = "tektite.query"
 STATEMENTS = "tektite.sql.statements"
 

@@ -109,17 +109,6 @@ def joined_with_what_is_new(there: Any) -> Any:
     return run
 
 
-def seen_again(there: Any) -> Any:
-    def broken(self: Handle, shard: int) -> Any:
-        queue, pin = self.queues[shard], self.pins[shard]
-        found = there(self, shard)
-        if len(queue) == 1:
-            self.queues[shard], self.pins[shard] = queue, pin
-        return found
-
-    return broken
-
-
 TRACE = "tektite.trace.trace"
 FAULTS = [
     Fault("what was there before is what is there after", "tektite.dataflow.join JoinNode.run", joined_with_what_is_new,
