@@ -15,7 +15,8 @@ import pytest
 import tektite as tk
 from tektite.engine.core import core_of
 from tests.support.executors import make_engine
-from tests.support.following import SOON, Running, polled, summed, until, waiting
+from tests.support.following import Running, polled, summed, waiting
+from tests.support.patience import PATIENCE, until
 
 pytestmark = pytest.mark.executors
 
@@ -243,10 +244,10 @@ def test_the_loop_does_not_wait_for_the_engine_s_lock(engine: tk.Engine) -> None
         def hold() -> bool:
             with core_of(engine).lock.held:
                 held.set()
-                return release.wait(SOON)
+                return release.wait(PATIENCE)
 
         holder = Running(hold)
-        held.wait(SOON)
+        held.wait(PATIENCE)
         task = asyncio.create_task(anext(subscription))  # type: ignore[arg-type]
         for _ in range(10):
             await asyncio.sleep(0.001)
@@ -334,7 +335,7 @@ def test_wait_returns_when_the_view_answers_for_a_time(engine: tk.Engine) -> Non
     view = engine.install("all", table)
     assert view.wait(0, timeout=0) is False
     running = Running(lambda: view.wait(1))
-    snapshot = Running(lambda: view.snapshot(at=1, timeout=SOON))
+    snapshot = Running(lambda: view.snapshot(at=1, timeout=PATIENCE))
     until(lambda: len(core_of(view).waiters) == 2)
     at = table.insert([(1,)])
     assert at == 0 and view.wait(at) and view.rows(at=at) == [(1,)]

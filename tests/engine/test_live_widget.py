@@ -14,17 +14,9 @@ import pytest
 
 import tektite as tk
 from tests.support.browser import chromium, page_of
+from tests.support.patience import eventually
 
 pytest.importorskip("anywidget", reason="anywidget is not installed: pip install 'tektite[notebook]'")
-
-WAITED = 20.0
-
-
-def eventually(look: Callable[[], Any], wanted: Any) -> None:
-    deadline = time.monotonic() + WAITED
-    while (found := look()) != wanted and time.monotonic() < deadline:
-        time.sleep(0.02)
-    assert found == wanted
 
 
 def shown() -> tuple[tk.Engine, tk.Table, tk.View]:

@@ -20,7 +20,8 @@ import pytest
 import tektite as tk
 from tektite.engine.core import core_of
 from tests.support.executors import make_engine
-from tests.support.following import SOON, Running, changed, polled, summed, until, waiting
+from tests.support.following import Running, changed, polled, summed, waiting
+from tests.support.patience import PATIENCE, until
 from tests.support.row_changes import row_changes
 
 pytestmark = pytest.mark.executors
@@ -217,7 +218,7 @@ def test_other_views_do_not_wake_who_waits(engine: tk.Engine) -> None:
     view = engine.install("all", table)
     engine.install("others", other)
     subscription = view.subscribe()
-    running = Running(lambda: subscription.poll(SOON))
+    running = Running(lambda: subscription.poll(PATIENCE))
     until(lambda: waiting(view))
     (waiter,) = [waiter for feed in core_of(view).feeds for waiter in feed.waiters]
     notified: list[int] = []

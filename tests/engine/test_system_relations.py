@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +14,9 @@ import tektite as tk
 from tektite.engine.core import core_of
 from tektite.engine.system.relations import RELATIONS, SYSTEM
 from tests.support.executors import make_engine
+from tests.support.patience import PATIENCE, eventually, until
 
 pytestmark = pytest.mark.executors
-
-WAITED = 20.0
-"""Seconds after which something that should have happened by itself has not."""
 
 
 def small_engine() -> tuple[tk.Engine, tk.Table, tk.View]:
@@ -31,11 +28,13 @@ def small_engine() -> tuple[tk.Engine, tk.Table, tk.View]:
     return engine, sales, totals
 
 
-def eventually(look: Callable[[], Any], wanted: Any) -> None:
-    deadline = time.monotonic() + WAITED
-    while (found := look()) != wanted and time.monotonic() < deadline:
-        time.sleep(0.02)
-    assert found == wanted
+def looked(engine: tk.Engine) -> int:
+    """Look at the engine, as its thread does from time to time while somebody watches; how many epochs that closes."""
+    core = core_of(engine)
+    with core.lock.held:
+        before = engine.next_epoch
+        core.system.refresh()
+        return engine.next_epoch - before
 
 
 @pytest.mark.executors("stages", "spark")
@@ -88,10 +87,8 @@ def test_looking_changes_nothing() -> None:
     memory = engine.create_view("memory", engine.table("system.memory"))
     sales.insert([("north", 1)])
     eventually(lambda: [row[:2] for row in views.rows()], [("totals", engine.table("system.views").rows()[0][5])])
-    time.sleep(0.6)
-    before = engine.next_epoch
-    time.sleep(1.2)
-    assert engine.next_epoch == before, "system relations must not change because they were written"
+    until(lambda: not looked(engine))
+    assert not any(looked(engine) for _ in range(5)), "system relations must not change because they were written"
     names = {row[0] for row in views.rows()}
     assert names == {"totals"}, "queries over system relations are not reported"
     assert all("system" not in owner for _, owner, _ in memory.rows())
@@ -152,7 +149,7 @@ def test_epochs_do_not_report_on_themselves() -> None:
     watched = engine.create_view("watched", engine.table("system.epochs").select("epoch", "rows"))
     sales.insert([("west", 1)])
     eventually(lambda: [rows for _, rows in watched.rows()], [1])
-    time.sleep(0.7)
+    looked(engine)
     assert [rows for _, rows in watched.rows()] == [1]
 
 
@@ -525,7 +522,7 @@ def test_a_subscription_is_told_of_an_engine_that_nobody_has_written_to() -> Non
     sales = engine.create_table("sales", {"shop": str, "amount": int})
     engine.create_view("totals", sales.group_by("shop").agg(tk.sum("amount")))
     with engine.sql("SUBSCRIBE (SELECT name, state FROM system.views)").subscription as followed:
-        delta = followed.poll(WAITED)
+        delta = followed.poll(PATIENCE)
     assert delta is not None and [row["name"] for row in delta.table.to_pylist()] == ["totals"]
 
 

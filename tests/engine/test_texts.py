@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ from tektite.engine import text_collector
 from tektite.engine.core import core_of
 from tektite.engine.text_collector import TextCollection
 from tektite.expr.text import Memo
+from tests.support.patience import until
 from tests.support.row_changes import row_changes
 from tests.support.stored import state_of
 from tests.support.texts import collected, eager, texts
@@ -74,11 +74,8 @@ def test_the_folder_of_an_idle_engine_loses_texts_without_an_epoch(tmp_path: Pat
         engine.sync()
         while engine.idle():
             pass
-        ended = time.monotonic() + 60 * waits
-        while waits and stored_texts(tmp_path) > 10_000:
-            assert time.monotonic() < ended
-            engine.idle()
-            time.sleep(0.01)
+        if waits:
+            until(lambda: not engine.idle() and stored_texts(tmp_path) <= 10_000)
     with tk.Engine(storage=tmp_path) as engine:
         assert sorted(engine.table("t").rows()) == expected
 

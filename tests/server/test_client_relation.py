@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import psycopg
@@ -14,6 +14,7 @@ from psycopg import errors
 
 import tektite as tk
 from tektite.sql.access.verifiers import Verifier
+from tests.support.patience import eventually
 from tests.support.server import RunningServer, running_server
 from tests.support.wire import json_client
 
@@ -33,13 +34,6 @@ def guarded() -> Iterator[RunningServer]:
 
 def connected(server: RunningServer, user: str) -> psycopg.Connection[Any]:
     return psycopg.connect(server.conninfo(user), password="pw", autocommit=True)
-
-
-def eventually(look: Callable[[], Any], wanted: Any) -> None:
-    deadline = time.monotonic() + 20
-    while (found := look()) != wanted and time.monotonic() < deadline:
-        time.sleep(0.02)
-    assert found == wanted
 
 
 def test_everybody_sees_its_own_connections_and_superusers_see_all(guarded: RunningServer) -> None:

@@ -11,7 +11,7 @@ import threading
 import time
 import urllib.request
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,7 @@ from psycopg import errors
 from pyarrow import parquet
 
 from tests.server.test_roles import free_port
+from tests.support.patience import eventually
 from tests.support.server import RunningServer, running_server
 
 
@@ -33,14 +34,6 @@ def stored(tmp_path: Path) -> Iterator[RunningServer]:
     assert "internal-error" not in found.log.getvalue()
 
 
-def until(found: Callable[[], Any], wanted: Any) -> None:
-    """Wait until something is so."""
-    end = time.monotonic() + 20
-    while found() != wanted and time.monotonic() < end:
-        time.sleep(0.02)
-    assert found() == wanted
-
-
 def test_file_is_read_as_it_grows(stored: RunningServer, tmp_path: Path) -> None:
     file = tmp_path / "sales.csv"
     file.write_text("shop,amount\nnorth,1\nsouth,")
@@ -48,15 +41,15 @@ def test_file_is_read_as_it_grows(stored: RunningServer, tmp_path: Path) -> None
         client.execute("CREATE TABLE sales (amount int, shop text)")
         client.execute(f"CREATE SOURCE s INTO sales FROM '{file}' WITH (every = '10ms')")
         rows = lambda: client.execute("SELECT shop, amount FROM sales ORDER BY amount").fetchall()  # noqa: E731
-        until(rows, [("north", 1)])
+        eventually(rows, [("north", 1)])
         with file.open("a") as out:
             out.write("2\n,3\n")
-        until(rows, [("north", 1), ("south", 2), (None, 3)])
+        eventually(rows, [("north", 1), ("south", 2), (None, 3)])
         found = client.execute("SHOW SOURCES").fetchall()
         assert found[0][:4] == ("s", "sales", str(file), 3) and found[0][5] is None
         with file.open("a") as out:
             out.write("x,y\n")
-        until(lambda: "sales.csv" in str(client.execute("SHOW SOURCES").fetchall()[0][5]), True)
+        eventually(lambda: "sales.csv" in str(client.execute("SHOW SOURCES").fetchall()[0][5]), True)
         client.execute("DROP SOURCE s")
         assert client.execute("SHOW SOURCES").fetchall() == []
 
@@ -69,12 +62,12 @@ def test_folder_is_watched_for_files_of_every_format(stored: RunningServer, tmp_
         client.execute(f"CREATE SOURCE s INTO t FROM '{folder}' WITH (every = '10ms')")
         rows = lambda: [x for (x,) in client.execute("SELECT x FROM t ORDER BY x").fetchall()]  # noqa: E731
         (folder / "a.csv").write_text("x\n1\n")
-        until(rows, [1])
+        eventually(rows, [1])
         (folder / "b.jsonl").write_text('{"x": 2}\n{"x": 3}\n')
-        until(rows, [1, 2, 3])
+        eventually(rows, [1, 2, 3])
         parquet.write_table(pa.table({"x": [4]}), folder / "c.tmp")
         (folder / "c.tmp").rename(folder / "c.parquet")
-        until(rows, [1, 2, 3, 4])
+        eventually(rows, [1, 2, 3, 4])
 
 
 def test_pushed_rows_with_a_number_are_taken_once(stored: RunningServer) -> None:
@@ -111,11 +104,11 @@ def test_sink_writes_changes_to_a_file(stored: RunningServer, tmp_path: Path) ->
         client.execute("CREATE TABLE t (x int); INSERT INTO t VALUES (1), (2)")
         client.execute("CREATE MATERIALIZED VIEW v AS SELECT count(*) AS n FROM t")
         client.execute(f"CREATE SINK k FROM v TO '{file}' WITH (every = '10ms')")
-        until(lambda: accumulated(file) if file.exists() else None, {2: 1})
+        eventually(lambda: accumulated(file) if file.exists() else None, {2: 1})
         client.execute("INSERT INTO t VALUES (3)")
-        until(lambda: accumulated(file), {3: 1})
+        eventually(lambda: accumulated(file), {3: 1})
         client.execute("DELETE FROM t WHERE x = 1")
-        until(lambda: accumulated(file), {2: 1})
+        eventually(lambda: accumulated(file), {2: 1})
         assert client.execute("SHOW SINKS").fetchall()[0][:3] == ("k", "v", str(file))
         client.execute("DROP SINK k")
         client.execute("INSERT INTO t VALUES (4)")
@@ -141,10 +134,10 @@ def test_webhook_is_sent_again_until_it_succeeds(stored: RunningServer) -> None:
         with psycopg.connect(stored.conninfo(), autocommit=True) as client:
             client.execute("CREATE TABLE t (x int); INSERT INTO t VALUES (1)")
             client.execute(f"CREATE SINK k FROM t TO 'http://127.0.0.1:{receiver.server_port}/' WITH (every = '10ms')")
-            until(lambda: len(got), 2)
+            eventually(lambda: len(got), 2)
             assert got[0] == got[1] and got[0]["number"] == 1 and [row[0] for row in got[0]["rows"]] == [1]
             client.execute("DELETE FROM t")
-            until(lambda: len(got), 3)
+            eventually(lambda: len(got), 3)
             assert (got[2]["number"], got[2]["rows"][0][0], got[2]["rows"][0][-1]) == (2, 1, -1)
     finally:
         receiver.shutdown()
@@ -206,8 +199,8 @@ def test_sources_and_sinks_lose_and_repeat_nothing_after_a_kill(tmp_path: Path) 
         process.wait()
         process, client = start()
     try:
-        until(lambda: client.execute("SELECT count(*), count(DISTINCT n) FROM t").fetchone(), (written, written))
-        until(lambda: accumulated(sink), Counter({n: 1 for n in range(written)}))
+        eventually(lambda: client.execute("SELECT count(*), count(DISTINCT n) FROM t").fetchone(), (written, written))
+        eventually(lambda: accumulated(sink), Counter({n: 1 for n in range(written)}))
     finally:
         process.send_signal(signal.SIGKILL)
         process.wait()

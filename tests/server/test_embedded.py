@@ -18,6 +18,7 @@ from typer.testing import CliRunner
 
 import tektite as tk
 from tektite.__main__ import app
+from tests.support.patience import PATIENCE
 from tests.support.wire import json_client
 
 
@@ -35,7 +36,7 @@ def test_a_program_and_its_console_see_the_same(capsys: pytest.CaptureFixture[st
         with tk.connect(console.url) as session:
             changes = session.table("sales").subscribe()
             sales.insert([("north", 3)])
-            delta = changes.poll(20)
+            delta = changes.poll(PATIENCE)
             assert delta is not None and delta.table.to_pylist() == [{"shop": "north", "amount": 3, "diff": 1}]
             session.sql("INSERT INTO sales VALUES ('south', 5)")
             session.create_view("totals", "SELECT shop, sum(amount) AS total FROM sales GROUP BY shop")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Iterator
 
 import pytest
@@ -12,8 +11,8 @@ import tektite as tk
 from tektite.engine.core import core_of
 from tektite.engine.engine_core import EngineCore
 from tektite.server.finisher import Finisher
+from tests.support.patience import PATIENCE, until
 
-SECONDS = 60
 LOOP = """
     CREATE MATERIALIZED VIEW heavy AS
     WITH RECURSIVE up(n) AS (SELECT x AS n FROM t UNION SELECT n + 1 AS n FROM up WHERE n < 300) SELECT count(*) AS many FROM up
@@ -43,22 +42,15 @@ def failing(monkeypatch: pytest.MonkeyPatch, error: type[BaseException]) -> thre
     return failed
 
 
-def until_current(view: tk.View) -> None:
-    until = time.monotonic() + SECONDS
-    while not view.current:
-        assert time.monotonic() < until
-        time.sleep(0.01)
-
-
 def test_what_lacked_memory_is_tried_again(engine: tk.Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     failed = failing(monkeypatch, MemoryError)
     finisher = Finisher(core_of(engine))
     finisher.start()
     try:
-        assert failed.wait(SECONDS)
+        assert failed.wait(PATIENCE)
         view = engine.sql(LOOP).view
         assert view is not None
-        until_current(view)
+        until(lambda: view.current)
         assert view.rows() == [(301,)]
     finally:
         finisher.close()
@@ -70,14 +62,11 @@ def test_without_the_thread_writers_go_on(engine: tk.Engine, monkeypatch: pytest
     failed = failing(monkeypatch, SystemExit)
     finisher = Finisher(core_of(engine))
     finisher.start()
-    assert failed.wait(SECONDS)
-    until = time.monotonic() + SECONDS
-    while core_of(engine).coordinator.on_left is not None:
-        assert time.monotonic() < until
-        time.sleep(0.01)
+    assert failed.wait(PATIENCE)
+    until(lambda: core_of(engine).coordinator.on_left is None)
     view = engine.sql(LOOP).view
     assert view is not None and not view.current
-    core_of(engine).coordinator.turn = SECONDS
+    core_of(engine).coordinator.turn = PATIENCE
     engine.table("t").insert([(1,)])
     assert view.current
     finisher.close()

@@ -8,7 +8,6 @@ import shutil
 import socket
 import struct
 import subprocess
-import time
 from pathlib import Path
 
 import psycopg
@@ -16,6 +15,7 @@ import pytest
 
 from tektite.errors import ConflictError, IncorrectError
 from tektite.sql.access.verifiers import Verifier
+from tests.support.patience import PATIENCE, until
 from tests.support.server import RunningServer, answered, running_server
 
 STARTUP = struct.pack("!i", 3 << 16) + b"user\0ann\0\0"
@@ -24,6 +24,9 @@ HELLO = struct.pack("!i", len(STARTUP) + 4) + STARTUP
 
 def message(kind: bytes, body: bytes = b"") -> bytes:
     return kind + struct.pack("!i", len(body) + 4) + body
+
+
+SELECT = message(b"Q", b"select 42\0")
 
 
 def works(served: RunningServer, **options: str) -> bool:
@@ -96,9 +99,7 @@ def test_client_beyond_the_limit_is_told_to_come_again() -> None:
         full = pytest.raises(psycopg.OperationalError, match="as many as there may be")
         with psycopg.connect(served.conninfo()), psycopg.connect(served.conninfo()), full:
             psycopg.connect(served.conninfo())
-        deadline = time.monotonic() + 10
-        while len(served.server.connections) and time.monotonic() < deadline:
-            time.sleep(0.01)
+        until(lambda: not len(served.server.connections))
         assert works(served)
 
 
@@ -203,23 +204,23 @@ def test_random_messages_disturb_nobody(served: RunningServer, seed: int) -> Non
 
 def test_client_that_says_nothing_is_not_waited_for() -> None:
     with running_server(limits={"startup_seconds": 0.2}) as served:
-        with socket.create_connection(("127.0.0.1", served.port), 5) as peer:
-            peer.settimeout(10)
+        with socket.create_connection(("127.0.0.1", served.port), PATIENCE) as peer:
+            peer.settimeout(PATIENCE)
             peer.sendall(HELLO[:5])
             assert peer.recv(1) == b""
-        assert works(served)
+        # Again, should this one take too long as well.
+        until(lambda: b"42" in answered(served.port, HELLO + SELECT))
 
 
 def test_client_that_is_idle_for_too_long_is_disconnected() -> None:
     with running_server(limits={"idle_seconds": 0.2}) as served:
         client = psycopg.connect(served.conninfo(), autocommit=True)
-        assert client.execute("SELECT 1").fetchone() == (1,)
-        deadline = time.monotonic() + 10
-        while len(served.server.connections) and time.monotonic() < deadline:
-            time.sleep(0.02)
+        until(lambda: not len(served.server.connections))
         with pytest.raises(psycopg.OperationalError):
             client.execute("SELECT 1")
-        assert works(served)
+        # A client that says what it wants at once is never idle before it has an answer.
+        assert b"42" in answered(served.port, HELLO + SELECT, goes=False)
+        until(lambda: not len(served.server.connections))
 
 
 def test_messages_out_of_order_are_errors_until_the_next_sync(served: RunningServer) -> None:

@@ -143,6 +143,7 @@ def test_statement_that_takes_too_long_is_ended_alone(served: RunningServer, cli
     client.execute("SET statement_timeout = '300ms'")
     with pytest.raises(errors.QueryCanceled):
         client.execute("SELECT count(*) FROM n a, n b, n c WHERE a.x + b.x + c.x < 0")
+    client.execute("SET statement_timeout = 0")
     assert client.execute("SELECT count(*) FROM n").fetchone() == (3000,)
 
 

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import time
 import urllib.request
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +12,7 @@ import psycopg
 import pytest
 from psycopg import errors
 
+from tests.support.patience import eventually
 from tests.support.server_process import ServerProcess, server_process
 from tests.support.wire import json_client
 
@@ -70,13 +69,6 @@ def seen(client: psycopg.Connection[Any]) -> dict[str, Counter[str]]:
     return found
 
 
-def until(read: Callable[[], Any], wanted: Any) -> None:
-    deadline = time.monotonic() + 60
-    while (found := read()) != wanted:
-        assert time.monotonic() < deadline, (found, wanted)
-        time.sleep(0.02)
-
-
 def push(server: ServerProcess, token: str, numbers: list[int], number: int) -> bool:
     """Push rows to a source; whether they were taken."""
     data = json.dumps({"source": "doorbell", "rows": [[n] for n in numbers], "number": number}).encode()
@@ -104,8 +96,8 @@ def test_everything_comes_back_after_a_kill(tmp_path: Path) -> None:
                 assert "error" not in answer, answer
             assert push(server, token, [10, 11], 1)
             numbers = [(1,), (2,), (10,), (11,)]
-            until(lambda: sorted(client.execute("SELECT n FROM numbers").fetchall()), numbers)
-            until(lambda: accumulated(changes), Counter({1: 1, 2: 1, 10: 1, 11: 1}))
+            eventually(lambda: sorted(client.execute("SELECT n FROM numbers").fetchall()), numbers)
+            eventually(lambda: accumulated(changes), Counter({1: 1, 2: 1, 10: 1, 11: 1}))
         with server.connect("root", "for root") as client:
             before = seen(client)
             epoch = time_of(server, token)
@@ -124,8 +116,8 @@ def test_everything_comes_back_after_a_kill(tmp_path: Path) -> None:
             with lines.open("a") as out:
                 out.write('{"n": 3}\n')
             numbers = [(1,), (2,), (3,), (10,), (11,), (12,)]
-            until(lambda: sorted(client.execute("SELECT n FROM numbers").fetchall()), numbers)
-            until(lambda: accumulated(changes), Counter({n: 1 for (n,) in numbers}))
+            eventually(lambda: sorted(client.execute("SELECT n FROM numbers").fetchall()), numbers)
+            eventually(lambda: accumulated(changes), Counter({n: 1 for (n,) in numbers}))
         with server.connect("ann", "for ann") as client:
             assert client.execute("SELECT id FROM shop.orders ORDER BY id").fetchall() == [(1,), (3,)]
             assert client.execute("SELECT n FROM totals WHERE who = 'bob'").fetchall() == [(1,)]

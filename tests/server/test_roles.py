@@ -20,7 +20,7 @@ from psycopg import errors
 
 from tektite.server.scram import WrongPassword
 from tektite.sql.access.verifiers import Verifier
-from tests.support.following import until
+from tests.support.patience import PATIENCE, until
 from tests.support.server import RunningServer, running_server
 
 SETUP = """
@@ -292,7 +292,7 @@ def test_keeping_a_table_that_is_there_gives_no_right_on_it(guarded: RunningServ
 def waited(followed: Any, many: int) -> list[Any]:
     """So many changes of a subscription, which come over the network."""
     found: list[Any] = []
-    until = time.monotonic() + 20
-    while len(found) < many and time.monotonic() < until:
+    deadline = time.monotonic() + PATIENCE
+    while len(found) < many and time.monotonic() < deadline:
         found += followed.changes()
     return found

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import base64
 import json
-import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +17,7 @@ from psycopg import errors
 import tektite as tk
 from tektite.engine.system.relations import SYSTEM
 from tektite.sql.access.verifiers import Verifier
+from tests.support.patience import eventually
 from tests.support.server import RunningServer, running_server
 from tests.support.wire import JsonClient, json_client
 
@@ -39,13 +39,6 @@ def guarded() -> Iterator[RunningServer]:
         """)
         yield found
     assert "internal-error" not in found.log.getvalue()
-
-
-def eventually(look: Callable[[], Any], wanted: Any) -> None:
-    deadline = time.monotonic() + 30
-    while (found := look()) != wanted and time.monotonic() < deadline:
-        time.sleep(0.02)
-    assert found == wanted
 
 
 def hello(client: JsonClient, user: str = "ann") -> JsonClient:

@@ -11,7 +11,6 @@ import decimal
 import io
 import itertools
 import json
-import time
 import urllib.request
 import uuid
 from collections.abc import Callable, Iterator
@@ -26,6 +25,7 @@ import pytest
 
 import tektite as tk
 from tests.support.nightly import few_of
+from tests.support.patience import until
 from tests.support.server import RunningServer, running_server
 from tests.support.wire import json_client
 
@@ -79,14 +79,6 @@ def made(served: RunningServer, kind: str, literal: str | None = None) -> str:
 def held(served: RunningServer, name: str) -> list[Any]:
     """What a table holds, read in the server's process."""
     return [v for _, v in sorted(served.engine.table(name).rows())]
-
-
-def eventually(read: Callable[[], list[Any]]) -> list[Any]:
-    """What a source has brought, when it has brought both rows."""
-    end = time.monotonic() + 20
-    while len(found := read()) < 2 and time.monotonic() < end:
-        time.sleep(0.01)
-    return found
 
 
 def asked(served: RunningServer, path: str, **body: Any) -> Any:
@@ -210,7 +202,7 @@ def sink_and_source(form: str) -> Door:
         with psycopg.connect(served.conninfo(), autocommit=True) as connection:
             connection.execute(f"CREATE SINK out_{first} FROM {first} TO '{file}' WITH (every = '10ms')")
             lines = 3 if form == "csv" else 2
-            eventually(lambda: [0, 0] if file.exists() and file.read_bytes().count(b"\n") >= lines else [])
+            until(lambda: file.exists() and file.read_bytes().count(b"\n") >= lines)
             connection.execute(f"DROP SINK out_{first}")
             kept = folder / f"rows.{form}"
             if form == "csv":
@@ -230,9 +222,9 @@ def sink_and_source(form: str) -> Door:
                 rows = [json.loads(line) for line in file.read_text().splitlines()]
                 kept.write_text("".join(json.dumps({n: row[n] for n in ("k", "v")}) + "\n" for row in rows))
             connection.execute(f"CREATE SOURCE in_{second} INTO {second} FROM '{kept}' WITH (every = '10ms')")
-            found = eventually(lambda: held(served, second))
+            until(lambda: len(held(served, second)) == 2)
             connection.execute(f"DROP SOURCE in_{second}")
-        return found
+        return held(served, second)
 
     return door
 

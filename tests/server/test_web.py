@@ -22,6 +22,7 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 import tektite as tk
 from tektite.server.scram import Verifier
 from tektite.wire.messages import arrow_bytes, table_of
+from tests.support.patience import PATIENCE, eventually, until
 from tests.support.server import RunningServer, running_server
 from tests.support.wire import Follower, json_client
 
@@ -103,11 +104,7 @@ def test_interest_in_a_query_installs_it_and_it_goes_with_the_last_one() -> None
                 client.ask("uninterest", subscription=number)
             client.ask("insert", table="t", rows=[[3]])
             assert other.push()["table"]["rows"][0][:2] == [3, 1]
-        for _ in range(200):
-            if len(served.engine._core.views) == before and not len(served.server.feeds):
-                break
-            time.sleep(0.02)
-        assert len(served.engine._core.views) == before and not len(served.server.feeds)
+        eventually(lambda: (len(served.engine._core.views), len(served.server.feeds)), (before, 0))
         assert client.rows("rows", relation="stays") == [[4]]
 
 
@@ -128,10 +125,7 @@ def test_rules_that_several_follow_stay_until_the_last_has_gone() -> None:
         while len(+follower.rows) < 3:
             follower.take(other.push())
         other.ask("uninterest", subscription=1)
-        deadline = time.monotonic() + 10
-        while "reach" in served.engine._core.views and time.monotonic() < deadline:
-            time.sleep(0.02)
-        assert "reach" not in served.engine._core.views
+        until(lambda: "reach" not in served.engine._core.views)
         other.ask("interest", subscription=2, name="reach")
         assert len(other.push()["table"]["rows"]) == 3
         one.ask("create-table", name="t", columns=["a"], types=["int"])
@@ -159,10 +153,7 @@ def test_clients_that_go_while_a_query_is_installed_leave_nothing() -> None:
                 going.send("interest", subscription=1, sql=query)
                 time.sleep(number * 0.01)
                 going.socket.socket.close()
-        deadline = time.monotonic() + 30
-        while (len(served.engine._core.views), len(served.server.feeds)) != before and time.monotonic() < deadline:
-            time.sleep(0.05)
-        assert (len(served.engine._core.views), len(served.server.feeds)) == before
+        eventually(lambda: (len(served.engine._core.views), len(served.server.feeds)), before)
         assert client.ask("count", relation="t")["count"] == 5000
     assert "internal-error" not in served.log.getvalue()
 
@@ -178,9 +169,7 @@ def test_what_is_collected_behind_a_feeds_end_moves_no_hold() -> None:
             (feed,) = served.server.feeds._feeds.values()
             client.ask("insert", table="t", rows=[[1]])
             going.push()
-        deadline = time.monotonic() + 10
-        while (len(served.server.feeds) or feed._held is not None) and time.monotonic() < deadline:
-            time.sleep(0.02)
+        until(lambda: not len(served.server.feeds) and feed._held is None)
         client.ask("insert", table="t", rows=[[2]])
         time.sleep(0.2)
         feed._take_in_worker()  # as a worker does that had to wait while the feed was closed
@@ -381,7 +370,7 @@ def test_tls_is_spoken_where_there_is_a_certificate(tmp_path: Path) -> None:
             table = session.create_table("t", {"x": int})
             with table.subscribe() as changes:
                 table.insert([(n,) for n in range(50_000)])
-                delta = changes.poll(20)
+                delta = changes.poll(PATIENCE)
                 assert delta is not None and delta.table.num_rows == 50_000
         with pytest.raises(tk.FaultError, match="cannot connect"):
             tk.connect(url)  # which trusts nobody who signed it

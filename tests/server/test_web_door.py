@@ -19,6 +19,7 @@ from websockets.exceptions import ConnectionClosed
 from tektite.server.scram import Verifier
 from tektite.server.web.socket import WebSocket
 from tektite.wire.messages import MalformedMessage, bytes_of, decode
+from tests.support.patience import PATIENCE, until
 from tests.support.server import RunningServer, answered, running_server
 from tests.support.wire import json_client
 
@@ -158,10 +159,7 @@ def test_random_bytes_disturb_nobody(served: RunningServer, seed: int) -> None:
                 data[chance.randrange(len(data))] = chance.randrange(256)
             found = answered(served.http_port, bytes(data[: chance.randrange(1, len(data) + 1)]), 1.0)
             assert b"Traceback" not in found and b".py" not in found
-    deadline = time.monotonic() + 10
-    while len(served.server.connections) and time.monotonic() < deadline:
-        time.sleep(0.01)
-    assert not len(served.server.connections)
+    until(lambda: not len(served.server.connections))
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -206,8 +204,8 @@ def test_clients_that_are_slow_to_ask_are_not_waited_for() -> None:
             POST + right + b"Transfer-Encoding: chunked\r\n\r\n",
         )
         for beginning in beginnings:
-            with socket.create_connection(("127.0.0.1", served.http_port), 5) as peer:
-                peer.settimeout(20)
+            with socket.create_connection(("127.0.0.1", served.http_port), PATIENCE) as peer:
+                peer.settimeout(PATIENCE)
                 peer.sendall(beginning)
                 began = time.monotonic()
                 try:
@@ -226,7 +224,7 @@ def test_many_unfinished_requests_cost_little_memory() -> None:
         before = psutil.Process(os.getpid()).memory_info().rss
         peers = []
         for number in range(200):
-            peer = socket.create_connection(("127.0.0.1", served.http_port), 5)
+            peer = socket.create_connection(("127.0.0.1", served.http_port), PATIENCE)
             peers.append(peer)
             peer.sendall(UPGRADE)
             peer.recv(1000)
@@ -259,8 +257,7 @@ def test_a_client_whose_requests_wait_is_not_taken_to_be_gone() -> None:
         assert isinstance(connection, WebSocket)
         waiting = client.send("wait", view="v", time=served.engine.next_epoch, seconds=60)
         others = [client.send("sql", text=f"SELECT {n} AS n -- {'x' * 100_000}") for n in range(40)]
-        while connection._connection.is_reading:
-            time.sleep(0.01)
+        until(lambda: not connection._connection.is_reading)
         for _ in range(2):  # what the server does every 20 seconds
             served.loop.call_soon_threadsafe(connection._ask_whether_there)
         served.engine.sql("INSERT INTO t VALUES (1)")

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +14,7 @@ import tektite as tk
 from tektite.pipeline import from_plain
 from tektite.server.logs import Log
 from tektite.server.plan import ServerPlan
+from tests.support.patience import until
 from tests.support.server import RunningServer, running, running_server
 
 MADE = """CREATE SOURCE clicks INTO clicks FROM SPARK WITH (format = 'json', path = '{folder}', schema = 'who string, n long',
@@ -33,13 +33,6 @@ def served_on(spark: Any, store: Path) -> Iterator[RunningServer]:
         yield found
 
 
-def eventually(holds: Callable[[], bool]) -> None:
-    until = time.monotonic() + 60
-    while not holds():
-        assert time.monotonic() < until, "it never came to that"
-        time.sleep(0.05)
-
-
 def test_a_stream_is_read_into_a_table_and_goes_on_after_a_restart(spark: Any, tmp_path: Path) -> None:
     folder = tmp_path / "in"
     folder.mkdir()
@@ -48,19 +41,19 @@ def test_a_stream_is_read_into_a_table_and_goes_on_after_a_restart(spark: Any, t
         client.sql("CREATE TABLE clicks (who varchar NOT NULL, n bigint)")
         client.sql(MADE.format(folder=folder))
         clicks = client.table("clicks")
-        eventually(lambda: len(clicks.rows()) == 2)
+        until(lambda: len(clicks.rows()) == 2)
         (folder / "2.json").write_text('{"who": "cid", "n": 3}\n{"n": 4}\n')
-        eventually(lambda: len(clicks.rows()) == 3)
+        until(lambda: len(clicks.rows()) == 3)
         (shown,) = client.sql("SHOW SOURCES").table.to_pylist()
         assert (shown["name"], shown["table"], shown["place"], shown["error"]) == ("clicks", "clicks", "spark", None)
         assert [row[1] for row in client.table("clicks_bad_rows").rows()] == ['{"who": null, "n": 4}']
     (folder / "3.json").write_text('{"who": "dan", "n": 5}\n')
     with served_on(spark, tmp_path / "store") as served, tk.connect(served.web_url) as client:
         clicks = client.table("clicks")
-        eventually(lambda: len(clicks.rows()) == 4)
+        until(lambda: len(clicks.rows()) == 4)
         assert sorted(clicks.rows()) == [("ann", 1), ("bob", 2), ("cid", 3), ("dan", 5)]
         client.sql("DROP SOURCE clicks")
-        eventually(lambda: not spark.streams.active)
+        until(lambda: not spark.streams.active)
         assert client.sql("SHOW SOURCES").rows() == []
 
 
@@ -68,7 +61,7 @@ def test_a_stream_that_cannot_be_read_is_told_and_disturbs_nobody(spark: Any, tm
     with served_on(spark, tmp_path / "store") as served, tk.connect(served.web_url) as client:
         client.sql("CREATE TABLE t (n bigint)")
         client.sql("CREATE SOURCE s INTO t FROM SPARK WITH (format = 'nonsense')")
-        eventually(lambda: client.sql("SHOW SOURCES").table.to_pylist()[0]["error"] is not None)
+        until(lambda: client.sql("SHOW SOURCES").table.to_pylist()[0]["error"] is not None)
         assert "nonsense" in client.sql("SHOW SOURCES").table.to_pylist()[0]["error"]
         client.sql("INSERT INTO t VALUES (1)")
         for options, message in (

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -15,6 +14,7 @@ from tektite.engine.system.relations import SYSTEM
 from tektite.engine.system.tables import SystemTables
 from tektite.sql import runner
 from tektite.sql.access.system_policies import SYSTEM_OBJECTS, SYSTEM_POLICIES
+from tests.support.patience import eventually
 
 SETUP = """
 CREATE TABLE open_sales (shop varchar, amount int); INSERT INTO open_sales VALUES ('north', 3), ('south', 4);
@@ -48,13 +48,6 @@ def small_engine() -> tuple[tk.Engine, Run, Run]:
 
 def quoted(name: str) -> str:
     return name if name.startswith("system.") else f'"{name}"'
-
-
-def eventually(look: Callable[[], Any], wanted: Any) -> None:
-    deadline = time.monotonic() + 30
-    while (found := look()) != wanted and time.monotonic() < deadline:
-        time.sleep(0.02)
-    assert found == wanted
 
 
 def held(subscription: Any, rows: Counter[Any]) -> set[Any]:

@@ -6,7 +6,6 @@ import gc
 import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ import tektite as tk
 from tektite.engine.core import core_of
 from tektite.storage import compaction
 from tektite.storage.store import PosixStore
+from tests.support.patience import until
 from tests.support.stored import PROGRAM, Twin, Unlocked, check, declare, play, run
 
 
@@ -89,8 +89,7 @@ def test_what_was_durable_before_a_merge_lost_the_storage_is_said_to_be(
     while zombie.idle():
         pass
     writer = core_of(zombie).storage.writer  # type: ignore[union-attr]
-    while not writer.is_stopped:
-        time.sleep(0.01)
+    until(lambda: writer.is_stopped)
     assert zombie.sync() == 10
     with pytest.raises(tk.ConflictError, match="another engine"):
         play(zombie, twin, 11)
@@ -114,6 +113,15 @@ def test_engine_that_nobody_closes_lets_go_of_its_storage(tmp_path: Path) -> Non
         assert engine.install("all", engine.table("a")).rows() == [(1,)]
 
 
+def is_free(folder: Path) -> bool:
+    """Whether no engine has a storage."""
+    try:
+        PosixStore(folder).lock().release()  # type: ignore[union-attr]
+    except tk.ConflictError:
+        return False
+    return True
+
+
 class Collecting(PosixStore):
     """A store in which garbage collection happens while it writes, as it may in any thread."""
 
@@ -129,12 +137,7 @@ def test_engine_that_is_collected_by_its_own_writer_loses_nothing(tmp_path: Path
         table.insert([(n,)])
         engine.advance()
         del engine, table
-        for _ in range(500):  # it is let go of by and by
-            try:
-                PosixStore(tmp_path).lock().release()  # type: ignore[union-attr]
-                break
-            except tk.ConflictError:
-                time.sleep(0.01)
+        until(lambda: is_free(tmp_path))  # it is let go of by and by
     with tk.Engine(storage=tmp_path, autocommit=False) as engine:
         assert sorted(engine.install("all", engine.table("a")).rows()) == [(0,), (1,), (2,)]
 

@@ -1,19 +1,17 @@
-"""What follows views in tests: deltas added up, functions in threads, waiting until something is so."""
+"""What follows views in tests: deltas added up, functions in threads, who waits for changes."""
 
 from __future__ import annotations
 
 import threading
-import time
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
 import tektite as tk
 from tektite.engine.core import core_of
+from tests.support.patience import PATIENCE
 
 Rows = Counter[tuple[Any, ...]]
-SOON = 30.0
-"""Seconds within which something happens that a test waits for."""
 
 
 def changed(delta: tk.Delta) -> Rows:
@@ -59,19 +57,11 @@ class Running:
             self.error = error
 
     def result(self) -> Any:
-        self._thread.join(SOON)
+        self._thread.join(PATIENCE)
         assert not self._thread.is_alive(), "it still waits"
         if self.error is not None:
             raise self.error
         return self.found
-
-
-def until(condition: Callable[[], Any]) -> None:
-    """Wait until something is so."""
-    deadline = time.monotonic() + SOON
-    while not condition():
-        assert time.monotonic() < deadline, "it did not come about"
-        time.sleep(0.001)
 
 
 def waiting(view: tk.View) -> bool:

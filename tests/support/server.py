@@ -19,6 +19,7 @@ from tektite.server.installation import open_engine
 from tektite.server.logs import Log
 from tektite.server.plan import Limits, ServerPlan
 from tektite.server.server import Server
+from tests.support.patience import PATIENCE
 
 
 @dataclass
@@ -54,7 +55,7 @@ class RunningServer:
 
     def stop(self) -> None:
         """Stop it, as SIGTERM does."""
-        asyncio.run_coroutine_threadsafe(self.server.stop(), self.loop).result(30)
+        asyncio.run_coroutine_threadsafe(self.server.stop(), self.loop).result(PATIENCE)
 
 
 @contextmanager
@@ -101,23 +102,23 @@ def running(
 
     thread = threading.Thread(target=work, name="server")
     thread.start()
-    is_begun.wait(60)
+    is_begun.wait(PATIENCE)
     if failed:
         raise failed[0]
     try:
         yield begun[0]
     finally:
         begun[0].__dict__["end"]()
-        thread.join(60)
+        thread.join(PATIENCE)
     if failed:
         raise failed[0]
 
 
-def answered(port: int, data: bytes, seconds: float = 3.0, goes: bool = True) -> bytes:
+def answered(port: int, data: bytes, seconds: float = PATIENCE, goes: bool = True) -> bytes:
     """All bytes that a server answers to some bytes, until it closes the connection or sends nothing for some seconds. A client
     that `goes` closes its side once it has sent them.
     """
-    with socket.create_connection(("127.0.0.1", port), 5) as peer:
+    with socket.create_connection(("127.0.0.1", port), PATIENCE) as peer:
         peer.settimeout(seconds)
         found = b""
         try:

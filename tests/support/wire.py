@@ -10,6 +10,8 @@ from typing import Any, Protocol
 
 from websockets.sync.client import ClientConnection, connect
 
+from tests.support.patience import PATIENCE
+
 
 class HasWebPort(Protocol):
     """A server, in this process or another."""
@@ -32,7 +34,7 @@ class JsonClient:
         self.socket.send(json.dumps({"id": self._number, "request": request, **fields}))
         return self._number
 
-    def receive(self, timeout: float = 20) -> dict[str, Any]:
+    def receive(self, timeout: float = PATIENCE) -> dict[str, Any]:
         found: dict[str, Any] = json.loads(self.socket.recv(timeout))
         return found
 
@@ -54,7 +56,7 @@ class JsonClient:
     def code(self, request: str, **fields: Any) -> str:
         return str(self.ask(request, **fields)["error"]["code"])
 
-    def push(self, timeout: float = 20) -> dict[str, Any]:
+    def push(self, timeout: float = PATIENCE) -> dict[str, Any]:
         """The next thing that comes without being asked for."""
         return self.pushed.pop(0) if self.pushed else self.receive(timeout)
 
