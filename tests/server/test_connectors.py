@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
-import subprocess
-import sys
 import threading
 import time
 import urllib.request
@@ -22,9 +19,9 @@ import pytest
 from psycopg import errors
 from pyarrow import parquet
 
-from tests.server.test_roles import free_port
 from tests.support.patience import eventually
 from tests.support.server import RunningServer, running_server
+from tests.support.server_process import server_process
 
 
 @pytest.fixture
@@ -166,41 +163,26 @@ def test_files_of_the_server_are_for_superusers(tmp_path: Path) -> None:
 
 def test_sources_and_sinks_lose_and_repeat_nothing_after_a_kill(tmp_path: Path) -> None:
     """Lines are added while the server is killed again and again: the table has each once, and the file of changes adds up."""
-    port, web = free_port(), free_port()
     source, sink = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
-    options = ["--storage", str(tmp_path / "s"), "--port", str(port), "--http-port", str(web)]
-
-    def start() -> tuple[subprocess.Popen[bytes], psycopg.Connection[Any]]:
-        process = subprocess.Popen([sys.executable, "-m", "tektite", "serve", *options], stderr=subprocess.DEVNULL)
-        for _ in range(600):
-            try:
-                return process, psycopg.connect(f"host=127.0.0.1 port={port} user=me dbname=tektite", autocommit=True)
-            except psycopg.OperationalError:
-                assert process.poll() is None
-                time.sleep(0.05)
-        raise AssertionError("the server did not start")
-
     source.write_text("")
-    process, client = start()
-    client.execute("CREATE TABLE t (n int)")
-    client.execute("CREATE MATERIALIZED VIEW v AS SELECT n FROM t WHERE n >= 0")
-    client.execute(f"CREATE SOURCE s INTO t FROM '{source}' WITH (every = '1ms')")
-    client.execute(f"CREATE SINK k FROM v TO '{sink}' WITH (every = '1ms')")
-    written = 0
-    for _ in range(3):
-        for _ in range(40):
-            with source.open("a") as out:
-                out.write("".join(json.dumps({"n": written + n}) + "\n" for n in range(25)))
-                out.flush()
-                os.fsync(out.fileno())
-            written += 25
-            time.sleep(0.005)
-        process.send_signal(signal.SIGKILL)
-        process.wait()
-        process, client = start()
-    try:
-        eventually(lambda: client.execute("SELECT count(*), count(DISTINCT n) FROM t").fetchone(), (written, written))
-        eventually(lambda: accumulated(sink), Counter({n: 1 for n in range(written)}))
-    finally:
-        process.send_signal(signal.SIGKILL)
-        process.wait()
+    with server_process(tmp_path / "s") as server:
+        with server.connect() as client:
+            client.execute("CREATE TABLE t (n int)")
+            client.execute("CREATE MATERIALIZED VIEW v AS SELECT n FROM t WHERE n >= 0")
+            client.execute(f"CREATE SOURCE s INTO t FROM '{source}' WITH (every = '1ms')")
+            client.execute(f"CREATE SINK k FROM v TO '{sink}' WITH (every = '1ms')")
+        written = 0
+        for _ in range(3):
+            for _ in range(40):
+                with source.open("a") as out:
+                    out.write("".join(json.dumps({"n": written + n}) + "\n" for n in range(25)))
+                    out.flush()
+                    os.fsync(out.fileno())
+                written += 25
+                time.sleep(0.005)
+            server.kill()
+            server.start()
+        with server.connect() as client:
+            found = "SELECT count(*), count(DISTINCT n) FROM t"
+            eventually(lambda: client.execute(found).fetchone(), (written, written))
+            eventually(lambda: accumulated(sink), Counter({n: 1 for n in range(written)}))

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-import signal
-import socket
 import subprocess
-import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -22,6 +19,7 @@ from tektite.server.scram import WrongPassword
 from tektite.sql.access.verifiers import Verifier
 from tests.support.patience import PATIENCE, until
 from tests.support.server import RunningServer, running_server
+from tests.support.server_process import server_process
 
 SETUP = """
 CREATE TABLE docs (id int PRIMARY KEY, owner text, body text);
@@ -181,61 +179,25 @@ def test_server_without_users_listens_on_loopback_only(tmp_path: Path) -> None:
         pass
 
 
-def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
-
-
 def test_roles_survive_a_kill(tmp_path: Path) -> None:
     """Users, grants, policies, views with their owners and registered statements are there after kill -9."""
-    port, web = free_port(), free_port()
-    command = [
-        sys.executable,
-        "-m",
-        "tektite",
-        "serve",
-        "--storage",
-        str(tmp_path / "s"),
-        "--port",
-        str(port),
-        "--http-port",
-        str(web),
-    ]
-
-    def start(user: str, password: str) -> tuple[subprocess.Popen[bytes], psycopg.Connection[Any]]:
-        process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
-        for _ in range(600):
-            try:
-                conninfo = f"host=127.0.0.1 port={port} user={user} dbname=tektite"
-                return process, psycopg.connect(conninfo, password=password, autocommit=True)
-            except psycopg.OperationalError:
-                assert process.poll() is None
-                time.sleep(0.05)
-        raise AssertionError("the server did not start")
-
-    process, client = start("anybody", "")
-    try:
-        client.execute(SETUP + "; CREATE USER root SUPERUSER PASSWORD 'pw'; GRANT CREATE ON SCHEMA public TO ann; "
-                               "GRANT SELECT ON docs TO ann")  # fmt: skip
-        client.execute("SET ROLE ann")
-        client.execute("CREATE MATERIALIZED VIEW mine AS SELECT count(*) AS n FROM docs")
-        client.execute("PREPARE one AS SELECT id FROM docs WHERE id > $1")
-    finally:
-        process.send_signal(signal.SIGKILL)
-        process.wait()
-    process, client = start("ann", "for ann")
-    try:
-        assert client.execute("SELECT n FROM mine").fetchone() == (1,)
-        assert client.execute("EXECUTE one(0)").fetchall() == [(1,)]
-        assert client.execute("SELECT id FROM docs").fetchall() == [(1,)]
-        with pytest.raises(errors.InsufficientPrivilege):
-            client.execute("DELETE FROM docs")
+    with server_process(tmp_path / "s") as server:
+        with server.connect("anybody") as client:
+            client.execute(SETUP + "; CREATE USER root SUPERUSER PASSWORD 'pw'; GRANT CREATE ON SCHEMA public TO ann; "
+                                   "GRANT SELECT ON docs TO ann")  # fmt: skip
+            client.execute("SET ROLE ann")
+            client.execute("CREATE MATERIALIZED VIEW mine AS SELECT count(*) AS n FROM docs")
+            client.execute("PREPARE one AS SELECT id FROM docs WHERE id > $1")
+        server.kill()
+        server.start()
+        with server.connect("ann", "for ann") as client:
+            assert client.execute("SELECT n FROM mine").fetchone() == (1,)
+            assert client.execute("EXECUTE one(0)").fetchall() == [(1,)]
+            assert client.execute("SELECT id FROM docs").fetchall() == [(1,)]
+            with pytest.raises(errors.InsufficientPrivilege):
+                client.execute("DELETE FROM docs")
         with pytest.raises(psycopg.OperationalError, match="password authentication failed"):
-            psycopg.connect(f"host=127.0.0.1 port={port} user=anybody dbname=tektite", password="x")
-    finally:
-        process.send_signal(signal.SIGKILL)
-        process.wait()
+            server.connect("anybody", "x")
 
 
 def test_requests_that_are_no_statements_have_the_rights_of_their_user(guarded: RunningServer) -> None:

@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.maven import bring_jars, java
+from tests.support.server_process import free_port
 from tests.support.spark_cluster import ROOT
 
 CONNECTOR = os.environ.get("TEKTITE_KAFKA", "4.2.0")
@@ -102,12 +103,6 @@ print("done")
 def jars(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The jars of the broker and of Spark's connector, brought by the Ivy that is in Spark; they stay in a cache."""
     return bring_jars(tmp_path_factory.mktemp("jars"), DEPENDENCIES, ("kafka_2.13", *FOR_SPARK))
-
-
-def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
 
 
 @pytest.fixture

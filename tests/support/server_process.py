@@ -7,15 +7,17 @@ import signal
 import socket
 import subprocess
 import sys
-import time
+import tempfile
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import psycopg
+
+from tests.support.patience import PATIENCE, until
 
 
 def free_port() -> int:
@@ -34,27 +36,35 @@ class ServerProcess:
     port: int
     http_port: int
     process: subprocess.Popen[bytes] | None = None
+    log: IO[bytes] = field(default_factory=tempfile.TemporaryFile)
+    """What it says: a file, since a pipe that nobody reads stops it when it is full."""
 
     def start(self) -> None:
         """Start it, and wait until it is ready."""
         options = ["--storage", str(self.storage), "--port", str(self.port), "--http-port", str(self.http_port)]
-        self.process = subprocess.Popen([sys.executable, "-m", "tektite", "serve", *options], stderr=subprocess.PIPE)
-        deadline = time.monotonic() + 120
-        while time.monotonic() < deadline:
-            assert self.process.poll() is None, self.process.stderr.read() if self.process.stderr else ""
-            try:
-                with urllib.request.urlopen(f"http://127.0.0.1:{self.http_port}/ready", timeout=5):
-                    return
-            except OSError:
-                time.sleep(0.05)
-        raise AssertionError("the server does not become ready")
+        self.log.seek(0)
+        self.log.truncate()
+        self.process = subprocess.Popen([sys.executable, "-m", "tektite", "serve", *options], stderr=self.log)
+        until(self._is_ready)
+
+    def _is_ready(self) -> bool:
+        assert self.process is not None and self.process.poll() is None, self._said()
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{self.http_port}/ready", timeout=PATIENCE):
+                return True
+        except OSError:
+            return False
+
+    def _said(self) -> str:
+        self.log.seek(0)
+        return self.log.read().decode()
 
     def kill(self, number: int = signal.SIGKILL) -> str:
         """Send it a signal, and wait for its end. What it has logged."""
         assert self.process is not None
         os.kill(self.process.pid, number)
-        _, said = self.process.communicate(timeout=60)
-        return said.decode()
+        self.process.wait(PATIENCE)
+        return self._said()
 
     def connect(self, user: str = "me", password: str | None = None, **options: Any) -> psycopg.Connection[Any]:
         """A client of PostgreSQL's."""
@@ -73,4 +83,5 @@ def server_process(storage: Path) -> Iterator[ServerProcess]:
     finally:
         if found.process is not None and found.process.poll() is None:
             found.process.kill()
-            found.process.communicate()
+            found.process.wait()
+        found.log.close()
