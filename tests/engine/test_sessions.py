@@ -313,9 +313,9 @@ def test_random_transactions_are_isolated(seed: int, tmp_path: Path) -> None:
         read(engine.sql, *versions[-1])
 
 
-def test_a_long_read_lets_others_go_on() -> None:
+def test_a_long_read_lets_others_go_on(executor: str) -> None:
     """While one thread waits for a large join, others write, read and install."""
-    engine = make_engine()
+    engine = make_engine(**({"turn": 0.05} if executor == "threads" else {}))
     numbers = engine.create_table("numbers", {"k": tk.Int, "v": tk.Int})
     numbers.insert([(n % 40, n) for n in range(80_000)])
     engine.advance()
