@@ -32,6 +32,7 @@ from psycopg.errors import AdminShutdown, SerializationFailure
 from websockets.exceptions import WebSocketException
 
 from tests.support.nightly import size
+from tests.support.patience import PATIENCE
 from tests.support.server_process import ServerProcess, server_process
 from tests.support.wire import Follower, JsonClient, json_client
 
@@ -252,14 +253,15 @@ class Reader:
     """How far it has come in the states of each writer."""
     lineage: str | None = None
     checked: int = 0
-    is_subscribed: bool = False
+    wanted: Counter[Any] | None = None
+    """The rows that it ends with."""
     stop: bool = False
 
     def follow(self, server: ServerProcess, token: str) -> None:
         """Follow until the connection breaks, from where it was."""
         with json_client(server, Authorization=f"Bearer {token}") as client:
             self.subscribe(client)
-            while not self.stop:
+            while not self.stop and (self.wanted is None or +self.follower.rows != self.wanted):
                 try:
                     self.take(client.push(0.1))
                 except TimeoutError:
@@ -277,7 +279,6 @@ class Reader:
 
     def subscribe(self, client: JsonClient) -> None:
         """Go on behind what was told completely; begin anew, if that is not held any more."""
-        self.is_subscribed = False
         query: dict[str, Any] = {"subscription": 1, "sql": "SELECT owner, id, v FROM t"}
         since: dict[str, Any] = {"since": self.follower.told, "snapshot": False, "lineage": self.lineage}
         answer = client.ask("interest", **query, **(since if self.follower.told >= 0 else {}))
@@ -287,7 +288,7 @@ class Reader:
         if "the server stops" in answer.get("error", {}).get("message", ""):
             raise ConnectionError
         assert "error" not in answer, answer
-        self.lineage, self.is_subscribed = answer["lineage"], True
+        self.lineage = answer["lineage"]
 
     def take(self, message: dict[str, Any]) -> None:
         """Look at what is complete."""
@@ -348,13 +349,13 @@ class Schedule:
         ]
         for thread in threads:
             thread.start()
-        wanted, deadline = self.done + operations, time.monotonic() + 60
+        wanted, deadline = self.done + operations, time.monotonic() + PATIENCE
         while self.done < wanted and time.monotonic() < deadline and not self.failed:
             time.sleep(0.005)
         over.set()
         said = self.server.kill(number)
         for thread in threads:
-            thread.join(60)
+            thread.join(PATIENCE)
             assert not thread.is_alive()
         if self.failed:
             raise self.failed[0]
@@ -403,16 +404,14 @@ class Schedule:
         """Each subscription comes to what is there."""
         for reader in self.readers:
             wanted = Counter((reader.tenant, *row) for writer in reader.writers for row in writer.there)
-            reader.is_subscribed = False
+            reader.wanted = wanted
             over = threading.Event()
             thread = threading.Thread(target=self._repeat, args=(reader, reader.follow, over))
             thread.start()
-            deadline = time.monotonic() + 60
-            while not (reader.is_subscribed and +reader.follower.rows == wanted) and time.monotonic() < deadline:
-                time.sleep(0.02)
+            thread.join(PATIENCE)
             reader.stop = True
             over.set()
-            thread.join(30)
+            thread.join(PATIENCE)
             if self.failed:
                 raise self.failed[0]
             assert +reader.follower.rows == wanted
