@@ -134,7 +134,7 @@ def test_a_key_with_all_rows_is_joined_wherever_shards_are() -> None:
         assert dict(view.rows()) == {0: 9_900} | dict.fromkeys(range(3, 102), 1)
 
 
-def test_all_workers_find_the_pairs_of_one_key() -> None:
+def test_all_workers_find_the_pairs_of_one_key(executor: str) -> None:
     with make_engine(2) as engine:
         edges = engine.create_table("edges", {"src": tk.Int, "dst": tk.Int}, order_by="src")
         edges.insert([(0, node) for node in range(2, 2002)] + [(node, 0) for node in range(2, 2002)])
@@ -159,4 +159,5 @@ def test_all_workers_find_the_pairs_of_one_key() -> None:
         engine.advance()
         assert re.search(r"edges by \(src\): shared, there already; 9\d% of its rows are in one of 2", view.explain())
         pieces = sum(done.values())
-        assert min(done[0], done[1]) > pieces // 4
+        if executor == "threads":  # those of this process
+            assert min(done[0], done[1]) > pieces // 4
