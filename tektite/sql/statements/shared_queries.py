@@ -213,24 +213,35 @@ class SharedQueries:
 
     def bind(self, shared: SharedQuery, values: tuple[Any, ...], user: str) -> int:
         """The number of a user and some values, which are answered from here on. The caller needs it until it is released."""
+        number = self.number_for(shared, values, user)
+        try:
+            self.write_arguments(shared, number, values, user)
+        except BaseException:
+            self.release(shared, number)
+            raise
+        return number
+
+    def number_for(self, shared: SharedQuery, values: tuple[Any, ...], user: str) -> int:
+        """The number of a user and some values, for `write_arguments`. The caller needs it until it is released."""
         row = (user, *values)
         number = shared.bindings.get(row)
         if number is None:
             shared.numbers += 1
             number = shared.bindings[row] = shared.numbers
         self._need(shared, number)
-        if (
-            number not in shared.begun
-        ):  # it is new, or the call that was to write it has failed, or has not written it yet
-            assert shared.arguments is not None
-            try:
-                shared.allow(number, self._runner.allowed().memory)
-                shared.arguments.commit({BINDING: [(number, *row)]}, 1, "bind")
-            except BaseException:
-                self.release(shared, number)
-                raise
-            shared.begun[number] = core_of(self._runner.engine).epoch - 1
         return number
+
+    def write_arguments(self, shared: SharedQuery, number: int, values: tuple[Any, ...], user: str) -> None:
+        """Write the arguments of a number, unless they are there. This gives others a turn, who may write them, too, or release
+        the number.
+        """
+        if number in shared.begun:
+            return
+        assert shared.arguments is not None
+        shared.allow(number, self._runner.allowed().memory)
+        shared.arguments.commit({BINDING: [(number, user, *values)]}, 1, "bind")
+        if number in shared.followers:
+            shared.begun[number] = core_of(self._runner.engine).epoch - 1
 
     def set_apart(self, query: ParametrisedQuery, reason: str) -> None:
         """Let a query share with nobody from here on."""
