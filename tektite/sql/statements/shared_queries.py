@@ -100,11 +100,16 @@ class SharedAnswer:
     def _core(self) -> ViewCore:
         return core_of(self.shared.view)
 
-    def check_held(self, since: int | None) -> None:
-        """Refuse a time before its arguments were there: what it would have answered then is not known."""
+    @property
+    def begun(self) -> int:
+        """The time from which on the dataflow that is there answers it."""
         shared = self.shared
         number = shared.bindings.get((self.user, *(self.values if shared.query.labels else ())))
-        begun = shared.begun.get(number, 0) if number is not None else 0
+        return shared.begun.get(number, 0) if number is not None else 0
+
+    def check_held(self, since: int | None) -> None:
+        """Refuse a time before its arguments were there: what it would have answered then is not known."""
+        begun = self.begun
         if since is not None and since < begun:
             raise IncorrectError(f"the query has been answered from time {begun} on, which is later than {since}")
 
@@ -232,9 +237,7 @@ class SharedQueries:
         return number
 
     def write_arguments(self, shared: SharedQuery, number: int, values: tuple[Any, ...], user: str) -> None:
-        """Write the arguments of a number, unless they are there. This gives others a turn, who may write them, too, or release
-        the number.
-        """
+        """Write the arguments of a number, unless they are there. Others get a turn: they may write them, too, or release it."""
         if number in shared.begun:
             return
         assert shared.arguments is not None
