@@ -82,7 +82,7 @@ class FeedChanges:
         return found
 
 
-class Overtaken(Exception):  # noqa: N818 # no client sees it
+class DataflowReplaced(Exception):  # noqa: N818 # no client sees it
     """Another dataflow answers, from a time on that the feed has not come to."""
 
 
@@ -301,14 +301,14 @@ class SharedFeed:
 
     def fetch(self, since: int | None, upto: int, slow: bool) -> FeedChanges:
         """The changes after `since`, or the contents without it, up to a time that was delivered to all. A slow subscriber gets
-        them as of that time alone. Called in a worker, with the engine's lock held. Raises `Overtaken` if another dataflow has
+        them as of that time alone. Called in a worker, with the engine's lock held. Raises `DataflowReplaced` if another one has
         begun to answer behind that time: the feed is about to tell the difference.
         """
         relation, core = self.source.relation, core_of(self.source.relation)
         start = -1 if since is None else since
         begun = relation.begun if isinstance(relation, SharedAnswer) else 0
         if upto < begun:
-            raise Overtaken
+            raise DataflowReplaced
         if since is not None and since < begun:
             self.check_held(since)
         if upto < core.first or (since is None and core.is_stream):

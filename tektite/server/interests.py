@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from tektite.engine.core import core_of
 from tektite.errors import ConflictError, TektiteError
-from tektite.server.feeds import FeedChanges, Form, Overtaken, SharedFeed
+from tektite.server.feeds import DataflowReplaced, FeedChanges, Form, SharedFeed
 from tektite.wire.failures import HistoryGone, as_data
 from tektite.wire.messages import text_of
 
@@ -163,7 +163,7 @@ class Interest:
                 self._from = None
                 try:
                     found = await server.call(lambda: feed.fetch(since, upto, self._is_slow))  # noqa: B023
-                except Overtaken:
+                except DataflowReplaced:
                     if feed.told != upto:
                         continue
                     break  # it begins again with what the feed tells next

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 import pytest
 
 from tektite.engine.core import core_of
-from tektite.server.feeds import FeedChanges, Overtaken, SharedFeed
+from tektite.server.feeds import DataflowReplaced, FeedChanges, SharedFeed
 from tektite.wire.failures import HistoryGone
 from tests.support.server import RunningServer
 from tests.support.wire import Follower, JsonClient, json_client
@@ -69,7 +69,7 @@ def test_what_an_earlier_dataflow_would_have_told_is_not_told(served: RunningSer
         served.engine.sql(REPLACE)
         followed(client, follower, 1, 2, 30)
         with core_of(served.engine).lock.held:
-            with pytest.raises(Overtaken):
+            with pytest.raises(DataflowReplaced):
                 feed.fetch(None, before, False)
             with pytest.raises(HistoryGone, match="subscribe again"):
                 feed.fetch(before, follower.told, False)

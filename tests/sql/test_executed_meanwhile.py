@@ -62,6 +62,7 @@ def test_what_others_do_meanwhile_changes_no_answer(
     check_nothing_is_left(engine)
 
 
+@pytest.mark.executors("stages")
 def test_a_statement_that_is_deallocated_meanwhile_is_not_there(
     engine: tk.Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
