@@ -98,6 +98,7 @@ LANGUAGE = (
     "sql/test_alter_table.py",
     "sql/test_direct_texts.py",
     "sql/test_disclosure.py",
+    "sql/test_executed_meanwhile.py",
     "sql/test_guarded_failures.py",
     "sql/test_list_parameters.py",
     "sql/test_property_graphs.py",
