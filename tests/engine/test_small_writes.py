@@ -274,3 +274,36 @@ def test_an_allocation_that_fails_leaves_all_of_a_write_or_nothing() -> None:
     # a process of its own, since other threads of this one allocate, too
     done = subprocess.run([sys.executable, "-c", WITHOUT_MEMORY], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+WRITTEN_WITHOUT_MEMORY = """
+import _testcapi
+import tektite as tk
+
+failed = views = 0
+for at in range(0, 260, 3):
+    with tk.Engine() as engine:
+        table = engine.create_table("t", {"k": tk.Int, "v": tk.Int})
+        counted = engine.create_view("counted", table.count(by="k"))
+        subscription = counted.subscribe()
+        table.insert([(1, 1), (2, 2)])
+        _testcapi.set_nomemory(at, at + 1)  # one allocation fails
+        try:
+            table.insert([(3, 3)])
+            expected = [(1, 1), (2, 2), (3, 3)]
+        except MemoryError:
+            failed += 1
+            expected = [(1, 1), (2, 2)]
+        finally:
+            _testcapi.remove_mem_hooks()
+        assert sorted(table.rows()) == expected, at
+        views += counted.failure is None
+        assert counted.failure is not None or sorted(counted.rows()) == [(k, 1) for k, _ in expected], at
+assert failed > 2 and views > 2, (failed, views)
+"""
+
+
+def test_a_write_that_is_refused_for_lack_of_memory_has_not_happened() -> None:
+    pytest.importorskip("_testcapi")
+    done = subprocess.run([sys.executable, "-c", WRITTEN_WITHOUT_MEMORY], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
