@@ -340,7 +340,7 @@ class EngineCore:
                 self._tell(ending, timed)
             if self.dictionary.is_due or self.texts.is_active:
                 self.texts.take_turn()
-        except MemoryError:
+        except (MemoryError, RecursionError):
             if not decided:
                 raise
             # What is written is not told as if it were not. Whoever uses the engine next goes on with the rest.

@@ -307,3 +307,73 @@ def test_a_write_that_is_refused_for_lack_of_memory_has_not_happened() -> None:
     pytest.importorskip("_testcapi")
     done = subprocess.run([sys.executable, "-c", WRITTEN_WITHOUT_MEMORY], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+WRITTEN_WITHOUT_STACK = """
+import sys
+import tektite as tk
+
+def call(depth, function):
+    return call(depth - 1, function) if depth else function()
+
+failed = 0
+sys.setrecursionlimit(400)
+for depth in range(320, 398):
+    with tk.Engine() as engine:
+        table = engine.create_table("t", {"k": tk.Int, "v": tk.Int})
+        counted = engine.create_view("counted", table.count(by="k"))
+        table.insert([(1, 1)])
+        try:
+            call(depth, lambda: table.insert([(2, 2)]))
+            expected = [(1, 1), (2, 2)]
+        except RecursionError:
+            failed += 1
+            expected = [(1, 1)]
+        assert sorted(table.rows()) == expected, depth
+        assert counted.failure is not None or sorted(counted.rows()) == [(k, 1) for k, _ in expected], depth
+assert failed > 2, failed
+"""
+
+
+def test_a_write_that_is_refused_because_calls_are_too_deep_has_not_happened() -> None:
+    done = subprocess.run([sys.executable, "-c", WRITTEN_WITHOUT_STACK], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+FAILING_WITHOUT_MEMORY = """
+import _testcapi
+import tektite as tk
+
+raised = 0
+for most in (3, 20):
+    for at in range(100, 240, 5):
+        with tk.Engine() as engine:
+            table = engine.create_table("t", {"k": tk.Int, "v": tk.Int})
+            counted = engine.create_view("counted", table.count(by="k"))
+            counts = engine.create_view("counts", counted.select(number="count").count(by="number"))
+            table.insert([(1, 1)])
+            _testcapi.set_nomemory(at, at + most)  # so many allocations fail
+            try:
+                table.insert([(2, 2)])
+            except MemoryError:
+                pass
+            finally:
+                _testcapi.remove_mem_hooks()
+            try:
+                rows = table.rows()
+            except tk.FaultError:  # the engine says that it is broken
+                continue
+            for view, expected in (counts, [(1, len(rows))]), (counted, [(k, 1) for k, _ in rows]):
+                try:
+                    assert sorted(view.rows()) == sorted(expected), (most, at, view)
+                except tk.FaultError:
+                    raised += 1
+assert raised > 2, raised
+"""
+
+
+def test_a_view_that_has_no_memory_to_say_why_it_fails_answers_nothing_wrong() -> None:
+    """Nor do those that read it."""
+    pytest.importorskip("_testcapi")
+    done = subprocess.run([sys.executable, "-c", FAILING_WITHOUT_MEMORY], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
