@@ -11,6 +11,7 @@ import time
 from typing import TYPE_CHECKING, Any, Protocol
 
 from tektite.dataflow.away import Absence, SweepAbandoned
+from tektite.dataflow.failures import UNEXPLAINED, KeepsTooMuch, explained, interrupt_of
 from tektite.dataflow.graph import LinearStep, Outbox, Scope, run_agenda
 from tektite.dataflow.interrupts import (
     InterruptibleCall,
@@ -280,9 +281,10 @@ class Dataflow(FlowRecord):
 
     def rest(self) -> bool:
         """Fall asleep if there is nothing to do. Returns whether it sleeps."""
-        if self.failure is None and (
-            self.running or (not self.swept and not all([source.closed for source in self.sources]))
-        ):
+        if self.failure is not None:
+            self.awake = self.running  # it lacks something to fail
+            return not self.awake
+        if self.running or (not self.swept and not all([source.closed for source in self.sources])):
             return False
         for reader in self.imports:
             if any(reader.handle.queues):
@@ -339,6 +341,8 @@ class Dataflow(FlowRecord):
 
     def _work(self, deadline: float, call: InterruptibleCall | None) -> bool:
         try:
+            if self.failure is not None and self.running:
+                self.fail(self.failure)
             if self.failure is None:
                 whole: bool | None = _sweep(self, deadline, time.perf_counter, call, Sweep)
                 if whole is False:
@@ -364,7 +368,11 @@ class Dataflow(FlowRecord):
             self.root.clear()
             return True
         except BaseException as error:
-            # A node may have done half of its work, so the dataflow cannot continue, not even after an interrupt.
+            # A node may have done half of its work, so the dataflow cannot continue, not even after an interrupt. That is noted
+            # before anything is called: for a call there may be neither memory nor stack.
+            if self.failure is None:
+                self.failure = UNEXPLAINED
+            self.running = True
             self.fail(error)
             interrupt = interrupt_of(error)
             if interrupt is not None:
@@ -506,12 +514,12 @@ class Dataflow(FlowRecord):
                         spine.rest()
 
     def fail(self, error: BaseException) -> None:
-        """Stop forever and release everything. Users of the result get the error."""
+        """Stop forever and release everything. Users of the result get the error. May be repeated: it runs until that is done."""
         self.failure = explained(error, self.name)
-        self.running = False
         self.drop()
         for callback in self.on_failed:
             callback()
+        self.running = False
 
     def drop(self) -> None:
         """Release every handle, every hold and all that waits. May be repeated. If a thread is away, what waits is its until it
@@ -575,27 +583,4 @@ def _reach(source: EpochSource, known: dict[Dataflow, int]) -> int:
     if found is None:
         lows = [_reach(other, known) for other in flow.sources if not other.closed]
         found = known[flow] = max(source.low, min(lows, default=source.low))
-    return found
-
-
-class KeepsTooMuch(FaultError):
-    """A dataflow keeps more bytes than it may."""
-
-
-def interrupt_of(error: BaseException | None) -> BaseException | None:
-    """What interrupted a call, if that is why it failed. Numba makes a SystemError of an interrupt as it calls a kernel."""
-    while isinstance(error, SystemError):
-        error = error.__cause__ or error.__context__
-    return None if error is None or isinstance(error, Exception) else error
-
-
-def explained(error: BaseException, name: str) -> TektiteError:
-    """The error that users of a dataflow get for an error in it."""
-    if isinstance(error, FaultError):
-        return error
-    if isinstance(error, TektiteError):
-        found: TektiteError = error.reworded(f"view {name!r}: {error}")
-    else:
-        found = FaultError(f"{type(error).__name__}: {error}", name)
-    found.__cause__ = error
     return found

@@ -243,12 +243,11 @@ class Coordinator:
 
     def _work_until(self, flow: Dataflow, deadline: float) -> bool:
         """Let a dataflow work until a time. Returns whether it is current."""
-        sound = flow.failure is None
         try:
             with self.turns.held:
                 current = flow.work(deadline)
         finally:
-            if sound and flow.failure is not None:
+            if flow.failure is not None:  # in each of its last turns: it sleeps only when this was done
                 self._wake_readers()
         if flow.rest():
             self.awake.pop(flow, None)

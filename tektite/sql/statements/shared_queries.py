@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
-from tektite.dataflow.flow import KeepsTooMuch
+from tektite.dataflow.failures import KeepsTooMuch
 from tektite.engine.argument_tables import ArgumentTables
 from tektite.engine.core import core_of
 from tektite.engine.hooks import StandingQuery
