@@ -543,7 +543,8 @@ class ChangesNode(Node):
 
     def run(self, moment: Moment) -> None:
         memory = self.flow.memory
-        if memory is None and self.shards == 1 and self.reader.handle.queued < LONG:  # all of it, at once
+        few = LONG if memory is None else FEW_ROWS
+        if self.shards == 1 and not self.left and self.reader.handle.queued < few:  # all of it, at once
             outbox: Outbox = []
             for batch in self.reader.take(0)[1]:
                 self.port.emit(0, Chunk.of_batch(batch), moment, self.times, outbox)
