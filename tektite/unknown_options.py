@@ -298,7 +298,9 @@ def _explaining(function: Callable[..., Any], name: str, own: int) -> Callable[.
     @wraps(function)
     def call(*args: Any, **options: Any) -> Any:
         try:
-            return function(*args, **options)
+            return (
+                function(*args, **options) if options else function(*args)
+            )  # of no options Python would make two dicts
         except TypeError:
             _check_call(function, name, own, args, options)
             raise

@@ -536,7 +536,10 @@ class ChangesNode(Node):
 
     def run(self, moment: Moment) -> None:
         memory = self.flow.memory
-        if memory is None and self.shards == 1 and self.reader.handle.queued < LONG:  # all of it, at once
+        rows = self.reader.handle.queued
+        if (
+            self.shards == 1 and not self.left and rows < LONG and (memory is None or rows < FEW_ROWS)
+        ):  # all of it, at once
             outbox: Outbox = []
             for batch in self.reader.take(0)[1]:
                 self.port.emit(0, Chunk.of_batch(batch), moment, self.times, outbox)

@@ -15,11 +15,9 @@ from tektite.dataflow.failures import UNEXPLAINED, KeepsTooMuch, explained, inte
 from tektite.dataflow.graph import LinearStep, Outbox, Scope, run_agenda
 from tektite.dataflow.interrupts import (
     InterruptibleCall,
-    current_call,
-    held_interrupts,
-    held_signals,
     interruptible,
     keep_interrupt,
+    sweep_block,
 )
 from tektite.dataflow.journal import Journal, Sweep
 from tektite.errors import FaultError, TektiteError
@@ -123,7 +121,19 @@ class LastClosed:
 if TYPE_CHECKING:
 
     class FlowRecord:
-        """The attributes of a dataflow; see native/traces.h."""
+        """The attributes of a dataflow, see native/traces.h; and what each epoch asks of it, see native/agenda.c."""
+
+        @property
+        def low(self) -> int:
+            """The first epoch that it has not answered. One that is asleep has nothing to do, so its answers hold as far as its
+            sources are closed: no sweep is needed for that.
+            """
+
+        def wake(self) -> None:
+            """Note that there is something to do."""
+
+        def rest(self) -> bool:
+            """Fall asleep if there is nothing to do. Returns whether it sleeps. One that has failed sleeps as soon as `fail` was whole."""
 
 else:
     FlowRecord = calls().FlowRecord
@@ -211,19 +221,6 @@ class Dataflow(FlowRecord):
         return next((self._purposes[place + 1] for place in places if self._purposes[place] is made), None)
 
     @property
-    def low(self) -> int:
-        """The first epoch that it has not answered. One that is asleep has nothing to do, so its answers hold as far as its
-        sources are closed: no sweep is needed for that.
-        """
-        if self.awake:
-            return self.reached
-        if len(self.sources) == 1 and (only := self.sources[0]).flow is None:  # as `_progress`, in one call
-            if only.low > self.reached:
-                self.reached = self.high = only.low
-            return self.reached
-        return self._progress({})[0]
-
-    @property
     def closed(self) -> bool:
         """Whether its result can never change again."""
         return self._progress({})[1]
@@ -258,14 +255,6 @@ class Dataflow(FlowRecord):
                 going = low if going is None else min(going, low)
         return (ended, True) if going is None else (going, False)
 
-    def wake(self) -> None:
-        """Note that there is something to do."""
-        if not self.awake:
-            self.reached = self.low  # as far as it had nothing to do
-            self.awake = True
-        if self.on_wake is not None:
-            self.on_wake(self)
-
     def add_outlet(self, handle: Handle) -> None:
         """Take turns while a handle on its result has something: whoever empties it is told after each sweep. The result may be
         the arrangement of a source, and then nothing else wakes this dataflow.
@@ -278,22 +267,6 @@ class Dataflow(FlowRecord):
         """Take no more turns for a handle on its result."""
         handle.wake = None
         self.outlets = tuple([outlet for outlet in self.outlets if outlet is not handle])
-
-    def rest(self) -> bool:
-        """Fall asleep if there is nothing to do. Returns whether it sleeps."""
-        if self.failure is not None:
-            self.awake = self.running  # it lacks something to fail
-            return not self.awake
-        if self.running or (not self.swept and not all([source.closed for source in self.sources])):
-            return False
-        for reader in self.imports:
-            if any(reader.handle.queues):
-                return False
-        for handle in self.outlets:
-            if any(handle.queues):
-                return False
-        self.awake = False
-        return True
 
     @property
     def flow(self) -> Dataflow:
@@ -312,7 +285,7 @@ class Dataflow(FlowRecord):
         known: dict[Dataflow, int] = {}
         latest, first = None, 0
         for source in self.sources:
-            reach = _reach(source, known) - 1
+            reach = (source.low if source.flow is None else _reach(source, known)) - 1
             latest = reach if latest is None or reach > latest else latest
             first = max(first, source.first)
         start = 0 if latest is None else latest
@@ -336,8 +309,9 @@ class Dataflow(FlowRecord):
         """
         if not self.awake:
             self._progress({})
-        with held_signals() if self.reached == self.first else held_interrupts():
-            return self._work(deadline, current_call())
+        block, call = sweep_block(self.reached != self.first)
+        with block:
+            return self._work(deadline, call)
 
     def _work(self, deadline: float, call: InterruptibleCall | None) -> bool:
         try:
@@ -550,10 +524,11 @@ class Dataflow(FlowRecord):
     def begin_anew(self, name: str) -> None:
         """Start as another dataflow with the same graph. Requires that it was dropped and emptied, and has no loop."""
         self.name = name
-        assert not self.root.nested
-        for node in self.root.nodes:
-            node.begin()
-        self.hold_errors()
+        for member in self.root.body:
+            assert not isinstance(member, Scope)
+            member.begin()
+        if self.error_holds or any(self.result_errors):
+            self.hold_errors()
 
     def hold_errors(self) -> None:
         """Keep the history of all errors that its results depend on, its own and others', as long as that of the results."""

@@ -222,7 +222,6 @@ class EngineCore:
 
     # ------------------------------------------------------------------ time
 
-    @guarded
     def commit(
         self,
         writes: WriteSet,
@@ -235,26 +234,30 @@ class EngineCore:
 
         `positions` become durable with the epochs. The texts between the marks `known` are in adopted files.
         """
-        if self.coordinator.working:
-            self.check_no_callback()
-        for function in self.hooks.before_commit:
-            function(writes)
-        going, target = [], self.epoch
-        for source in self.inputs.values():
-            if not source.closed:
-                going.append(source)
-                if source.low > target:
-                    target = source.low
-        if to is None:
-            target += 1
-        else:
-            check_time(to)
-            latest = max([source.low for source in going], default=self.epoch)
-            if to < latest:
-                raise IncorrectError(f"cannot advance to {to}: a table has closed the epochs before {latest}")
-            target = to
-        self._close(going, target, writes, None, positions, known)
-        return target - 1
+        lock = self.lock
+        with lock.held:  # as `guarded`, whose call every epoch would pay for
+            if lock.decision is not None:
+                lock.roll_forward()
+            if self.coordinator.working:
+                self.check_no_callback()
+            for function in self.hooks.before_commit:
+                function(writes)
+            going, target = [], self.epoch
+            for source in self.inputs.values():
+                if not source.closed:
+                    going.append(source)
+                    if source.low > target:
+                        target = source.low
+            if to is None:
+                target += 1
+            else:
+                check_time(to)
+                latest = max([source.low for source in going], default=self.epoch)
+                if to < latest:
+                    raise IncorrectError(f"cannot advance to {to}: a table has closed the epochs before {latest}")
+                target = to
+            self._close(going, target, writes, None, positions, known)
+            return target - 1
 
     def write(self, write: Callable[[WriteSet], object], timed: bool = False) -> int | None:
         """Let a function write for the calling session; the time at which that can be read, if it can already. The function takes
