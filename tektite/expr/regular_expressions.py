@@ -11,8 +11,6 @@ import pyarrow.compute as pc
 from tektite.errors import IncorrectError
 from tektite.values.arguments import whole_number
 
-_NOTHING = pa.array([""])
-
 
 def checked_pattern(pattern: Any, what: str) -> str:
     """A regular expression. Raises for what is none.
@@ -23,7 +21,7 @@ def checked_pattern(pattern: Any, what: str) -> str:
     """
     if not isinstance(pattern, str):
         raise IncorrectError(f"{what} takes a regular expression as a text, not {pattern!r}")
-    _try(lambda: pc.match_substring_regex(_NOTHING, pattern), what)
+    _try(lambda: pc.match_substring_regex(pa.scalar(""), pattern), what)
     return pattern
 
 
@@ -31,7 +29,7 @@ def checked_replacement(pattern: Any, replacement: Any, what: str) -> str:
     """What takes the place of a match. Raises if it names a group that the pattern has not."""
     if not isinstance(replacement, str):
         raise IncorrectError(f"{what} takes the replacement as a text, not {replacement!r}")
-    _try(lambda: pc.replace_substring_regex(_NOTHING, checked_pattern(pattern, what), replacement), what)
+    _try(lambda: pc.replace_substring_regex(pa.scalar(""), checked_pattern(pattern, what), replacement), what)
     return replacement
 
 
