@@ -30,6 +30,7 @@ LOCAL = {
     "client/test_protocol.py": "what any client offers, in this process or another",
     "engine/test_texts.py": "what the dictionary of this process keeps",
     "engine/test_declarations.py": "what is refused and what is kept, before anything runs",
+    "query/test_what_calls_take.py": "what is refused, before anything runs, and what it is answered with",
     "query/test_first_guesses.py": "messages, before anything runs",
     "query/test_typed_lines.py": "what is understood and what is refused, before anything runs",
     "engine/test_former_names.py": "what former names declare, before anything runs",

@@ -14,6 +14,7 @@ PACKAGE = Path(__file__).parents[2] / "tektite"
 LAYERS = (
     ("errors",),
     ("blocks",),
+    ("unknown_names",),
     ("unknown_options", "refused_operators"),
     ("values.types",),
     ("values.words",),

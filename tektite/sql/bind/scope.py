@@ -122,8 +122,10 @@ class NameScope:
             )
         names = [v for r in relations if r.is_called(table, schema) for v, _ in r.columns]
         where = f" in {table!r}" if table else ""
+        quoted = isinstance(node.this, exp.Identifier) and node.this.quoted and not table
+        text = f". Double quotes are for names; a text is '{column}'" if quoted else ""
         return source.error(
-            f"there is no column {column!r}{where}: {nearest(column, names)}{_output_note(column, table, node)}",
+            f"there is no column {column!r}{where}: {nearest(column, names)}{_output_note(column, table, node)}{text}",
             node,
             NotFoundError,
             condition="undefined-column",
