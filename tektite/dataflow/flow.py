@@ -133,7 +133,7 @@ if TYPE_CHECKING:
             """Note that there is something to do."""
 
         def rest(self) -> bool:
-            """Fall asleep if there is nothing to do. Returns whether it sleeps. One that has failed sleeps as soon as `fail` was whole."""
+            """Fall asleep if there is nothing to do. Returns whether it sleeps. One that has failed does, once `fail` has run whole."""
 
 else:
     FlowRecord = calls().FlowRecord
