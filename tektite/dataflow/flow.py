@@ -133,7 +133,7 @@ if TYPE_CHECKING:
             """Note that there is something to do."""
 
         def rest(self) -> bool:
-            """Fall asleep if there is nothing to do. Returns whether it sleeps. One that has failed does, once `fail` has run whole."""
+            """Fall asleep if there is nothing to do. Returns whether it sleeps. A failed one does once `fail` has run whole."""
 
 else:
     FlowRecord = calls().FlowRecord
