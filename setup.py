@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -17,12 +18,20 @@ from setuptools.command.build_py import build_py
 
 ROOT = Path(__file__).parent
 BUILT = Path("tektite", "kernels", "built")
+MACHINES = {0x3E: "x86_64", 0xB7: "aarch64"}
+"""What the two bytes behind the 18th of an ELF file mean."""
+
+
+if "t" in sys.abiflags:
+    raise SystemExit("Tektite needs a CPython with a global lock (GIL): this one, a free-threaded build, cannot run it")
 
 
 class BuildKernels(build_py):
     """Builds kernels beside the Python files."""
 
     def run(self) -> None:
+        if not self.editable_mode:  # what an earlier build left there would be packed as well
+            shutil.rmtree(self.build_lib, ignore_errors=True)
         super().run()
         if not self.editable_mode:
             command = [sys.executable, "-m", "tektite.kernels.build", "--copy-to", str(Path(self.build_lib) / BUILT)]
@@ -40,10 +49,14 @@ class TagWheel(bdist_wheel):
     def get_tag(self) -> tuple[str, str, str]:
         platform = super().get_tag()[2]
         if platform.startswith("linux_"):
-            asked = [17]  # the oldest that installers know
+            asked, machines = [17], set()  # the oldest that installers know
             for path in (Path(self.bdist_dir) / BUILT).rglob("*.so"):
-                asked += map(int, re.findall(rb"GLIBC_2\.(\d+)", path.read_bytes()))
-            platform = f"manylinux_2_{max(asked)}_{platform.removeprefix('linux_')}"
+                code = path.read_bytes()
+                machines.add(MACHINES[int.from_bytes(code[18:20], "little")])
+                asked += map(int, re.findall(rb"GLIBC_2\.(\d+)", code))
+            if len(machines) > 1:
+                raise SystemExit("a wheel is for one kind of machine: TEKTITE_WHEEL_PROCESSORS names several")
+            platform = f"manylinux_2_{max(asked)}_{machines.pop()}"
         return "cp311", "abi3", platform
 
 

@@ -27,6 +27,11 @@ HANDSHAKE = (
     b"Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\n"
 )
 
+MODULUS = 1_000_003
+"""Of moments the remainders are added up: the sums stay small."""
+PATIENCE = 30.0
+"""Seconds without a change after which nothing more is expected."""
+
 
 def run(
     rows: int = 3000,
@@ -40,7 +45,8 @@ def run(
     """Records by `what`: one row to one subscriber, with and without a storage, unless `rows` is 0; many subscribers.
 
     Each change of many is a row more. With `keys` it replaces a row, so that what the server keeps does not grow: long runs show
-    whether its memory is steady.
+    whether its memory is steady. What replaces a row twice in one epoch is told once: it counts as missing, and what a subscriber
+    holds is right.
     """
     for stored in (False, True) if rows else ():
         with server(stored) as (port, _):
@@ -203,6 +209,7 @@ async def fan_out(
     counts = [0] * subscribers
     delays = array("d")
     frames = [0]
+    held = [[0, 0] for _ in range(subscribers)]  # of every tenth: how many rows it has, and the sum of their moments
 
     def taker(number: int) -> Any:
         is_sample = number % 20 < 2
@@ -218,6 +225,8 @@ async def fan_out(
             arrived = time.monotonic_ns()
             rows = json.loads(data)["table"]["rows"]
             counts[number] += len(rows)
+            held[number][0] += sum(row[3] for row in rows)
+            held[number][1] += sum(row[1] % MODULUS * row[3] for row in rows)
             delays.extend((arrived - row[1]) / 1e6 for row in rows if row[3] > 0)
 
         return take
@@ -249,14 +258,23 @@ async def fan_out(
     memory.append(psutil.Process(process).memory_info().rss)
     told_rows = sent + max(sent - keys, 0) if keys else sent  # a row that is replaced is told, too
     wanted = [len(range(number % views, told_rows, views)) for number in range(subscribers)]
-    deadline = time.perf_counter() + 30
-    while counts != wanted and time.perf_counter() < deadline:
+    ended = came = time.perf_counter()
+    arrived = sum(counts)
+    while counts != wanted and time.perf_counter() < came + PATIENCE:
         await asyncio.sleep(0.05)
+        if sum(counts) != arrived:
+            arrived, came = sum(counts), time.perf_counter()
+    contents, asker = [], await connected(port)
+    for number in range(views):
+        answer = await asker.ask("sql", text=f"SELECT count(*), sum(sent % {MODULUS}) FROM v{number}")
+        contents.append(answer["table"]["rows"][0])
+    wrong = [n for n in range(subscribers) if n % 20 < 2 and held[n] != contents[n % views]]
     used = psutil.Process(process).cpu_times()
     ordered = sorted(delays)
     cpu = used.user + used.system - before.user - before.system
     return {
         "changes/s": sent / seconds, "delivered": sum(counts), "missing": sum(wanted) - sum(counts),
+        "seconds after the end": came - ended, "wrong of every tenth": len(wrong),
         "messages/s": frames[0] / seconds, "p50 ms": ordered[len(ordered) // 2], "p99 ms": ordered[len(ordered) * 99 // 100],
         "server CPU": cpu / seconds, "MB before": memory[0] / 1e6, "MB after": memory[-1] / 1e6, "minutes": minutes,
     }  # fmt: skip

@@ -157,8 +157,8 @@ def class_section(name: str, kind: type) -> Iterator[str]:
             yield f"### `{name}.{member}`\n\n{prose(found.fget)}\n"
         elif isinstance(found, staticmethod | classmethod):
             yield entry(f"### `{name}.{member}", found.__func__)
-        elif inspect.isfunction(found):
-            yield entry(f"### `{name}.{member}", found)
+        elif inspect.isfunction(getattr(kind, member)):  # what the class gives, where a descriptor stands for a method
+            yield entry(f"### `{name}.{member}", getattr(kind, member))
 
 
 def is_public(name: str, member: str) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -20,7 +21,7 @@ app = typer.Typer(
 )
 
 
-app.add_typer(storage, name="storage")
+app.add_typer(storage, name="storage", short_help="Show, clean or repair a storage.")
 
 
 def show_version(wanted: bool) -> None:
@@ -38,7 +39,7 @@ def options(
     """Options that stand before a subcommand."""
 
 
-@app.command()
+@app.command(short_help="Compile all kernels now.")
 def warm() -> None:
     """Compile all kernels into the cache now, with progress, instead of when they are first used."""
     from tektite.kernels.ready import ensure_compiled
@@ -47,32 +48,30 @@ def warm() -> None:
     typer.echo("all kernels are compiled")
 
 
-@app.command()
+@app.command(short_help="Say what a running server could do better.")
 def advise(
     url: Annotated[str, typer.Argument(help="The server to ask, such as tektite://user:password@host:5434.")],
 ) -> None:
     """Say what a running server could do better: indexes that nobody reads, work that is done twice, views that lag or fail."""
-    from tektite.errors import TektiteError
-
-    try:
-        with tektite.connect(url) as session:
-            rows = session.sql("SELECT kind, about, message FROM system.advice ORDER BY bytes DESC, kind, about").rows()
-    except TektiteError as error:
-        typer.echo(f"tektite: {error}", err=True)
-        raise typer.Exit(1) from None
+    with tektite.connect(url) as session:
+        rows = session.sql("SELECT kind, about, message FROM system.advice ORDER BY bytes DESC, kind, about").rows()
     for kind, about, message in rows:
         typer.echo(f"{kind}: {about}\n  {message}")
     if not rows:
         typer.echo("nothing to improve")
 
 
-app.command("datalog")(datalog)
+app.command("datalog", short_help="Run a Datalog program over files of facts.")(datalog)
 
 
-@app.command()
+@app.command(short_help="Run SQL: at a prompt, from files or from a pipe.")
 def sql(
-    file: Annotated[list[Path] | None, typer.Option("-f", "--file", help="Run the statements of a file.")] = None,
-    command: Annotated[list[str] | None, typer.Option("-c", "--command", help="Run these statements.")] = None,
+    file: Annotated[
+        list[Path] | None, typer.Option("-f", "--file", metavar="FILE", help="Run the statements of a file.")
+    ] = None,
+    command: Annotated[
+        list[str] | None, typer.Option("-c", "--command", metavar="TEXT", help="Run these statements.")
+    ] = None,
     csv: Annotated[bool, typer.Option("--csv", help="Write results as CSV.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Write results as JSON, one object a line.")] = False,
     timing: Annotated[bool, typer.Option("--timing", help="Show how long each statement takes.")] = False,
@@ -95,7 +94,7 @@ def sql(
     raise typer.Exit(code)
 
 
-@app.command()
+@app.command(short_help="Run a pipeline on Spark.")
 def run(
     pipeline: Annotated[
         Path, typer.Argument(help="A description in YAML, or a Python file that defines build(engine, spark).")
@@ -109,7 +108,7 @@ def run(
     raise typer.Exit(run_file(pipeline, tektite.Engine, metrics, check))
 
 
-@app.command()
+@app.command(short_help="Open the console of a running server.")
 def console(
     attach: Annotated[
         str, typer.Option("--attach", help="The server to look into, such as tektite://host:5434.")
@@ -118,13 +117,8 @@ def console(
 ) -> None:
     """Open the console of a running server: of `tektite serve`, or of a program that called engine.console()."""
     from tektite.client.address import find_console
-    from tektite.errors import TektiteError
 
-    try:
-        url = find_console(attach)
-    except TektiteError as error:
-        typer.echo(f"tektite: {error}", err=True)
-        raise typer.Exit(1) from None
+    url = find_console(attach)
     typer.echo(f"the console is at {url}")
     if browser:
         import webbrowser
@@ -132,7 +126,7 @@ def console(
         webbrowser.open(url)
 
 
-@app.command()
+@app.command(short_help="Serve an engine to many clients.")
 def serve(
     description: Annotated[
         Path | None,
@@ -163,6 +157,9 @@ def serve(
     check: Annotated[bool, typer.Option("--check", help="Read and check the description, and serve nothing.")] = False,
 ) -> None:
     """Serve an engine over PostgreSQL's protocol, HTTP and WebSocket, until SIGTERM or Ctrl-C."""
+    from tektite.engine.serving import check_packages
+
+    check_packages("tektite serve")
     from tektite.server.command import serve_file
 
     if log not in ("text", "json"):
@@ -176,7 +173,7 @@ def serve(
     raise typer.Exit(serve_file(description, options, log, check))
 
 
-@app.command()
+@app.command(short_help="Print the verifier of a password.")
 def password() -> None:
     """Ask for a password, and print the verifier that a server's description holds in its place."""
     from tektite.server.command import print_verifier
@@ -186,7 +183,13 @@ def password() -> None:
 
 def main() -> None:
     """The entry point of the `tektite` command."""
-    app()
+    from tektite.errors import TektiteError
+
+    try:
+        app()
+    except TektiteError as error:
+        typer.echo(f"tektite: {error}", err=True)
+        sys.exit(1)
 
 
 if __name__ == "__main__":

@@ -64,6 +64,10 @@ class _SafeBlock(_GeneratorContextManager[Any]):
 
     __exit__ = cast(Any, _Exit())
 
+    def __getattr__(self, name: str) -> NoReturn:
+        hint = "" if name.startswith("_") else "; it is a block: write `with ... as x:`, and use x within"
+        raise AttributeError(f"this has no {name!r}{hint}")
+
     if not TYPE_CHECKING:  # type checkers know that there is no such block
 
         async def __aenter__(self) -> NoReturn:

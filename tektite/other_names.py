@@ -298,6 +298,10 @@ NAMES = {
     "cumulative_window": "over(order_by=..., rows=(None, 0))",
     "last_day": "tk.col('x').dt.month_end()",
     "date_diff": "(tk.col('a') - tk.col('b')).dt.total_days()",
+    "arg_max": "tk.col('x').max_by('y')",
+    "arg_min": "tk.col('x').min_by('y')",
+    "argmax": "tk.col('x').max_by('y')",
+    "argmin": "tk.col('x').min_by('y')",
     "SQLContext": "tk.Engine()",
     "sessionmaker": "tk.connect(url)",
 }

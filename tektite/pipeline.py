@@ -191,6 +191,12 @@ DEFAULTS: Final[dict[str, Any]] = {
 OPTIONS: Final = tuple(DEFAULTS)
 
 
+def _shown(value: object) -> str:
+    """A value for an error: a long one, such as a whole file that is not YAML, is cut."""
+    text = repr(value)
+    return text if len(text) <= 80 else f"{text[:60]}..."
+
+
 class PlainReader:
     """Reads plain values, as YAML has them, and knows their places."""
 
@@ -202,7 +208,7 @@ class PlainReader:
 
     def mapping(self, plain: Any, where: str, known: tuple[str, ...]) -> dict[str, Any]:
         if not isinstance(plain, dict):
-            raise self.wrong(where, f"expected names and values, found {plain!r}")
+            raise self.wrong(where, f"expected names and values, found {_shown(plain)}")
         for name in plain:
             if name not in known:
                 raise self.wrong(where, f"unknown word {name!r}: {columns.hint(name, known, 'words')}")
@@ -245,7 +251,7 @@ class PlainReader:
 
     def any_mapping(self, value: Any, where: str) -> dict[str, Any]:
         if value is not None and not isinstance(value, dict):
-            raise self.wrong(where, f"expected names and values, found {value!r}")
+            raise self.wrong(where, f"expected names and values, found {_shown(value)}")
         return {str(name): one for name, one in (value or {}).items()}
 
     def options(self, value: Any, where: str) -> dict[str, str]:

@@ -6,11 +6,12 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from functools import wraps
-from types import FunctionType
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+from functools import update_wrapper, wraps
+from types import FunctionType, MethodType
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, cast
 
 from tektite.errors import IncorrectError
+from tektite.unknown_names import explains_names
 
 C = TypeVar("C", bound=type)
 F = TypeVar("F", bound=Callable[..., Any])
@@ -102,7 +103,14 @@ OPTIONS = {
     },
     "replace": {"regex": "regexp_replace(pattern, new, every=True)"},
     "shift": {"fill_value": "lag(n, value)", "periods": "n="},
-    "sort": {"ascending": "descending=", "key": "by=", "reverse": "descending="},
+    "set": {"where": "the condition without a name: set(condition, x=value)"},
+    "sort": {
+        "ascending": "descending=",
+        "desc": "descending=",
+        "key": "by=",
+        "nulls_first": "nulls_last=False",
+        "reverse": "descending=",
+    },
     "sum": {"where": "tk.col('x').filter(condition).sum()"},
     "count": {"distinct": "tk.n_unique('x')", "where": "tk.col('x').filter(condition).count()"},
     "split": {
@@ -111,6 +119,10 @@ OPTIONS = {
         "n": "split_part(separator, n)",
     },
     "std": {"how": "ddof=0 for the whole, ddof=1 for a sample"},
+    "top_k": {"group_by": "per=", "over": "per=", "partition_by": "per=", "n": "k=", "reverse": "bottom_k(k, by=...)"},
+    "bottom_k": {"group_by": "per=", "over": "per=", "partition_by": "per=", "n": "k=", "reverse": "top_k(k, by=...)"},
+    "rows": {"limit": "head(n)", "n": "head(n)"},
+    "snapshot": {"limit": "head(n)"},
     "unique": {"keep": "top_k(1, by=..., per='x')", "maintain_order": "sort(...)"},
     "update": {"on": "set(condition, x=value) of a table"},
     "values": {"columns": "the types: values(data, {'id': int, 'name': str})", "schema": "types="},
@@ -144,10 +156,21 @@ CALLS = {
     "dense_rank": "what rows are ranked by is said by tk.dense_rank().over(order_by='x')",
     "row_number": "the order is said by tk.row_number().over(order_by='x')",
     "insert": "rows are a list: insert([(1, 'a'), (2, 'b')])",
-    "create_index": "several columns are a list: create_index(table, ['a', 'b'])",
+    "create_index": "several columns are a list, as in table.create_index(['a', 'b'])",
     "rename": "a column gets another name by rename({'old': 'new'}) or rename(old='new')",
     "is_in": "values are a list: is_in([1, 2])",
     "install": "a name comes first: install('name', query)",
+    "create_table": "columns are a dict: create_table('name', {'column': type})",
+    "remove": "rows are a list: remove([(1, 'a')]); delete(condition) removes those for which a condition holds",
+    "update": "rows are a list; set(condition, x=value) changes columns",
+    "lookup": "a key is given by its values alone: lookup(1)",
+    "iterate": "a function gives the next round: iterate(lambda reached: ...)",
+    "Table": "a table is made by engine.create_table(name, {'column': type})",
+    "View": "a view is made by engine.create_view(name, query)",
+    "Collection": "a collection is a table, a view, engine.values(rows), or what their methods return",
+    "Subscription": "it is made by subscribe() of a view or a table",
+    "Session": "it is made by engine.session()",
+    "Transaction": "it is made by engine.transaction()",
 }
 """The usual intention of a call with too many or too few arguments, by function."""
 
@@ -203,6 +226,23 @@ def is_function(value: object) -> bool:
     return callable(value) and type(value).__call__ is not _refuse_call
 
 
+def check_arguments(function: Callable[..., Any], args: tuple[Any, ...], what: str) -> None:
+    """Raise if a function of the caller's does not take what it is to be called with.
+
+    >>> check_arguments(lambda: 3, (1,), "iterate: the body takes the collection of each round")
+    Traceback (most recent call last):
+    tektite.errors.IncorrectError: iterate: the body takes the collection of each round, and <lambda>() does not: too many ...
+    """
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):  # some functions of C do not tell
+        return
+    try:
+        signature.bind(*args)
+    except TypeError as error:
+        raise IncorrectError(f"{what}, and {getattr(function, '__name__', function)}() does not: {error}") from None
+
+
 REFUSALS: dict[str, Callable[..., Any]] = {
     "__call__": _refuse_call, "__format__": _formatted, "__enter__": _refuse_block, "__exit__": _refuse_block,
     "__aenter__": _refuse_block, "__aexit__": _refuse_block,
@@ -212,7 +252,7 @@ REFUSALS: dict[str, Callable[..., Any]] = {
 
 def explains_options(kind: C) -> C:
     """Let the public methods of a class, and its constructor, name what they take, where Python would name the function alone.
-    Its objects say what to write where they are called as functions are.
+    Its objects say what to write where they are called as functions are, and in place of a name that they do not have.
 
     >>> import tektite as tk
     >>> tk.Engine().values({"x": [1]}).sort("x", ascending=False)
@@ -225,7 +265,7 @@ def explains_options(kind: C) -> C:
     for name, refusal in REFUSALS.items():
         if not any(name in vars(base) for base in kind.__mro__[:-1]):
             setattr(kind, name, refusal)
-    return kind
+    return explains_names(kind)
 
 
 def explained(function: F) -> F:
@@ -243,14 +283,24 @@ def explained(function: F) -> F:
 class Uncalled:
     """A method that was named and not called. It is called like any other; whatever else is done with it says how."""
 
-    def __init__(self, method: Any, name: str) -> None:
+    def __init__(self, method: Any, owner: object, name: str) -> None:
         self._method = method
-        self._name = name
+        self._owner = owner
+        self._called = name
         self.__wrapped__ = method
         self.__doc__ = method.__doc__
 
+    @property
+    def _name(self) -> str:
+        return f"{self._owner}.{self._called}"
+
     def __call__(self, *args: Any, **options: Any) -> Any:
         return self._method(*args, **options)
+
+    @property
+    def call(self) -> str:
+        """What to write for its value."""
+        return f"{self._name}()"
 
     def __repr__(self) -> str:
         return f"<{self._name}, a method: {self._name}() is its value>"
@@ -289,7 +339,32 @@ class Methods:
             found = object.__getattribute__(self, name)
             if name.startswith("_") or not callable(found):
                 return found
-            return Uncalled(found, f"{self._value}.{type(self)._NAME}.{name}")
+            return Uncalled(found, self._value, f"{type(self)._NAME}.{name}")
+
+
+class _Method:
+    """A function of a class of which each instance has an `Uncalled`."""
+
+    def __init__(self, function: FunctionType) -> None:
+        update_wrapper(cast(Any, self), function)
+
+    def __get__(self, owner: object, kind: type | None = None) -> Any:
+        function: Any = self.__wrapped__  # type: ignore[attr-defined]
+        return function if owner is None else Uncalled(MethodType(function, owner), owner, function.__name__)
+
+
+def explains_missing_calls(kind: C) -> C:
+    """Let the public methods of a class say that they are to be called, where something else is done with them.
+
+    >>> import tektite as tk
+    >>> tk.col("x").abs > 3
+    Traceback (most recent call last):
+    tektite.errors.IncorrectError: x.abs is a method: write x.abs() for its value
+    """
+    for name, method in list(vars(kind).items()):
+        if isinstance(method, FunctionType) and not name.startswith("_"):
+            setattr(kind, name, _Method(method))
+    return kind
 
 
 def _explaining(function: Callable[..., Any], name: str, own: int) -> Callable[..., Any]:
@@ -298,7 +373,9 @@ def _explaining(function: Callable[..., Any], name: str, own: int) -> Callable[.
     @wraps(function)
     def call(*args: Any, **options: Any) -> Any:
         try:
-            return function(*args, **options)
+            return (
+                function(*args, **options) if options else function(*args)
+            )  # of no options Python would make two dicts
         except TypeError:
             _check_call(function, name, own, args, options)
             raise
@@ -322,7 +399,10 @@ def _check_call(
             found = OPTIONS.get(name, {}).get(wrong, "")
             note = found.removeprefix("nothing: ")
             what = f" has no option {wrong!r}"
-            what += "" if not found else f"; use {found}" if note == found else f", and needs none: {note}"
+            if found:
+                what += f"; use {found}" if note == found else f", and needs none: {note}"
+            elif name in CALLS:
+                what += f"; {CALLS[name]}"
         else:
             what = f"(): {error}" + (f"; {CALLS[name]}" if name in CALLS else "")
         for option in options:

@@ -22,6 +22,9 @@ from tektite.values.schema import Schema
 
 Batch = dict[str, Words]
 
+COLLECTED_WITHIN = 60.0
+"""Seconds that a collection may wait for readers: there are none."""
+
 
 class Described(Protocol):
     """Whatever knows the columns of relations."""
@@ -30,16 +33,21 @@ class Described(Protocol):
 
 
 class Encoded:
-    """Relations at a scale factor as words, columns x rows; an engine's dictionary holds the texts."""
+    """Relations at a scale factor as words, columns x rows; an engine's dictionary holds the texts. Texts that come all at once
+    make a collection of texts due. It has ended here, so that it is no part of the first epochs.
+    """
 
     def __init__(self, engine: tk.Engine, scale: float, relations: Iterable[str] = RELATIONS) -> None:
         self.scale = scale
         self.schemas: dict[str, Schema] = {}
         self.words: dict[str, Words] = {}
+        core = core_of(engine)
         for name, table in load(scale, relations).items():
             self.schemas[name] = Schema(table.schema)
-            words = self.words[name] = self.schemas[name].encode(table, core_of(engine).dictionary)
-            core_of(engine).dictionary.pin(words)
+            words = self.words[name] = self.schemas[name].encode(table, core.dictionary)
+            core.dictionary.pin(words)
+        with core.lock.held:
+            core.texts.finish(COLLECTED_WITHIN)
 
     def rows(self, relations: Iterable[str] = RELATIONS) -> int:
         """How many rows some relations have."""

@@ -128,7 +128,8 @@ def mapped(words: Words) -> Words:
     """The same words in a file that has no name and goes with the last who maps it."""
     with tempfile.TemporaryFile() as file:
         np.ascontiguousarray(words).tofile(file)
-        return np.memmap(file, np.int64, "r", shape=words.shape)
+        # As a plain array: operations on parts of a memmap make memmaps, which takes longer than a short column.
+        return np.asarray(np.memmap(file, np.int64, "r", shape=words.shape))
 
 
 def resident() -> int:

@@ -17,6 +17,30 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
+OF_SESSIONS = {
+    "collect": "sql('SELECT ...').to_arrow()",
+    "explain": "sql('EXPLAIN SELECT ...')",
+    "failures": "status()['failures']",
+    "from_sql": "create_view(name, 'SELECT ...')",
+    "indexes": "sql('SELECT * FROM system.indexes')",
+    "install": "create_view(name, 'SELECT ...')",
+    "next_epoch": "status()['epoch']",
+    "rollback": "transaction(), whose block rolls back if it raises",
+    "time": "status()['epoch']",
+}
+"""What sessions over a wire have in place of what engines have."""
+OF_RELATIONS = {
+    "delete": "session.sql('DELETE FROM t WHERE ...')",
+    "drop": "session.drop_view(name) or session.drop_table(name)",
+    "set": "session.sql('UPDATE t SET ...')",
+    "update": "insert(rows) and remove(rows) in a transaction",
+    "explain": "session.sql('EXPLAIN SELECT ...')",
+    "collect": "to_arrow()",
+    "show": "rows(), or the console of the server",
+}
+"""What tables and views over a wire have in place of those of engines."""
+
+
 class ShowsWhatIsDocumented:
     """Leaves out of `dir()` what the client's own modules use of a class, and programs do not."""
 
@@ -33,8 +57,11 @@ class SaysWhatDoesNotTravel(ShowsWhatIsDocumented, RefusesOperators):
 
         def __getattr__(self, name: str) -> NoReturn:
             hint = "" if name.startswith("_") else "; over a wire, write it in SQL or Datalog: session.sql(...)"
-            if "Session" in type(self).__name__ and METHODS.get(name, "").startswith(("sql(", "transaction(")):
+            of_session = "Session" in type(self).__name__
+            if of_session and METHODS.get(name, "").startswith(("sql(", "transaction(")):
                 hint = f"; use {METHODS[name]}"
+            elif name in (OF_SESSIONS if of_session else OF_RELATIONS):
+                hint = f"; use {(OF_SESSIONS if of_session else OF_RELATIONS)[name]}"
             raise AttributeError(f"{type(self).__name__} has no {name!r}{hint}")
 
         def __getitem__(self, key: object) -> NoReturn:

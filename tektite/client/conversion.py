@@ -21,7 +21,7 @@ def as_table(data: Any, schema: Schema, key: Sequence[str] = ()) -> pa.Table:
     """
     if isinstance(data, pa.Table) and data.schema.equals(schema.arrow):
         return data
-    if not hasattr(data, "__len__"):
+    if not hasattr(data, "__len__") and hasattr(data, "__iter__"):
         data = list(data)
     try:
         return _encoded(data, schema)

@@ -4,6 +4,7 @@ arrange           arrange sorts updates into a trace; readers give other operato
 away              a part of a sweep that runs without the engine's lock
 deferred_keys     keys that a reduction has to evaluate at later moments
 errors            errors of rows: a second collection of a dataflow, beside its results
+failures          what dataflows fail with
 flow              `Dataflow`: one installed graph of operators, and its sweeps
 function_node     calls users' functions with rows, while others use the engine
 function_reduce   reductions by Python functions: of a group, or of many groups at once

@@ -21,7 +21,7 @@ from tektite.kernels.ready import calls
 from tektite.kernels.seek.moments import partition_moments
 from tektite.kernels.seek.route import route
 from tektite.kernels.sort.build import build
-from tektite.kernels.sort.combined import combine
+from tektite.kernels.sort.combined import FEW_EQUAL, combine
 from tektite.trace.addresses import addresses
 from tektite.trace.batch import Batch
 from tektite.trace.batch_memory import FEW_ROWS, BatchMemory
@@ -49,8 +49,6 @@ EVERYTHING = 1 << 62
 """More rows than there are."""
 COMBINE_FROM = 4096
 """Rows of a chunk from which on it is tried whether many are equal."""
-SORTED_BEFORE = 4
-"""How often rows of which few are equal are sorted before it is tried again whether many are: a fifth of the work is at stake."""
 ASKED = 1 << 16
 """Of a chunk with more rows an eighth, and at least so many, are looked at first, where rows change shards."""
 TRY_ONE_OF = 64
@@ -88,7 +86,7 @@ class Buffer(Buffering):
     """Updates of one shape that wait at a node, by moment and shard."""
 
     # There is one for each of ten thousand small views.
-    __slots__ = ("_full", "_most", "_raw", "_sorted", "_waiting", "flow", "shape", "shards")
+    __slots__ = ("_full", "_most", "_raw", "_waiting", "flow", "shape", "shards")
 
     def __init__(self, node: Node, data: int, diffs: int = 1, shards: int | None = None) -> None:
         self.flow = node.flow
@@ -100,13 +98,11 @@ class Buffer(Buffering):
         memory = self.flow.memory
         self._most = EVERYTHING if memory is None else memory.piece_rows(sum(self.shape))
         """Rows that may wait unsorted, however many are sorted."""
-        self._sorted = 0
-        """How often full places are sorted before it is tried again whether many of their rows are equal."""
         node.buffers += (self,)
 
     def __getstate__(self) -> tuple[None, dict[str, Any]]:
         kept = {name: getattr(self, name) for name in ("_most", "flow", "shape", "shards")}
-        return None, kept | {"_waiting": {}, "_raw": {}, "_full": (), "_sorted": 0}
+        return None, kept | {"_waiting": {}, "_raw": {}, "_full": ()}
 
     def _count(self, shard: int, chunk: Chunk, moment: Moment) -> None:
         """Count a chunk that was added. Once the rows added since the last consolidation outnumber those left by it, mark the
@@ -143,21 +139,18 @@ class Buffer(Buffering):
         if memory is not None and sum([chunk.n for chunk in chunks]) > self._most:
             built = [*sorted_runs(chunks, self.shape, self.flow.reached, memory)]
         else:
-            built = [self._combined(chunks)]
+            built = self._combined(chunks)
         self._waiting[moment][shard] = built
         self._raw[moment, shard] = (sum([chunk.n for chunk in built]), 0)
 
-    def _combined(self, chunks: list[Chunk]) -> Chunk:
-        """The rows of some chunks, each once: unsorted if many are equal, since they are sorted with those that follow."""
-        if self._sorted > 0:
-            self._sorted -= 1
-            return consolidate(chunks, self.shape, self.flow.reached)
+    def _combined(self, chunks: list[Chunk]) -> list[Chunk]:
+        """The rows of some chunks, each once: unsorted if many are equal, since they are sorted with those that follow. If few
+        are, all of them are sorted when their moment comes.
+        """
         found: Chunk = combine_rows(addresses(chunks), *self.shape, self.flow.reached)
-        if found.n < 0:
-            return consolidate(chunks, self.shape, self.flow.reached)
-        if 4 * found.n > 3 * sum([chunk.n for chunk in chunks]):
-            self._sorted = SORTED_BEFORE
-        return found
+        if found.n == FEW_EQUAL:
+            return chunks
+        return [consolidate(chunks, self.shape, self.flow.reached) if found.n < 0 else found]
 
     def put(self, shard: int, chunk: Chunk, moment: Moment) -> None:
         """Add a chunk that needs no consolidation here."""
@@ -543,7 +536,10 @@ class ChangesNode(Node):
 
     def run(self, moment: Moment) -> None:
         memory = self.flow.memory
-        if memory is None and self.shards == 1 and self.reader.handle.queued < LONG:  # all of it, at once
+        rows = self.reader.handle.queued
+        if (
+            self.shards == 1 and not self.left and rows < LONG and (memory is None or rows < FEW_ROWS)
+        ):  # all of it, at once
             outbox: Outbox = []
             for batch in self.reader.take(0)[1]:
                 self.port.emit(0, Chunk.of_batch(batch), moment, self.times, outbox)

@@ -11,14 +11,13 @@ import time
 from typing import TYPE_CHECKING, Any, Protocol
 
 from tektite.dataflow.away import Absence, SweepAbandoned
+from tektite.dataflow.failures import UNEXPLAINED, KeepsTooMuch, explained, interrupt_of
 from tektite.dataflow.graph import LinearStep, Outbox, Scope, run_agenda
 from tektite.dataflow.interrupts import (
     InterruptibleCall,
-    current_call,
-    held_interrupts,
-    held_signals,
     interruptible,
     keep_interrupt,
+    sweep_block,
 )
 from tektite.dataflow.journal import Journal, Sweep
 from tektite.errors import FaultError, TektiteError
@@ -122,7 +121,19 @@ class LastClosed:
 if TYPE_CHECKING:
 
     class FlowRecord:
-        """The attributes of a dataflow; see native/traces.h."""
+        """The attributes of a dataflow, see native/traces.h; and what each epoch asks of it, see native/agenda.c."""
+
+        @property
+        def low(self) -> int:
+            """The first epoch that it has not answered. One that is asleep has nothing to do, so its answers hold as far as its
+            sources are closed: no sweep is needed for that.
+            """
+
+        def wake(self) -> None:
+            """Note that there is something to do."""
+
+        def rest(self) -> bool:
+            """Fall asleep if there is nothing to do. Returns whether it sleeps. A failed one does once `fail` has run whole."""
 
 else:
     FlowRecord = calls().FlowRecord
@@ -210,19 +221,6 @@ class Dataflow(FlowRecord):
         return next((self._purposes[place + 1] for place in places if self._purposes[place] is made), None)
 
     @property
-    def low(self) -> int:
-        """The first epoch that it has not answered. One that is asleep has nothing to do, so its answers hold as far as its
-        sources are closed: no sweep is needed for that.
-        """
-        if self.awake:
-            return self.reached
-        if len(self.sources) == 1 and (only := self.sources[0]).flow is None:  # as `_progress`, in one call
-            if only.low > self.reached:
-                self.reached = self.high = only.low
-            return self.reached
-        return self._progress({})[0]
-
-    @property
     def closed(self) -> bool:
         """Whether its result can never change again."""
         return self._progress({})[1]
@@ -257,14 +255,6 @@ class Dataflow(FlowRecord):
                 going = low if going is None else min(going, low)
         return (ended, True) if going is None else (going, False)
 
-    def wake(self) -> None:
-        """Note that there is something to do."""
-        if not self.awake:
-            self.reached = self.low  # as far as it had nothing to do
-            self.awake = True
-        if self.on_wake is not None:
-            self.on_wake(self)
-
     def add_outlet(self, handle: Handle) -> None:
         """Take turns while a handle on its result has something: whoever empties it is told after each sweep. The result may be
         the arrangement of a source, and then nothing else wakes this dataflow.
@@ -272,21 +262,6 @@ class Dataflow(FlowRecord):
         handle.wake = self.wake
         self.outlets += (handle,)
         self.wake()
-
-    def rest(self) -> bool:
-        """Fall asleep if there is nothing to do. Returns whether it sleeps."""
-        if self.failure is None and (
-            self.running or (not self.swept and not all([source.closed for source in self.sources]))
-        ):
-            return False
-        for reader in self.imports:
-            if any(reader.handle.queues):
-                return False
-        for handle in self.outlets:
-            if any(handle.queues):
-                return False
-        self.awake = False
-        return True
 
     @property
     def flow(self) -> Dataflow:
@@ -305,7 +280,7 @@ class Dataflow(FlowRecord):
         known: dict[Dataflow, int] = {}
         latest, first = None, 0
         for source in self.sources:
-            reach = _reach(source, known) - 1
+            reach = (source.low if source.flow is None else _reach(source, known)) - 1
             latest = reach if latest is None or reach > latest else latest
             first = max(first, source.first)
         start = 0 if latest is None else latest
@@ -329,11 +304,14 @@ class Dataflow(FlowRecord):
         """
         if not self.awake:
             self._progress({})
-        with held_signals() if self.reached == self.first else held_interrupts():
-            return self._work(deadline, current_call())
+        block, call = sweep_block(self.reached != self.first)
+        with block:
+            return self._work(deadline, call)
 
     def _work(self, deadline: float, call: InterruptibleCall | None) -> bool:
         try:
+            if self.failure is not None and self.running:
+                self.fail(self.failure)
             if self.failure is None:
                 whole: bool | None = _sweep(self, deadline, time.perf_counter, call, Sweep)
                 if whole is False:
@@ -359,7 +337,11 @@ class Dataflow(FlowRecord):
             self.root.clear()
             return True
         except BaseException as error:
-            # A node may have done half of its work, so the dataflow cannot continue, not even after an interrupt.
+            # A node may have done half of its work, so the dataflow cannot continue, not even after an interrupt. That is noted
+            # before anything is called: for a call there may be neither memory nor stack.
+            if self.failure is None:
+                self.failure = UNEXPLAINED
+            self.running = True
             self.fail(error)
             interrupt = interrupt_of(error)
             if interrupt is not None:
@@ -501,12 +483,12 @@ class Dataflow(FlowRecord):
                         spine.rest()
 
     def fail(self, error: BaseException) -> None:
-        """Stop forever and release everything. Users of the result get the error."""
+        """Stop forever and release everything. Users of the result get the error. May be repeated: it runs until that is done."""
         self.failure = explained(error, self.name)
-        self.running = False
         self.drop()
         for callback in self.on_failed:
             callback()
+        self.running = False
 
     def drop(self) -> None:
         """Release every handle, every hold and all that waits. May be repeated. If a thread is away, what waits is its until it
@@ -537,10 +519,11 @@ class Dataflow(FlowRecord):
     def begin_anew(self, name: str) -> None:
         """Start as another dataflow with the same graph. Requires that it was dropped and emptied, and has no loop."""
         self.name = name
-        assert not self.root.nested
-        for node in self.root.nodes:
-            node.begin()
-        self.hold_errors()
+        for member in self.root.body:
+            assert not isinstance(member, Scope)
+            member.begin()
+        if self.error_holds or any(self.result_errors):
+            self.hold_errors()
 
     def hold_errors(self) -> None:
         """Keep the history of all errors that its results depend on, its own and others', as long as that of the results."""
@@ -570,27 +553,4 @@ def _reach(source: EpochSource, known: dict[Dataflow, int]) -> int:
     if found is None:
         lows = [_reach(other, known) for other in flow.sources if not other.closed]
         found = known[flow] = max(source.low, min(lows, default=source.low))
-    return found
-
-
-class KeepsTooMuch(FaultError):
-    """A dataflow keeps more bytes than it may."""
-
-
-def interrupt_of(error: BaseException | None) -> BaseException | None:
-    """What interrupted a call, if that is why it failed. Numba makes a SystemError of an interrupt as it calls a kernel."""
-    while isinstance(error, SystemError):
-        error = error.__cause__ or error.__context__
-    return None if error is None or isinstance(error, Exception) else error
-
-
-def explained(error: BaseException, name: str) -> TektiteError:
-    """The error that users of a dataflow get for an error in it."""
-    if isinstance(error, FaultError):
-        return error
-    if isinstance(error, TektiteError):
-        found: TektiteError = error.reworded(f"view {name!r}: {error}")
-    else:
-        found = FaultError(f"{type(error).__name__}: {error}", name)
-    found.__cause__ = error
     return found

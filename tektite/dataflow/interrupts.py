@@ -84,6 +84,14 @@ def held_signals() -> AbstractContextManager[None]:
     return _HELD
 
 
+def sweep_block(has_answered: bool) -> tuple[AbstractContextManager[None], InterruptibleCall | None]:
+    """The block that a sweep runs in, and the call that makes it, if others may interrupt that: `held_interrupts` for a dataflow
+    that has answered, and `held_signals` for one that may be given up.
+    """
+    call = _thread.call
+    return (_HELD, call) if call is None or not has_answered else (_held(call, call.release), call)
+
+
 def held_interrupts() -> AbstractContextManager[None]:
     """A block in which signals wait, and what other threads send. What has waited is raised at its end."""
     call = _thread.call

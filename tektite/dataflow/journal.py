@@ -7,9 +7,10 @@ import warnings
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from tektite.dataflow.work_log import WorkLog
+from tektite.kernels.ready import calls
 
 T = TypeVar("T")
 
@@ -22,11 +23,32 @@ for; views follow; subscribers are told.
 """
 
 
+if TYPE_CHECKING:
+
+    class SweepRecord:
+        """What every sweep says of itself; see native/agenda.c. It begins when it is made."""
+
+        began: float
+
+        def __init__(self, name: str, low: int, high: int, rows: int) -> None: ...
+
+    class JournalRecord:
+        """What a journal does at the end of every sweep; see native/agenda.c."""
+
+        def ended(self, sweep: Sweep) -> None:
+            """Record a sweep that has ended, and call listeners."""
+
+else:
+    SweepRecord = calls().SweepRecord
+    JournalRecord = calls().JournalRecord
+
+
 @dataclass(init=False)
-class Sweep:
+class Sweep(SweepRecord):
     """One sweep of a dataflow, which computes a view or an arrangement that views share."""
 
-    # There is one for each view in each epoch. What few have is in the class, until somebody sets it.
+    # There is one for each view in each epoch. What all have is in the record. What few have is in the class, until somebody
+    # sets it.
 
     name: str
     low: int
@@ -35,6 +57,10 @@ class Sweep:
     """The first epoch after it, which it left to the next sweep."""
     rows: int
     """Changes of its sources that waited when it began."""
+    why: str
+    """Why it ran where it did."""
+    seconds: float
+    """Time from beginning to end, including other work in between."""
     jobs: tuple[str, ...] = ()
     """The groups of the Spark jobs that ran parts of it; empty if it ran in this process."""
     stages: int = 0
@@ -43,18 +69,6 @@ class Sweep:
     """Rows that the shards of these jobs sent each other."""
     written: int = 0
     """Bytes of the files that the tasks of these jobs wrote."""
-    why: str = ""
-    """Why it ran where it did."""
-    seconds: float = 0.0
-    """Time from beginning to end, including other work in between."""
-    began: float = field(default=0.0, repr=False)
-
-    def __init__(self, name: str, low: int, high: int, rows: int) -> None:
-        self.name = name
-        self.low = low
-        self.high = high
-        self.rows = rows
-        self.began = time.perf_counter()
 
     @property
     def where(self) -> str:
@@ -87,7 +101,7 @@ class ClosedEpoch:
         return sum(self.phases.values())
 
 
-class Journal:
+class Journal(JournalRecord):
     """The last sweeps of an engine, and its last epochs."""
 
     def __init__(self, why: str = "") -> None:
@@ -104,15 +118,9 @@ class Journal:
         """How many sweeps have ended, those that are forgotten included."""
         self.why = why
 
-    def ended(self, sweep: Sweep) -> None:
-        """Record a sweep that has ended."""
-        sweep.seconds = time.perf_counter() - sweep.began
-        if not sweep.why and self.why:
-            sweep.why = self.why
-        self.sweeps.append(sweep)
-        self.ended_sweeps += 1
-        if self.listeners:
-            _tell(self.listeners, sweep, "sweeps")
+    def _tell(self, sweep: Sweep) -> None:
+        """Call listeners with a sweep."""
+        _tell(self.listeners, sweep, "sweeps")
 
     def closed(self, epoch: ClosedEpoch) -> None:
         """Record an epoch that has been closed."""

@@ -14,6 +14,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tektite.dataflow.flow import LastClosed
+from tektite.trace.batch_memory import FEW_ROWS
 from tektite.trace.chunk import Chunk
 from tektite.trace.key_ranges import key_ranges, rows_of_word
 
@@ -81,22 +82,26 @@ class KeptResults:
 
     def _reads_earlier(self) -> bool:
         """Whether a transaction reads the results of an epoch that is not the last one."""
-        frontiers = [hold.frontier for hold in self.trace.holds]
-        return any([not isinstance(frontier, LastClosed) or frontier.is_pinned for frontier in frontiers])
+        for hold in self.trace.holds:
+            frontier = hold.frontier
+            if not isinstance(frontier, LastClosed) or frontier.is_pinned:
+                return True
+        return False
 
     def prepare(self) -> None:
         """Remember what was consumed so far, before the node takes more in a sweep, if the trace sleeps."""
         node, reader = self.node, self.node.reader
         if self._before or not self.trace.is_asleep:
             return
-        memory = node.flow.memory
+        memory, rows = node.flow.memory, reader.handle.queued
         if self._reads_earlier() or (
             # Of so many changes, the node takes several parts. Between two of them, results are those of no version.
-            memory is not None and reader.handle.queued > memory.piece_rows(sum(reader.trace.shape))
+            memory is not None and rows > FEW_ROWS and rows > memory.piece_rows(sum(reader.trace.shape))
         ):
             self.trace.wake()
         else:
-            self._before = [reader.handle.old(shard) for shard in range(node.shards)]
+            old = reader.handle.old
+            self._before = (old(0),) if node.shards == 1 else [old(shard) for shard in range(node.shards)]
             self.trace.on_mint = self._remember
 
     def _swept(self) -> None:

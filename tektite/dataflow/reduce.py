@@ -411,7 +411,7 @@ class BuiltinReduce(ReduceNode):
 
     def run(self, moment: Moment) -> None:
         kept, trace = self.kept, self.output.trace
-        if kept is not None and trace.spines is None:
+        if kept is not None and trace.spines is None and trace.holds:
             kept.prepare()
         if not reduce_few(self, moment, _reduce_rows, _rounds):
             super().run(moment)

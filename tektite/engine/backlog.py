@@ -15,8 +15,10 @@ import pyarrow as pa
 from tektite.engine.change_feed import ChangeFeed
 from tektite.engine.lock import StepByStep
 from tektite.engine.routing import RoutedFeed
+from tektite.unknown_names import explains_names
 
 
+@explains_names
 class Delta(NamedTuple):
     """The changes of a view at one time.
 

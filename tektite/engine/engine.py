@@ -34,6 +34,7 @@ from tektite.expr import Expr
 from tektite.kernels.ready import ensure_compiled
 from tektite.plan.explanation import Explanation
 from tektite.query.collection import Collection
+from tektite.query.derived import check_function
 from tektite.query.former_names import former_name, former_options, without_former
 from tektite.query.limits import Sorted
 from tektite.refused_operators import NamesAlone
@@ -41,6 +42,7 @@ from tektite.runtime.memory_limit import bytes_from
 from tektite.storage.options import Storage
 from tektite.storage.partition import Move, move_here
 from tektite.unknown_options import explains_options
+from tektite.values.arguments import truth_value, whole_number
 from tektite.values.frames import ArrowStream, rows_given
 from tektite.values.html import html_table, html_text
 from tektite.values.schema import Schema
@@ -99,7 +101,13 @@ class Engine(EpochMethods, IndexMethods, LanguageMethods, ServingMethods):
         if job_rows is not None and (isinstance(job_rows, bool) or not isinstance(job_rows, int) or job_rows < 0):
             raise IncorrectError(f"job_rows must be a number of rows from 0 on, not {job_rows!r}")
         if workers is not None and (isinstance(workers, bool) or not isinstance(workers, int) or workers < 1):
-            raise IncorrectError(f"workers must be a positive number, not {workers!r}")
+            given: Any = workers
+            path = f"; a path is storage={given!r}" if isinstance(given, str | Path) else ""
+            raise IncorrectError(f"workers must be a positive number, not {workers!r}{path}")
+        if isinstance(turn, bool) or not isinstance(turn, int | float) or not turn >= 0:
+            raise IncorrectError(f"turn is a number of seconds from 0 on, not {turn!r}")
+        truth_value(autocommit, "autocommit")
+        truth_value(replan, "replan")
         if merging not in MERGING:
             raise IncorrectError(f"merging is one of {', '.join(MERGING)}, not {merging!r}")
         move: Move = move_here
@@ -339,6 +347,8 @@ class Engine(EpochMethods, IndexMethods, LanguageMethods, ServingMethods):
         >>> print(squares.failure)
         view 'squares': it keeps ... MiB, and its limit is 1.0 MiB: raise the limit, or keep fewer rows or columns
         """
+        if on_change is not None:
+            check_function(on_change, "install: on_change")
         (view,) = self._core.install_together(
             {name: collection}, {name: order_by}, keep, on_change, limit=_limit(limit)
         )
@@ -508,6 +518,8 @@ class Engine(EpochMethods, IndexMethods, LanguageMethods, ServingMethods):
         >>> while engine.idle():
         ...     pass
         """
+        if whole_number(fuel, 0) is None:
+            raise IncorrectError(f"idle takes a number of updates from 0 on, not {fuel!r}")
         core = self._core
         is_more = any([trace.idle(fuel) for trace in core.traces()]) or core.texts.idle()
         if not is_more and core.storage is not None:

@@ -222,7 +222,6 @@ class EngineCore:
 
     # ------------------------------------------------------------------ time
 
-    @guarded
     def commit(
         self,
         writes: WriteSet,
@@ -235,26 +234,30 @@ class EngineCore:
 
         `positions` become durable with the epochs. The texts between the marks `known` are in adopted files.
         """
-        if self.coordinator.working:
-            self.check_no_callback()
-        for function in self.hooks.before_commit:
-            function(writes)
-        going, target = [], self.epoch
-        for source in self.inputs.values():
-            if not source.closed:
-                going.append(source)
-                if source.low > target:
-                    target = source.low
-        if to is None:
-            target += 1
-        else:
-            check_time(to)
-            latest = max([source.low for source in going], default=self.epoch)
-            if to < latest:
-                raise IncorrectError(f"cannot advance to {to}: a table has closed the epochs before {latest}")
-            target = to
-        self._close(going, target, writes, None, positions, known)
-        return target - 1
+        lock = self.lock
+        with lock.held:  # as `guarded`, whose call every epoch would pay for
+            if lock.decision is not None:
+                lock.roll_forward()
+            if self.coordinator.working:
+                self.check_no_callback()
+            for function in self.hooks.before_commit:
+                function(writes)
+            going, target = [], self.epoch
+            for source in self.inputs.values():
+                if not source.closed:
+                    going.append(source)
+                    if source.low > target:
+                        target = source.low
+            if to is None:
+                target += 1
+            else:
+                check_time(to)
+                latest = max([source.low for source in going], default=self.epoch)
+                if to < latest:
+                    raise IncorrectError(f"cannot advance to {to}: a table has closed the epochs before {latest}")
+                target = to
+            self._close(going, target, writes, None, positions, known)
+            return target - 1
 
     def write(self, write: Callable[[WriteSet], object], timed: bool = False) -> int | None:
         """Let a function write for the calling session; the time at which that can be read, if it can already. The function takes
@@ -320,34 +323,45 @@ class EngineCore:
         if timed is not None:
             timed.rows = prepared.rows
             timed.end("prepare")
-        notices = self.notices
+        decided = False
         try:
-            with decided_change():
-                self.lock.decide(prepared)
-                if timed is not None:
-                    timed.end("apply")
-                changed = prepared.changed
-                prepared.settle()
-                del prepared  # what the traces merge away need not stay
-                if timed is not None:
-                    timed.end("merge")
-                if self.coordinator.run(is_writer=True):
-                    self.trimmer.trim_if_due()
-                self.replanner.after_epoch(changed)
-        finally:  # an epoch that was interrupted may be closed
-            if timed is not None:
-                timed.end("sweep")
-            if ending is not None:
-                notices.woken.extend(ending.feeds)
-                for view in self.views.values():
-                    notices.woken.extend(view.feeds)
-            if notices.is_due:
-                notices.give(self.coordinator)
-            if timed is not None and "apply" in timed.phases:
-                timed.end("tell")
-                journal.closed(timed)
-        if self.dictionary.is_due or self.texts.is_active:
-            self.texts.take_turn()
+            try:
+                with decided_change():
+                    self.lock.decide(prepared)
+                    decided = True
+                    if timed is not None:
+                        timed.end("apply")
+                    changed = prepared.changed
+                    prepared.settle()
+                    del prepared  # what the traces merge away need not stay
+                    if timed is not None:
+                        timed.end("merge")
+                    if self.coordinator.run(is_writer=True):
+                        self.trimmer.trim_if_due()
+                    self.replanner.after_epoch(changed)
+            finally:  # an epoch that was interrupted may be closed
+                self._tell(ending, timed)
+            if self.dictionary.is_due or self.texts.is_active:
+                self.texts.take_turn()
+        except (MemoryError, RecursionError):
+            if not decided:
+                raise
+            # What is written is not told as if it were not. Whoever uses the engine next goes on with the rest.
+
+    def _tell(self, ending: InputCore | None, timed: ClosedEpoch | None) -> None:
+        """Tell of epochs that have been closed, of an input that has ended with them, and the journal how long it took."""
+        notices, journal = self.notices, self.coordinator.journal
+        if timed is not None:
+            timed.end("sweep")
+        if ending is not None:
+            notices.woken.extend(ending.feeds)
+            for view in self.views.values():
+                notices.woken.extend(view.feeds)
+        if notices.is_due:
+            notices.give(self.coordinator)
+        if timed is not None and "apply" in timed.phases:
+            timed.end("tell")
+            journal.closed(timed)
 
     def each_shard(self, work: Callable[[int, Outbox], None], rows: int) -> None:
         """Run an input's work on every shard, side by side if there are enough rows."""

@@ -17,6 +17,7 @@ from tektite.engine.system.spans import SpanExport
 from tektite.engine.view import View
 from tektite.engine.view_core import ViewCore
 from tektite.errors import IncorrectError, NotFoundError
+from tektite.query.derived import check_function
 from tektite.query.former_names import former_name
 from tektite.storage.open_storage import Position
 from tektite.unknown_options import explains_options
@@ -207,6 +208,7 @@ class EpochMethods:
         >>> _ = edges.insert([(1, 2), (1, 3), (2, 3)])
         degrees 0 1 3 driver
         """
+        check_function(listener, "on_sweep")
         self._core.coordinator.journal.listeners.append(listener)
 
     @property

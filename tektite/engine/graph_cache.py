@@ -92,7 +92,8 @@ class GraphCache:
 
     def begin(self, operator: Operator, key: Lead, name: str) -> CachedGraph | None:
         """A dataflow of this name with the graph that an earlier one of the same plan had, if it still serves."""
-        found = self._known.get(self._first_of(operator), {}).pop(key, None)
+        known = self._known.get(operator) or self._known.get(self._first_of(operator))
+        found = None if known is None else known.pop(key, None)
         if found is None or not self._stands(found):
             return None
         if operator.digest in self._recent:
@@ -171,8 +172,9 @@ class GraphCache:
 
     def _stands(self, graph: CachedGraph) -> bool:
         """Whether there is what there was when the graph was made."""
-        if not all(entry.usable for entry in graph.uses):
-            return False
+        for entry in graph.uses:
+            if not entry.usable:
+                return False
         if graph.generation != self._catalog.generation:
             if any(self._catalog.all_of(collection) != found for collection, found in graph.ground):
                 return False

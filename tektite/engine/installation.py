@@ -18,11 +18,14 @@ from tektite.engine.names import check_name
 from tektite.engine.view import View
 from tektite.engine.view_core import ViewCore
 from tektite.errors import ConflictError, IncorrectError
+from tektite.expr import Expr
 from tektite.query.collection import Collection
 from tektite.query.columns import column_numbers
+from tektite.query.grouped import Grouped
 from tektite.query.limits import row_order
 from tektite.runtime import allocator
 from tektite.storage.epoch_writer import DurableChange
+from tektite.unknown_options import is_function
 
 if TYPE_CHECKING:
     from tektite.engine.engine_core import EngineCore
@@ -91,14 +94,28 @@ def check_installable(core: EngineCore, name: str, collection: Collection) -> No
     """Refuse what cannot be a view."""
     check_name(core, name)
     if not isinstance(collection, Collection):
-        raise IncorrectError(
-            f"view {name!r} needs a query: a collection, or SQL in a text; not {type(collection).__name__}"
-        )
+        raise IncorrectError(f"view {name!r} needs a query, which is a collection, not {_instead_of(collection)}")
     if collection.engine not in (None, core.engine):
         raise IncorrectError(f"view {name!r}: the collection belongs to another engine")
     loop = collection.operator.loop
     if loop is not None:
         raise IncorrectError(f"view {name!r}: the collection belongs to loop {loop.name!r}; leave it first")
+
+
+def _instead_of(query: object) -> str:
+    """What somebody gave for a query, and what to write."""
+    kind = type(query).__name__
+    if isinstance(query, str):
+        return f"the text {query!r}: create_view(name, text) takes SQL, and from_sql(text) makes a collection of it"
+    if isinstance(query, Expr):
+        return f"the expression {query}: select a column, as in c.select(x=...), or aggregate, as in c.agg(x=...)"
+    if isinstance(query, Grouped):
+        return "groups: aggregate them, as in group_by(...).agg(n=tk.count())"
+    if type(query).__module__.partition(".")[0] in ("pyarrow", "pandas", "polars"):
+        return f"rows, a {kind}: create_table(name, rows) keeps them, and values(rows) is a collection"
+    if is_function(query):
+        return "a function: call it, and give what it returns"
+    return kind
 
 
 def drop_input(core: EngineCore, source: InputCore) -> None:

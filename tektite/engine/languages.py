@@ -19,6 +19,7 @@ from tektite.query.derived import check_collection
 from tektite.query.former_names import former_options
 from tektite.query.match import Joins
 from tektite.unknown_options import explains_options
+from tektite.values.arguments import whole_number
 from tektite.values.type_names import TypeLike
 from tektite.values.types import Int
 
@@ -127,8 +128,13 @@ class LanguageMethods:
         from tektite.datalog.evaluate.rule_store import rule_store
 
         _check_text(text, "a Datalog program")
+        rounds = whole_number(max_rounds, 1)
+        if rounds is None:
+            raise IncorrectError(f"datalog: max_rounds is a positive number of rounds, not {max_rounds!r}")
+        if share is not None and not isinstance(share, Mapping):
+            raise IncorrectError(f"datalog: share is a dict such as {{'reach': True}}, not {share!r}")
         with placed(re.escape(source)):
-            return register(rule_store(self._core.engine), text, source, max_rounds, share, joins, functors)
+            return register(rule_store(self._core.engine), text, source, rounds, share, joins, functors)
 
     @guarded_by_core
     def query(

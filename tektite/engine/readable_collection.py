@@ -19,9 +19,10 @@ from tektite.errors import ConflictError, IncorrectError, TektiteError
 from tektite.query.collection import Collection
 from tektite.unknown_options import explains_options, is_function
 from tektite.values import types
+from tektite.values.arguments import truth_value, whole_number
 from tektite.values.columns import named_rows, python_rows
 from tektite.values.equal_keys import key_words
-from tektite.values.frames import polars_frame
+from tektite.values.frames import pandas_frame, polars_frame
 from tektite.values.html import SHOWN_ROWS, html_table, html_text
 from tektite.values.words import ZEROS, Words
 
@@ -107,7 +108,7 @@ class ReadableCollection(Collection):
         >>> sales.to_pandas()["amount"].sum().item()
         8
         """
-        return self.snapshot(at).to_pandas()
+        return pandas_frame(self.snapshot(at))
 
     def to_polars(self, at: int | None = None) -> Any:
         """The snapshot as a Polars DataFrame."""
@@ -146,9 +147,10 @@ class ReadableCollection(Collection):
         >>> sales.head(1).num_rows
         1
         """
-        if isinstance(n, bool) or not isinstance(n, int) or n < 0:
+        rows = whole_number(n, 0)
+        if rows is None:
             raise IncorrectError(f"head takes a number of rows from 0 on, not {n!r}")
-        return self._head(n)
+        return self._head(rows)
 
     def _head(self, n: int, wait: bool = True) -> pa.Table:
         with self._core.engine.dictionary.text_use():
@@ -253,6 +255,9 @@ class ReadableCollection(Collection):
         core = self._core
         if callback is not None and not is_function(callback):
             raise IncorrectError(f"subscribe takes a function to call with each delta, not {callback!r}")
+        if snapshot is not None:
+            truth_value(snapshot, "subscribe: snapshot")
+        truth_value(progress, "subscribe: progress")
         core.check_usable()
         core.engine.finish(core)
         core.check()

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 import pyarrow as pa
 
-from tektite.dataflow.flow import KeepsTooMuch
+from tektite.dataflow.failures import KeepsTooMuch
 from tektite.dataflow.output import changes_table
 from tektite.engine.change_feed import ChangeFeed
 from tektite.engine.lock import StepByStep

@@ -38,7 +38,7 @@ def encode(table: InputCore, data: Any) -> Words:
 def encode_keys(table: InputCore, data: Any) -> Words:
     """Rows to remove from an upsert input: whole rows, or keys alone. Other columns become NULL."""
     keys = table.schema.select(*(table.schema.names[c] for c in table.key_columns))
-    if not hasattr(data, "__len__"):
+    if not hasattr(data, "__len__") and hasattr(data, "__iter__"):
         data = list(data)
     try:
         words = table.schema.encode(data, table.engine.dictionary)

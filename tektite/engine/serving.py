@@ -15,6 +15,14 @@ if TYPE_CHECKING:
 NEEDED = ("h11", "websockets")
 
 
+def check_packages(what: str) -> None:
+    """Raise if the packages that serving an engine needs are not installed."""
+    missing = [name for name in NEEDED if importlib.util.find_spec(name) is None]
+    if missing:
+        packages = f"package{'s' * (len(missing) > 1)} {' and '.join(missing)}"
+        raise UnsupportedError(f"{what} needs the {packages}: pip install 'tektite[server]'")
+
+
 @explains_options
 class ServingMethods:
     """The console."""
@@ -36,11 +44,7 @@ class ServingMethods:
         the console is at http://127.0.0.1:...
         True
         """
-        missing = [name for name in NEEDED if importlib.util.find_spec(name) is None]
-        if missing:
-            raise UnsupportedError(
-                f"the console needs the package {' and '.join(missing)}: pip install 'tektite[server]'"
-            )
+        check_packages("the console")
         from tektite.server.embedded import Console
 
         return Console(self._core.engine, address, port, browser)

@@ -213,6 +213,11 @@ class Table(ReadableCollection):
             raise IncorrectError(
                 f"{verb}: say which rows of table {self.name!r}, as for filter; {verb}(tk.lit(True)) means all of them"
             )
+        for given in predicates:
+            if isinstance(given, list | tuple) and any(isinstance(part, tuple | list | dict) for part in given):
+                raise IncorrectError(
+                    f"{verb} takes conditions, as filter does: remove(rows) and insert(rows) take rows"
+                )
         return self.filter(*predicates, **equal)
 
     def update(self, data: Any, *, times: Any = None, diffs: Any = None) -> int | None:

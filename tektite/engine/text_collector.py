@@ -61,7 +61,6 @@ class TextMove:
 
     def __init__(self, core: EngineCore) -> None:
         self.sweep: Iterator[None] | None = None
-        core.dictionary.begin_move()
 
     def visit(self, core: EngineCore, until: float) -> None:
         """There is nothing to visit."""
@@ -210,7 +209,7 @@ class TextCollector:
         if self._collection is None:
             if core.dictionary.texts > core.dictionary.limit:
                 self._begin()
-            elif core.dictionary.is_due:
+            elif core.dictionary.is_due and core.dictionary.needs_room():
                 self._collection = TextMove(core)
                 self.is_active = True
         if self._collection is not None and not self._collection.is_visited:

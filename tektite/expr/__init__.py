@@ -31,6 +31,7 @@ predicates          conjunctions and their parts
 printing            prints expressions in a form that Python can read
 program             compiles expressions for the kernel, and runs them over rows
 record_text         records and tagged values as texts, whole powers, Python functions
+regular_expressions  checks of regular expressions where they are written
 scalar_library      functions of numbers and texts that Python evaluates value by value
 steps               the instructions of a typed expression
 text                functions of text, evaluated once for each distinct argument

@@ -13,7 +13,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from tektite.errors import IncorrectError
-from tektite.unknown_options import explains_options
+from tektite.unknown_options import explains_missing_calls, explains_options
+from tektite.values.arguments import whole_number
 
 if TYPE_CHECKING:
     from tektite.expr.ast import Expr, Scalar
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 CALLS = ("aggregate", "window")
 
 
+@explains_missing_calls
 @explains_options
 class AggregateMethods:
     """Aggregates of an expression. NULL does not count, and an aggregate of nothing but NULL is NULL."""
@@ -437,9 +439,10 @@ def _freedom(ddof: Any, what: str) -> int:
 
 
 def _distance(n: Any, what: str) -> int:
-    if not isinstance(n, int) or isinstance(n, bool):
+    rows = whole_number(n)
+    if rows is None:
         raise IncorrectError(f"{what} takes a whole number of rows, not {n!r}")
-    return n
+    return rows
 
 
 def _one(by: Any, what: str) -> Expr:
@@ -460,6 +463,8 @@ def _frame(rows: Any, range: Any, groups: Any, orders: int) -> tuple[Any, ...]:
     if kind != "rows" and orders != 1:
         raise IncorrectError(f"over: {kind}= needs one ordering column in order_by=, not {orders}")
     fits = isinstance(ends, list | tuple) and len(ends) == 2
+    if fits:
+        ends = tuple(end if whole_number(end) is None else whole_number(end) for end in ends)
     allowed = {int, type(None)} if kind != "range" else {int, float, decimal.Decimal, datetime.timedelta, type(None)}
     if not fits or not {type(end) for end in ends} <= allowed:
         example = (

@@ -10,7 +10,6 @@ from collections.abc import Callable, Generator, Sequence
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from tektite.errors import IncorrectError
 from tektite.expr.guards import Guard, guard_of
@@ -18,6 +17,7 @@ from tektite.expr.steps import CONSTANT, FALLIBLE, INPUT, READS_TEXTS, Step, Tex
 from tektite.expr.text import Memo, TextDictionary, Words, memo_for, set_table
 from tektite.kernels.expr import steps as ops
 from tektite.kernels.expr.program import COLUMN, REGISTER, WORD
+from tektite.values.python_values import array_of_text
 from tektite.values.types import Bool, Type
 
 LEAVES = (CONSTANT, INPUT)
@@ -63,7 +63,7 @@ class Assembler:
     def word_of(self, extra: int | str) -> int:
         """The word of a constant; a text becomes its id."""
         if isinstance(extra, str):
-            extra = int(self.dictionary.add(pa.array([extra], pa.string()))[0])
+            extra = int(self.dictionary.add(array_of_text(extra))[0])
             self.texts.add(extra)
         return extra
 

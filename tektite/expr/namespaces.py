@@ -14,6 +14,7 @@ from tektite.expr.nested_namespaces import JsonMethods, ListMethods, StructMetho
 from tektite.expr.value_namespace import ValueNamespace
 from tektite.unknown_options import explains_options
 from tektite.values import types
+from tektite.values.arguments import whole_number
 
 if TYPE_CHECKING:
     from tektite.expr.ast import Expr
@@ -92,18 +93,19 @@ class TextMethods(ValueNamespace):
         {'a': ['ab', 'd'], 'b': ['c', 'd'], 'c': ['b', None]}
         """
         length = self._value.length()
-        if isinstance(key, int) and not isinstance(key, bool):
-            start = key + 1 if key >= 0 else length + key + 1
-            there = length > key if key >= 0 else length >= -key
+        place = whole_number(key)
+        if place is not None:
+            start = place + 1 if place >= 0 else length + place + 1
+            there = length > place if place >= 0 else length >= -place
             return self._value._made("case", (there, self._value.substring(start, 1), None))
         bounds: tuple[Any, Any] = (
             (key.start, key.stop) if isinstance(key, slice) and key.step in (None, 1) else (key, key)
         )
-        if not all(bound is None or (isinstance(bound, int) and not isinstance(bound, bool)) for bound in bounds):
+        if not all(bound is None or whole_number(bound) is not None for bound in bounds):
             raise IncorrectError(
                 f"{self._value}.str[...] takes whole numbers, as in str[0], str[1:3] and str[-3:], not {key!r}"
             )
-        first, stop = bounds
+        first, stop = map(whole_number, bounds)
         from tektite.expr.free_functions import greatest, least
 
         if first is not None and first < 0:
@@ -190,9 +192,10 @@ class TextMethods(ValueNamespace):
 
     def slice(self, offset: int, length: Expr | int | None = None) -> Expr:
         """`length` characters behind the first `offset` ones; a negative offset counts from the end."""
-        if not isinstance(offset, int) or isinstance(offset, bool):
+        before = whole_number(offset)
+        if before is None:
             raise IncorrectError(f"{self._value}.str.slice(...) takes a whole number as its offset, not {offset!r}")
-        return self._value.substring(offset + 1 if offset >= 0 else offset, length)
+        return self._value.substring(before + 1 if before >= 0 else before, length)
 
     def substring(self, start: Expr | int, length: Expr | int | None = None) -> Expr:
         """`length` characters from `start` on, which counts from 1, as in SQL."""
@@ -454,6 +457,7 @@ class DateMethods(ValueNamespace):
 
 
 def _count(n: Any, what: str) -> int:
-    if not isinstance(n, int) or isinstance(n, bool) or n < 0:
+    characters = whole_number(n, 0)
+    if characters is None:
         raise IncorrectError(f"{what} takes a number of characters, not {n!r}")
-    return n
+    return characters

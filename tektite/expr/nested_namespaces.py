@@ -8,6 +8,7 @@ from tektite.errors import IncorrectError
 from tektite.expr import other_names
 from tektite.expr.value_namespace import ValueNamespace
 from tektite.unknown_options import explains_options
+from tektite.values.arguments import whole_number
 
 if TYPE_CHECKING:
     from tektite.expr.ast import Expr
@@ -33,8 +34,11 @@ class ListMethods(ValueNamespace):
 
     def get(self, index: Expr | int) -> Expr:
         """An element, counted from 0, or from the end if negative; NULL if there is none."""
-        if isinstance(index, int):
-            return _made("list_element", self._value, index + 1 if index >= 0 else index)
+        place = whole_number(index)
+        if place is not None:
+            return _made("list_element", self._value, place + 1 if place >= 0 else place)
+        if index is None or isinstance(index, str | float | bool):
+            raise IncorrectError(f"{self._value}.list.get(...) takes a whole number or an expression, not {index!r}")
         return _made("list_element", self._value, index + 1)
 
     def contains(self, value: Any) -> Expr:

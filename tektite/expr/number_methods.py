@@ -6,12 +6,14 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from tektite.errors import IncorrectError
-from tektite.unknown_options import explains_options
+from tektite.unknown_options import explains_missing_calls, explains_options
+from tektite.values.arguments import whole_number
 
 if TYPE_CHECKING:
     from tektite.expr.ast import Expr, Scalar
 
 
+@explains_missing_calls
 @explains_options
 class NumberMethods:
     """Methods of expressions whose value is a number."""
@@ -131,6 +133,7 @@ class NumberMethods:
 
 
 def _whole(number: Any, what: str) -> int:
-    if not isinstance(number, int) or isinstance(number, bool):
+    found = whole_number(number)
+    if found is None:
         raise IncorrectError(f"{what} takes a whole number, not {number!r}")
-    return number
+    return found

@@ -27,7 +27,7 @@ METHODS = {
     "isna": "is_null()",
     "isnull": "is_null()",
     "is_not_nan": "is_not_null()",
-    "len": "count(), or .str.len() of a text",
+    "len": "count(), or .str.len() of a text, or .list.len() of a list",
     "log10": "log(10)",
     "log2": "log(2)",
     "map_elements": "Collection.map_batches(function)",

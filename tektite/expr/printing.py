@@ -104,7 +104,7 @@ def printed_call(call: Expr) -> str:
         shown += [f"exclude={word!r}" for word in exclude]
         return f"{call.args[0]}.over({', '.join(shown)})"
     kind, *constants = call.params
-    shown = [repr(constant) for constant in constants if constant is not None]
+    shown = [repr(constant) for constant in constants if constant not in (None, ())]
     if len(constants) > SKIPPING.get(kind, len(constants)):
         shown[-1] = "ignore_nulls=True"
     given = ", ".join(shown)

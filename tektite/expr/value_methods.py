@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 from tektite.errors import IncorrectError
 from tektite.expr.durations import truncation
-from tektite.unknown_options import explains_options
+from tektite.expr.regular_expressions import checked_group, checked_pattern, checked_replacement
+from tektite.unknown_options import explains_missing_calls, explains_options
 
 if TYPE_CHECKING:
     from tektite.expr.ast import Expr
 
 
+@explains_missing_calls
 @explains_options
 class ValueMethods:
     """Methods of expressions that depend on the type of the value."""
@@ -190,7 +192,7 @@ class ValueMethods:
         >>> tk.Engine().values({"w": ["a1", "b"]}).select(tk.col("w").matches("[0-9]")).collect().to_pydict()
         {'w': [True, False]}
         """
-        return self._made("matches", (self,), (pattern,))
+        return self._made("matches", (self,), (checked_pattern(pattern, f"{self}.matches(...)"),))
 
     def regexp_replace(self, pattern: str, replacement: str, every: bool = False) -> Expr:
         r"""The first match of a regular expression (RE2) replaced, or every one; `\1` stands for its first group.
@@ -200,6 +202,7 @@ class ValueMethods:
         >>> rows.select(tk.col("w").regexp_replace("[0-9]", "#", every=True)).collect().to_pydict()
         {'w': ['a#b#']}
         """
+        checked_replacement(pattern, replacement, f"{self}.regexp_replace(...)")
         return self._made("regexp_replace", (self,), (pattern, replacement, every))
 
     def regexp_extract(self, pattern: str, group: int = 0) -> Expr:
@@ -210,7 +213,8 @@ class ValueMethods:
         >>> rows.select(tk.col("w").regexp_extract("id=([0-9]+)", 1)).collect().to_pydict()
         {'w': ['17', '']}
         """
-        return self._made("regexp_extract", (self,), (pattern, group))
+        what = f"{self}.regexp_extract(...)"
+        return self._made("regexp_extract", (self,), (checked_pattern(pattern, what), checked_group(group, what)))
 
     def like_text(self, pattern: Expr) -> Expr:
         """SQL's LIKE with a pattern that varies by row.

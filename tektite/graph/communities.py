@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import tektite as tk
-from tektite.graph.graph import Graph
+from tektite.graph.graph import Graph, takes_graph
 
 
+@takes_graph
 def label_propagation(graph: Graph, rounds: int = 5) -> tk.Collection:
     """(node, label): communities. A node begins as its own label. In each of `rounds` rounds, all nodes at once take the
     label that most of their neighbours have, the least of several; a node without neighbours keeps its own. Directions of

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import tektite as tk
-from tektite.graph.graph import Graph
+from tektite.graph.graph import Graph, takes_graph
 
 ROUNDS_APART = 256
 """Rounds between labels of k bits and of k + 1: more than most labels travel. A round in which nothing happens costs nothing."""
@@ -13,6 +13,7 @@ MOST_ROUNDS = 64 * ROUNDS_APART + 100_000
 """Rounds after which labels that still travel are an error: those in which labels enter, and as many as any loop has."""
 
 
+@takes_graph
 def wcc(graph: Graph) -> tk.Collection:
     """(node, component): for each node the least node that it is connected with, whatever the directions of edges.
 
@@ -35,6 +36,7 @@ def wcc(graph: Graph) -> tk.Collection:
     return _least(own, lambda labels: graph.step(labels, direction="both"), "wcc")
 
 
+@takes_graph
 def scc(graph: Graph) -> tk.Collection:
     """(node, component): for each node the least node that it reaches and that reaches it. A node on no cycle is its own
     component.

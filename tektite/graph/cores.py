@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import tektite as tk
-from tektite.graph.graph import Graph
+from tektite.graph.graph import Graph, takes_graph
 
 
+@takes_graph
 def k_core(graph: Graph, k: int) -> tk.Collection:
     """(node): the nodes of the largest part of the graph in which each has at least `k` edges, whatever their directions.
     Loops from a node to itself do not count.

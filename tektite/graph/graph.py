@@ -11,7 +11,9 @@ An algorithm that joins `edges` by `src` or by `dst` finds an index for either, 
 
 from __future__ import annotations
 
-from typing import Any, Literal, Self
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, Literal, Self, TypeVar, cast
 
 import pyarrow as pa
 
@@ -20,6 +22,27 @@ from tektite.graph.checks import check_edges, check_ends, compute, shown
 from tektite.graph.rows import as_table
 
 Direction = Literal["out", "in", "both"]
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def takes_graph(function: F) -> F:
+    """Lets an algorithm say what a graph is, if it gets something else.
+
+    >>> import tektite as tk
+    >>> from tektite import graph
+    >>> graph.wcc(tk.Engine().create_table("edges", {"src": int, "dst": int}))
+    Traceback (most recent call last):
+    tektite.errors.IncorrectError: wcc takes a graph, not Table: write wcc(graph.Graph(edges))
+    """
+
+    @wraps(function)
+    def call(graph: Any, /, *args: Any, **options: Any) -> Any:
+        if not isinstance(graph, Graph):
+            kind, name = type(graph).__name__, function.__name__
+            raise tk.IncorrectError(f"{name} takes a graph, not {kind}: write {name}(graph.Graph(edges))")
+        return function(graph, *args, **options)
+
+    return cast(F, call)
 
 
 class Graph:

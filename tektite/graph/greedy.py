@@ -10,9 +10,10 @@ depends on the order of changes, and no equation over the present edges has it a
 from __future__ import annotations
 
 import tektite as tk
-from tektite.graph.graph import Graph
+from tektite.graph.graph import Graph, takes_graph
 
 
+@takes_graph
 def colouring(graph: Graph) -> tk.Collection:
     """(node, colour): neighbours have different colours, which are numbers from 0 on. Each node has the least that no lesser
     neighbour has. Directions of edges, and loops from a node to itself, do not count.
@@ -42,6 +43,7 @@ def colouring(graph: Graph) -> tk.Collection:
     return zero.iterate(step, name="colouring")
 
 
+@takes_graph
 def maximal_matching(graph: Graph) -> tk.Collection:
     """(src, dst): edges without a common end, to which no further one can be added: those that are taken when edges are
     looked at by (src, dst) and each is taken whose ends are free. Loops from a node to itself are left out. It has at least

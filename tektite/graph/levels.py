@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import tektite as tk
-from tektite.graph.graph import Graph
+from tektite.graph.graph import Graph, takes_graph
 
 
+@takes_graph
 def levels(graph: Graph) -> tk.Collection:
     """(node, level): the greatest number of edges of a path that ends at the node: every edge leads to a greater level. Nodes
     on a cycle, and those that one leads to, have no level and are left out.
@@ -37,6 +38,7 @@ def levels(graph: Graph) -> tk.Collection:
     return start.iterate(step, name="levels")
 
 
+@takes_graph
 def acyclic(graph: Graph) -> tk.Collection:
     """(acyclic): one row that says whether no path leads from a node back to it.
 

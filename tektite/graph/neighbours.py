@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import tektite as tk
-from tektite.graph.graph import Direction, Graph
+from tektite.graph.graph import Direction, Graph, takes_graph
 from tektite.graph.paths import bfs
 
 
+@takes_graph
 def neighbours(graph: Graph, direction: Direction = "out") -> tk.Collection:
     """(node, neighbour): the pairs of nodes that an edge leads between. In an undirected graph each edge gives two pairs.
 
@@ -30,6 +31,7 @@ def neighbours(graph: Graph, direction: Direction = "out") -> tk.Collection:
     return both if not graph.directed and not graph.self_loops else both.distinct()
 
 
+@takes_graph
 def degree(graph: Graph, direction: Direction = "out") -> tk.Collection:
     """(node, degree): how many edges begin at each node (out), end there (in), or either (both, and always in an undirected
     graph). A node without edges has 0. A loop from a node to itself counts at both ends.
@@ -57,6 +59,7 @@ def degree(graph: Graph, direction: Direction = "out") -> tk.Collection:
     return graph.nodes.select("node", degree=tk.lit(0)).concat(*ends).group_by("node").agg(degree=tk.sum("degree"))
 
 
+@takes_graph
 def k_hop(graph: Graph, sources: tk.Collection, k: int, direction: Direction = "out") -> tk.Collection:
     """(source, node, distance): the nodes within `k` edges of each source, the source itself at distance 0.
 

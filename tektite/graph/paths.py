@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import tektite as tk
-from tektite.graph.graph import Direction, Graph
+from tektite.graph.graph import Direction, Graph, takes_graph
 
 
+@takes_graph
 def reach(graph: Graph, sources: tk.Collection, *, direction: Direction = "out", each: bool = False) -> tk.Collection:
     """(node): the nodes that a path leads to from some source, sources included; with `each`, (source, node).
 
@@ -34,6 +35,7 @@ def reach(graph: Graph, sources: tk.Collection, *, direction: Direction = "out",
     return start.iterate(step, name="reach")
 
 
+@takes_graph
 def bfs(
     graph: Graph,
     sources: tk.Collection,
@@ -71,6 +73,7 @@ def bfs(
     return start.iterate(step, name="bfs")
 
 
+@takes_graph
 def sssp(graph: Graph, sources: tk.Collection, *, direction: Direction = "out", each: bool = False) -> tk.Collection:
     """(node, distance): the least sum of weights of a path to each node from its nearest source; with `each`, (source, node,
     distance) from every source.

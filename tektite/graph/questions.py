@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import tektite as tk
-from tektite.graph.graph import Direction, Graph
+from tektite.graph.graph import Direction, Graph, takes_graph
 
 
 def look_up(rows: tk.Collection, asked: tk.Collection, by: str | Sequence[str]) -> tk.Collection:
@@ -32,6 +32,7 @@ def look_up(rows: tk.Collection, asked: tk.Collection, by: str | Sequence[str]) 
     return joined.select(**{key: f"asked {at}" for at, key in enumerate(keys)}, **{name: name for name in rest})
 
 
+@takes_graph
 def walks(graph: Graph, asked: tk.Collection, length: int, direction: Direction = "out") -> tk.Collection:
     """(node, end): where walks of exactly `length` edges lead to from each node that is asked, as often as there are such walks.
 
@@ -54,6 +55,7 @@ def walks(graph: Graph, asked: tk.Collection, length: int, direction: Direction 
     return found
 
 
+@takes_graph
 def short_paths(graph: Graph, asked: tk.Collection, most: int = 4) -> tk.Collection:
     """(src, dst, length): the number of edges of a shortest path between the pairs of nodes that are asked, where it is at
     most `most`.

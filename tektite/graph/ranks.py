@@ -10,9 +10,10 @@ from __future__ import annotations
 from fractions import Fraction
 
 import tektite as tk
-from tektite.graph.graph import Graph
+from tektite.graph.graph import Graph, takes_graph
 
 
+@takes_graph
 def pagerank(graph: Graph, damping: float = 0.85, tolerance: float = 1e-6) -> tk.Collection:
     """(node, rank): how often a random walk is at each node, which follows an edge with probability `damping` and otherwise
     begins again anywhere. Ranks are 1 on average where every node has an edge; divide them by their sum for probabilities.
@@ -40,6 +41,7 @@ def pagerank(graph: Graph, damping: float = 0.85, tolerance: float = 1e-6) -> tk
     return found.select("node", rank=tk.col("rank").cast(tk.Float) / float(units))
 
 
+@takes_graph
 def personalised_pagerank(
     graph: Graph, sources: tk.Collection, damping: float = 0.85, tolerance: float = 1e-6
 ) -> tk.Collection:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import tektite as tk
-from tektite.graph.graph import Graph
+from tektite.graph.graph import Graph, takes_graph
 
 
+@takes_graph
 def triangles(graph: Graph) -> tk.Collection:
     """(a, b, c): three nodes with an edge between any two, whatever the directions of edges; each triangle once, a < b < c.
 
@@ -25,6 +26,7 @@ def triangles(graph: Graph) -> tk.Collection:
     return tk.match((pairs, ("a", "b")), (pairs, ("b", "c")), (pairs, ("a", "c")), find=["a", "b", "c"], joins="hector")
 
 
+@takes_graph
 def clustering(graph: Graph) -> tk.Collection:
     """(node, triangles, clustering): how many triangles each node is part of, and which share of the pairs of its neighbours are
     neighbours themselves: 0 where there are fewer than two. Directions of edges do not count.

@@ -13,7 +13,6 @@ import argparse
 import atexit
 import fcntl
 import os
-import platform
 import shlex
 import shutil
 import subprocess
@@ -34,7 +33,8 @@ Progress = Callable[[int, int, str], None]
 """Receives how many libraries were built, of how many, and which one is being built; no name at the end."""
 
 _NATIVE = content.FOLDER / "native"
-_CROSS = {"aarch64": "aarch64-linux-gnu-gcc"}
+# Compilers for other machines than this one: Debian's, and what Zig calls the machine, with the oldest C library that has it.
+_CROSS = {"aarch64": ("aarch64-linux-gnu-gcc", "aarch64-linux-gnu.2.17")}
 
 
 class BuildError(RuntimeError):
@@ -65,12 +65,14 @@ def folder_to_build_in() -> Path:
 # ---------------------------------------------------------------------- compiling C
 
 
-def _run_compiler(arguments: Sequence[str], processor: str = "") -> None:
-    """Run the C compiler that CC names, or the usual one for a processor, or that of the package ziglang, if that is there."""
-    ours = processor in ("", *content.PROCESSORS.get(platform.machine(), ()))
-    command = shlex.split(os.environ.get("CC", "")) or ["cc" if ours else _CROSS[processor]]
-    if ours and shutil.which(command[0]) is None and find_spec("ziglang") is not None:
-        command = [sys.executable, "-m", "ziglang", "cc"]
+def _run_compiler(arguments: Sequence[str], machine: str) -> None:
+    """Run the C compiler that CC names, or the usual one for a kind of machine, or else that of the package ziglang."""
+    if machine != content.HERE and machine not in _CROSS:
+        raise BuildError(f"this machine, {content.HERE}, cannot build for {machine}: build on such a machine")
+    usual, target = ("cc", "") if machine == content.HERE else _CROSS[machine]
+    command = shlex.split(os.environ.get("CC", "")) or [usual]
+    if shutil.which(command[0]) is None and find_spec("ziglang") is not None:
+        command = [sys.executable, "-m", "ziglang", "cc", *(["-target", target] if target else [])]
     try:
         done = subprocess.run(
             [*command, *arguments],
@@ -99,9 +101,13 @@ def _new_file(path: Path) -> Iterator[Path]:
         made.replace(path)
 
 
-def build_calls(folder: Path) -> Path:
-    """Build the extension module that calls kernels, unless it is there."""
-    path = folder / content.calls_file()
+def build_calls(folder: Path, machine: str = content.HERE) -> Path:
+    """Build the extension module that calls kernels, for a kind of machine, unless it is there.
+
+    Its headers are those of this machine's Python, also for another machine: what the limited interface asks of them is the same
+    on all 64-bit ones.
+    """
+    path = folder / content.calls_file(machine)
     with _lock(path, wait=True):
         if not path.exists():
             import numpy
@@ -110,7 +116,7 @@ def build_calls(folder: Path) -> Path:
             free = ["-undefined", "dynamic_lookup"] if sys.platform == "darwin" else []
             with _new_file(path) as made:
                 sources = map(str, content.calls_sources())
-                _run_compiler(["-O2", "-fPIC", "-shared", *free, *includes, *sources, "-o", str(made)])
+                _run_compiler(["-O2", "-fPIC", "-shared", *free, *includes, *sources, "-o", str(made)], machine)
     return path
 
 
@@ -130,7 +136,7 @@ def _build_library(module: str, processor: str, path: Path) -> None:
                 objects[-1].write_bytes(object_of(kernel))
         strip = [] if sys.platform == "darwin" else ["-s", "-Wl,--gc-sections"]
         runtime = ["-O2", "-fPIC", "-shared", str(_NATIVE / "runtime.c"), "-lm"]
-        _run_compiler([*map(str, objects), *runtime, *strip, "-o", str(made)], processor)
+        _run_compiler([*map(str, objects), *runtime, *strip, "-o", str(made)], content.machine_of(processor))
 
 
 # ---------------------------------------------------------------------- sharing the work
@@ -259,12 +265,15 @@ def main() -> None:
         return
     folder = given.into or folder_to_build_in()
     modules = given.modules or content.kernel_modules()
-    processors = given.processor or content.PROCESSORS[platform.machine()]
-    build_calls(folder)
+    processors = given.processor or content.PROCESSORS[content.HERE]
+    machines = sorted({content.machine_of(processor) for processor in processors})
+    for machine in machines:
+        build_calls(folder, machine)
     for processor in processors:
         build_libraries(modules, processor, folder, given.processes, print_progress)
     if given.copy_to:
-        for file in (content.calls_file(), *(content.library_file(m, p) for p in processors for m in modules)):
+        files = [content.library_file(module, processor) for processor in processors for module in modules]
+        for file in (*map(content.calls_file, machines), *files):
             (given.copy_to / file).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(folder / file, given.copy_to / file)
 

@@ -28,6 +28,9 @@ NUMBA = "0.68.1"
 PROCESSORS = {"x86_64": ("x86-64-v3", "x86-64-v2"), "aarch64": ("aarch64",), "arm64": ("aarch64",)}
 """What kernels are built for on each kind of machine. The first one that the processor can run is used."""
 
+HERE = platform.machine()
+"""The kind of this machine."""
+
 _RECIPE = ("emit.py", "toolchain.py", "native/runtime.c", "native/runtime.h")
 _NOT_IN_KERNELS = ("toolchain", "content")
 """Modules that kernels import and that are no part of their code: of the recipe, or of what names it."""
@@ -102,10 +105,15 @@ def calls_sources() -> list[Path]:
     return [path for path in sorted((FOLDER / "native").glob("*.c")) if path.name != "runtime.c"]
 
 
+def machine_of(processor: str) -> str:
+    """The kind of machine that has a processor: this one, if it is among several."""
+    return next((machine for machine in (HERE, *PROCESSORS) if processor in PROCESSORS.get(machine, ())), HERE)
+
+
 @cache
-def calls_file() -> str:
-    """The name of the extension module that calls kernels. It serves every CPython from 3.11 on."""
-    digest = hashlib.sha256(f"{sys.platform} {platform.machine()}".encode())
+def calls_file(machine: str = HERE) -> str:
+    """The name of the extension module that calls kernels, for a kind of machine. It serves every CPython from 3.11 on."""
+    digest = hashlib.sha256(f"{sys.platform} {machine}".encode())
     for path in sorted((FOLDER / "native").glob("*.[ch]")):
         digest.update(_digest(path))
     return f"call-{digest.hexdigest()[:16]}.abi3.so"

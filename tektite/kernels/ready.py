@@ -8,6 +8,7 @@ the cache, or where that cannot be written, into a folder that goes with the pro
 from __future__ import annotations
 
 import os
+import sys
 from functools import cache
 from importlib.machinery import ExtensionFileLoader
 from importlib.util import module_from_spec, spec_from_loader
@@ -32,6 +33,11 @@ def processor() -> str:
 @cache
 def calls() -> Any:
     """The extension module that calls kernels."""
+    if "t" in getattr(sys, "abiflags", ""):  # objects have another layout there: loading it would be a crash
+        raise ImportError(
+            "Tektite needs a CPython with a global lock (GIL), and this one was built without it: use "
+            f"python{sys.version_info.major}.{sys.version_info.minor} instead of this free-threaded one"
+        )
     path = content.built(content.calls_file())
     if path is None:
         from tektite.kernels.build import build_calls, folder_to_build_in

@@ -91,7 +91,13 @@ class Operator:
     @computed_once
     def fingerprint(self) -> tuple[Any, ...]:
         """Equal for plans of the same operators with the same parameters."""
-        return (type(self).__name__, self.schema, *self.parameters(), *(i.fingerprint for i in self.inputs))
+        inputs = self.inputs
+        return (
+            type(self).__name__,
+            self.schema,
+            *self.parameters(),
+            *([i.fingerprint for i in inputs] if inputs else ()),
+        )
 
     @computed_once
     def digest(self) -> int:

@@ -17,7 +17,7 @@ from tektite.expr.predicates import conjunction
 from tektite.plan import algebra as plan
 from tektite.plan.explanation import Explanation
 from tektite.query import joins
-from tektite.query.columns import ColumnNames, column_list, column_numbers, project
+from tektite.query.columns import ColumnName, ColumnNames, column_list, column_numbers, project
 from tektite.query.derived import check_collection, check_function, derived
 from tektite.query.former_names import former_name, former_options, without_former
 from tektite.query.other_names import METHODS, OTHERWISE
@@ -35,7 +35,7 @@ from tektite.query.reduction_methods import ReductionMethods
 from tektite.query.set_methods import SetMethods
 from tektite.query.sql_methods import SqlMethods, with_sql
 from tektite.refused_operators import RefusesOperators
-from tektite.unknown_options import FILTER_OPTIONS, explains_options, is_function
+from tektite.unknown_options import FILTER_OPTIONS, check_arguments, explains_options, is_function
 from tektite.values import types
 from tektite.values.html import html_table
 from tektite.values.schema import Schema
@@ -317,7 +317,7 @@ class Collection(ReductionMethods, SetMethods, SqlMethods, RefusesOperators):
         check_function(function, "map_batches")
         return derived(plan.MapBatches(Schema(columns), self.operator, function, many=False), self)
 
-    def explode(self, *columns: str) -> Collection:
+    def explode(self, *columns: ColumnNames) -> Collection:
         """Each row once for each element of its list, which takes the place of the list; a row whose list is empty or NULL goes.
         Of several columns, elements at one place are side by side: what a shorter list lacks is NULL. It is SQL's `unnest`.
 
@@ -447,7 +447,9 @@ class Collection(ReductionMethods, SetMethods, SqlMethods, RefusesOperators):
         check_collection(other, "join")
         return joined(self, other, on, how, left_on, right_on, suffix)
 
-    def filter_by_bound(self, column: str, op: str, bounds: Collection, bound: str, by: ColumnNames = ()) -> Collection:
+    def filter_by_bound(
+        self, column: ColumnName, op: str, bounds: Collection, bound: ColumnName, by: ColumnNames = ()
+    ) -> Collection:
         """The rows whose `column` is <, <=, > or >= a bound that may move. The bound is the column `bound` of the row of
         `bounds` with the same `by` columns.
 
@@ -545,6 +547,7 @@ class Collection(ReductionMethods, SetMethods, SqlMethods, RefusesOperators):
             raise IncorrectError(f"iterate takes a function of a collection, not {body!r}")
         with Loop(name, max_rounds) as loop:
             variable = loop.variable("x", initial=self)
+            check_arguments(body, (variable,), "iterate: the body takes the collection of each round")
             result = body(variable)
             if not isinstance(result, Collection):
                 raise IncorrectError(f"iterate: the body must return a collection, not {type(result).__name__}")

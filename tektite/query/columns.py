@@ -32,6 +32,15 @@ def column_list(names: ColumnNames) -> list[str]:
     return [name for name in found if name is not None]
 
 
+def one_column(schema: Schema, name: ColumnName) -> str:
+    """The name of a column that is there. Raises if it is not, and for several."""
+    names = column_list(name)
+    if len(names) != 1:
+        raise IncorrectError(f"a column is given by its name, not {name!r}")
+    schema.index(names[0])
+    return names[0]
+
+
 def _column_name(name: object) -> str | None:
     """The name of a column that is given by it, or as an expression that is the column itself."""
     if isinstance(name, Expr):

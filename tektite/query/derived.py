@@ -44,4 +44,10 @@ def check_function(found: object, verb: str) -> None:
 
 def check_collection(found: object, verb: str) -> None:
     if not isinstance(found, _collection()):
-        raise IncorrectError(f"{verb} needs a collection, not {type(found).__name__}")
+        if isinstance(found, str):
+            advice = f"; engine.table({found!r}) or engine.view({found!r}) finds one by its name"
+        elif hasattr(found, "__arrow_c_stream__"):
+            advice = "; engine.values(rows) makes one of rows"
+        else:
+            advice = ""
+        raise IncorrectError(f"{verb} needs a collection, not {type(found).__name__}{advice}")

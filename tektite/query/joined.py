@@ -21,6 +21,7 @@ from tektite.values import types
 OTHER_KINDS = {
     "outer": "full", "full_outer": "full", "fullouter": "full", "leftouter": "left", "left_outer": "left", "rightouter": "right",
     "right_outer": "right", "leftsemi": "semi", "left_semi": "semi", "leftanti": "anti", "left_anti": "anti", "any": "semi",
+    "asof": "join_asof(other, on='x')", "natural": "inner",
 }  # fmt: skip
 """Other libraries' names of kinds of joins."""
 
@@ -61,8 +62,9 @@ def _joined(
 ) -> Collection:
     if how not in get_args(joins.JoinKind):
         known = get_args(joins.JoinKind)
-        meant = OTHER_KINDS.get(str(how))
-        advice = f"; write how={meant!r}" if meant else ""
+        word = str(how).lower().strip().replace(" ", "_").removesuffix("_join")
+        meant = word if word in known else OTHER_KINDS.get(word)
+        advice = f"; write {meant}" if meant and "(" in meant else f"; write how={meant!r}" if meant else ""
         raise IncorrectError(f"join: how is one of {', '.join(known)}, not {how!r}{advice}")
     if not isinstance(suffix, str) or not suffix:
         raise IncorrectError(f"join: suffix is a text that is added to a name, not {suffix!r}")

@@ -13,7 +13,16 @@ from tektite.expr import col, lit, rank
 from tektite.expr.comparisons import ORDERING, SIGNS
 from tektite.plan import algebra as plan
 from tektite.plan.algebra import ColumnNumbers
-from tektite.query.columns import ColumnNames, column_list, column_numbers, project, select, with_columns
+from tektite.query.columns import (
+    ColumnName,
+    ColumnNames,
+    column_list,
+    column_numbers,
+    one_column,
+    project,
+    select,
+    with_columns,
+)
 from tektite.query.reductions import at_least
 from tektite.values import types
 from tektite.values.schema import Schema
@@ -191,12 +200,13 @@ def _with_keys(
 
 
 def filter_by_bound(
-    rows: plan.Operator, column: str, op: str, bounds: plan.Operator, bound: str, by: ColumnNames
+    rows: plan.Operator, column: ColumnName, op: str, bounds: plan.Operator, bound: ColumnName, by: ColumnNames
 ) -> plan.Operator:
     """The rows whose column passes the bound of their group (see `Collection.filter_by_bound`)."""
     if op not in [SIGNS[comparison] for comparison in ORDERING]:
         raise IncorrectError(f"filter_by_bound: op is <, <=, > or >=, not {op!r}")
     schema, limits = rows.schema, bounds.schema
+    column, bound = one_column(schema, column), one_column(limits, bound)
     mine, theirs = key_pairs(schema, limits, column_list(by), None, None, "filter_by_bound")
     value, limit = schema.index(column), limits.index(bound)
     if value in mine:

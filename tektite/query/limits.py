@@ -21,8 +21,11 @@ from tektite.query.own_columns import named_columns
 from tektite.query.reduction_methods import OrderBy
 from tektite.query.row_order import sorted_rows
 from tektite.query.window_calls import Ordering
+from tektite.unknown_options import explains_options
+from tektite.values.arguments import whole_number
 
 
+@explains_options
 class Sorted(Collection):
     """A collection with an order, which counts for `limit`, for `collect`, and for reading the view that it becomes. `filter`,
     `select`, `with_columns`, `drop` and `rename` keep it; whatever else is computed from it has no order.
@@ -154,10 +157,11 @@ def order_parts(collection: Collection, by: Any, descending: Any, verb: str) -> 
 
 def checked(n: Any, offset: Any = 0) -> tuple[int, int]:
     """A number of rows and an offset. Raises if they are none."""
-    for number, what in ((n, "limit"), (offset, "offset")):
-        if not isinstance(number, int) or isinstance(number, bool) or number < 0:
-            raise IncorrectError(f"limit: the {what} is a number of rows, not {number!r}")
-    return n, offset
+    found = whole_number(n, 0), whole_number(offset, 0)
+    for number, given, what in zip(found, (n, offset), ("limit", "offset"), strict=True):
+        if number is None:
+            raise IncorrectError(f"limit: the {what} is a number of rows, not {given!r}")
+    return found  # type: ignore[return-value]
 
 
 def first_rows(
@@ -214,8 +218,9 @@ def first_of_groups(
     collection: Collection, k: int, by: OrderBy, per: ColumnNames, descending: bool, verb: str
 ) -> Collection:
     """The first `k` rows of each group in an order; see `Collection.top_k`."""
-    if not isinstance(k, int) or isinstance(k, bool) or k < 1:
+    rows = whole_number(k, 1)
+    if rows is None:
         raise IncorrectError(f"{verb} takes a positive number of rows, not {k!r}")
     schema = collection.schema
     groups = [schema.names[c] for c in column_numbers(schema, per)]
-    return first_rows(collection, order_parts(collection, by, descending, verb), groups, k)
+    return first_rows(collection, order_parts(collection, by, descending, verb), groups, rows)

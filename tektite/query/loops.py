@@ -13,10 +13,11 @@ from tektite.expr import Expr, coalesce, col, greatest
 from tektite.plan import algebra as plan
 from tektite.plan.names import free_name
 from tektite.query.collection import ROUND_LIMIT, Collection
-from tektite.query.derived import derived
+from tektite.query.derived import check_collection, derived
 from tektite.query.former_names import former_options
 from tektite.unknown_options import explains_options
 from tektite.values import types
+from tektite.values.arguments import whole_number
 from tektite.values.schema import Schema
 
 _loops: ContextVar[tuple[Loop, ...]] = ContextVar("loops", default=())
@@ -48,9 +49,14 @@ class Loop:
         """With `shared`, all queries that arrange what leaves the loop share one run of it. A loop that still changes after
         `max_rounds` rounds fails, with `advice` in its error.
         """
+        rounds = whole_number(max_rounds, 1)
+        if rounds is None:
+            raise IncorrectError(f"loop {name!r}: max_rounds is a positive number of rounds, not {max_rounds!r}")
+        if not isinstance(name, str):
+            raise IncorrectError(f"a loop is named by a text, not {name!r}")
         outer = _loops.get()
         parent = outer[-1]._plan if outer else None
-        self._plan: plan.Loop = plan.Loop(name, max_rounds, parent, shared, advice or plan.Loop.advice)
+        self._plan: plan.Loop = plan.Loop(name, rounds, parent, shared, advice or plan.Loop.advice)
         self.name = name
 
     def __enter__(self) -> Loop:
@@ -108,6 +114,7 @@ class Loop:
         >>> sorted(tuple(row.values()) for row in found.collect().to_pylist())
         [(1, 1), (2, 1), (3, 1), (30, 30), (31, 30)]
         """
+        check_collection(collection, "enter")
         if self._plan.encloses(collection.operator.loop):
             raise IncorrectError(
                 f"loop {self.name!r}: a collection that changes with the loop's own rounds is in it already; enter takes one "
@@ -137,6 +144,7 @@ class Loop:
         >>> result.sort("src", "dst").collect().to_pylist()
         [{'src': 1, 'dst': 2}, {'src': 1, 'dst': 3}, {'src': 2, 'dst': 3}]
         """
+        check_collection(collection, "leave")
         loop = collection.operator.loop
         if loop is not None and not loop.encloses(self._plan):
             raise IncorrectError(f"loop {self.name!r}: {collection!r} belongs to loop {loop.name!r}, leave that first")
@@ -179,6 +187,7 @@ class LoopVariable(Collection):
         >>> result.count().collect().to_pydict()
         {'count': [3]}
         """
+        check_collection(definition, "set")
         definitions = self.variable.of.definitions
         loop = definition.operator.loop
         if loop is not None and not loop.encloses(self.variable.of):

@@ -14,6 +14,7 @@ from tektite.errors import IncorrectError, UnsupportedError
 from tektite.expr import Expr, coalesce, col, greatest, lit
 from tektite.plan.names import free_name
 from tektite.query.builders import project
+from tektite.query.columns import ColumnNames, column_list
 from tektite.values import types
 
 if TYPE_CHECKING:
@@ -64,9 +65,10 @@ def with_series(
     return wide.flat_map(NumberSeries(tuple(kept), name, exclusive), **kinds, **{name: types.Int})
 
 
-def exploded(collection: Collection, columns: Sequence[str]) -> Collection:
+def exploded(collection: Collection, lists: Sequence[ColumnNames]) -> Collection:
     """Each row once for each place of the longest of some lists, with the elements there in place of the lists."""
     schema = collection.schema
+    columns = [name for names in lists for name in column_list(names)]
     for column in columns:
         kind = schema.types[schema.index(column)]
         if not isinstance(kind, types.ListType):

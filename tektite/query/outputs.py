@@ -12,7 +12,7 @@ from typing import Any
 from tektite.errors import IncorrectError
 from tektite.expr import Expr, col, lift
 from tektite.query.aggregates import ColumnAggregate
-from tektite.unknown_options import is_function
+from tektite.unknown_options import Uncalled, is_function
 from tektite.values.schema import Schema
 
 Outputs = list[tuple[str, Expr]]
@@ -32,6 +32,8 @@ AGGREGATES = (
     "first",
     "last",
 )
+AN_ARGUMENT = "an argument"
+"""What errors call an aggregate that has no name."""
 BUILTINS = ("sum", "min", "max", "any", "all", "len", "round", "abs")
 
 
@@ -61,6 +63,10 @@ def outputs_of(verb: str, schema: Schema, columns: Iterable[Any], named: Mapping
                 raise IncorrectError(f"{verb}: {column!s} is an expression of {library}; write it with tk.col")
             if is_function(column):
                 raise _no_function(f"{verb}: an argument", column)
+            if isinstance(column, dict) and column:
+                raise IncorrectError(
+                    f"{verb} takes names as options: write {verb}(**{{...}}), or {verb}({_options(column)})"
+                )
             raise IncorrectError(
                 f"{verb} takes column names and expressions, not {column!r}; a value is tk.lit({column!r}).alias('name')"
             )
@@ -76,7 +82,7 @@ def aggregates_of(aggregates: Iterable[Any], named: Mapping[str, Any]) -> Output
     found: Outputs = []
     for given in flat(aggregates):
         if not isinstance(given, Expr):
-            raise _no_aggregate("an argument", given)
+            raise _no_aggregate(AN_ARGUMENT, given)
         found.append((name_of("agg", given), plain(given)))
     for name, given in named.items():
         if name == "by" and not isinstance(given, Expr):
@@ -128,8 +134,25 @@ def _expression(verb: str, name: str, value: Any) -> Expr:
     return col(value) if isinstance(value, str) else plain(lift(value))
 
 
+def _options(given: Mapping[Any, Any]) -> str:
+    """What a mapping has, as options."""
+    return ", ".join(f"{name}={value if isinstance(value, Expr) else repr(value)}" for name, value in given.items())
+
+
+def method_of(function: object) -> str:
+    """The call of a method of an expression that was named and not called; empty for anything else.
+
+    >>> method_of(col("x").abs), method_of(print)
+    ('x.abs()', '')
+    """
+    return function.call if isinstance(function, Uncalled) else ""
+
+
 def _no_function(what: str, function: object) -> IncorrectError:
     """An error that says what to write in place of a function of the whole query, or of a value."""
+    call = method_of(function)
+    if call:
+        return IncorrectError(f"{what} is a method, not a column or an expression: write {call}")
     name = getattr(function, "__name__", repr(function))
     return IncorrectError(
         f"{what} is the function {name}, not a column or an expression: write what it computes, with the collection's "
@@ -143,6 +166,14 @@ def no_condition(schema: Schema, found: object) -> IncorrectError:
     if isinstance(found, str):
         written = f"tk.col({found!r})" if found in schema.names else f"tk.sql_expr({found!r})"
         instead = f": a text is a value in conditions; write filter({written})"
+    elif isinstance(found, bool):
+        instead = f": all rows, or none, are tk.lit({found})"
+    elif isinstance(found, dict) and found:
+        instead = f": write filter({_options(found)})"
+    elif method_of(found):
+        instead = f": it is a method; write {method_of(found)}"
+    elif is_function(found):
+        instead = ": it is a function; write the condition itself, with tk.col('x') for a column"
     return IncorrectError(f"filter takes an expression such as col('x') > 1, not {found!r}{instead}")
 
 
@@ -160,11 +191,22 @@ def _no_aggregate(name: str, given: Any) -> IncorrectError:
             f"agg: {name} is the pair {given!r}, not an aggregate; write {name}=tk.{given[1]}({given[0]!r})"
         )
     if isinstance(given, str) and given in AGGREGATES:
-        return IncorrectError(f"agg: {name} is the text {given!r}, not an aggregate; write tk.{given}({name!r})")
+        column = "x" if name == AN_ARGUMENT else name
+        return IncorrectError(f"agg: {name} is the text {given!r}, not an aggregate; write tk.{given}({column!r})")
     if isinstance(given, str):
         return IncorrectError(
             f"agg: {name} is the text {given!r}, not an aggregate; write tk.sum({given!r}) for example. (Python's own "
             "min('amount') is 'a': import tektite as tk, and write tk.min('amount'))"
+        )
+    call = method_of(given)
+    if call:
+        return IncorrectError(f"agg: {name} is a method, not an aggregate; write {call}")
+    if is_function(given):
+        kind = getattr(given, "__name__", "")
+        known = f"tk.{kind}('x')" if kind in AGGREGATES else "an aggregate such as tk.sum('x')"
+        advice = "tk.count()" if kind == "count" else known
+        return IncorrectError(
+            f"agg: {name} is a function, not an aggregate; write {advice}, or Collection.reduce(function, by=...)"
         )
     return IncorrectError(f"agg: {name} is {given!r}, not an aggregate such as tk.sum('x')")
 

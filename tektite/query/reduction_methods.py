@@ -10,11 +10,12 @@ from tektite.expr import Expr
 from tektite.expr import type_of as expression_type
 from tektite.plan import algebra as plan
 from tektite.query import reductions
-from tektite.query.columns import ColumnNames, column_list, column_numbers, is_shown_apart
+from tektite.query.columns import ColumnName, ColumnNames, column_list, column_numbers, is_shown_apart
 from tektite.query.former_names import former_name
 from tektite.query.outputs import flat, outputs_of
 from tektite.query.own_columns import named_columns
 from tektite.unknown_options import GROUP_OPTIONS, explains_options
+from tektite.values.arguments import whole_number
 from tektite.values.type_names import TypeLike, as_type
 
 if TYPE_CHECKING:
@@ -84,9 +85,10 @@ class ReductionMethods:
         >>> rows.threshold(2).collect().to_pydict()
         {'x': [2]}
         """
-        if not isinstance(times, int) or times < 1:
+        least = whole_number(times, 1)
+        if least is None:
             raise IncorrectError(f"threshold takes a positive number of times, not {times!r}")
-        return derived(reductions.at_least(self.operator, times), self._collection)
+        return derived(reductions.at_least(self.operator, least), self._collection)
 
     def count(self, by: ColumnNames = (), name: str = "count") -> Collection:
         """The number of rows of each group.
@@ -197,7 +199,7 @@ class ReductionMethods:
 
         return aggregated(self._collection, (), aggregates, named, always=True)
 
-    def min(self, column: str, by: ColumnNames = ()) -> Collection:
+    def min(self, column: ColumnName, by: ColumnNames = ()) -> Collection:
         """The least value of a column in each group. NULL does not count.
 
         >>> import tektite as tk
@@ -207,7 +209,7 @@ class ReductionMethods:
         """
         return derived(reductions.extreme(self.operator, column, by, last=False), self._collection)
 
-    def max(self, column: str, by: ColumnNames = ()) -> Collection:
+    def max(self, column: ColumnName, by: ColumnNames = ()) -> Collection:
         """The greatest value of a column in each group. NULL does not count.
 
         >>> import tektite as tk

@@ -14,9 +14,11 @@ from tektite.expr import Expr, col, key, rank, text_word
 from tektite.expr.aggregate_methods import directions
 from tektite.plan import algebra as plan
 from tektite.query.columns import (
+    ColumnName,
     ColumnNames,
     column_list,
     column_numbers,
+    one_column,
     project,
     select,
     with_columns,
@@ -36,9 +38,10 @@ def at_least(operator: plan.Operator, times: int) -> plan.Operator:
     return plan.AtLeast(operator.schema, found, times)
 
 
-def extreme(operator: plan.Operator, column: str, by: ColumnNames, last: bool) -> plan.Operator:
+def extreme(operator: plan.Operator, of: ColumnName, by: ColumnNames, last: bool) -> plan.Operator:
     """The least value of a column in each group, or the greatest one (`last`). NULL does not count."""
     schema = operator.schema
+    column = one_column(schema, of)
     numbers = column_numbers(schema, by)
     keys = [schema.names[c] for c in numbers]
     if column in keys:

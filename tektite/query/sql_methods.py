@@ -15,7 +15,7 @@ from tektite.expr import Expr, col
 from tektite.expr.durations import fixed_duration
 from tektite.plan.names import free_name
 from tektite.query import joins
-from tektite.query.columns import ColumnNames, column_numbers
+from tektite.query.columns import ColumnName, ColumnNames, column_numbers, one_column
 from tektite.query.derived import check_collection
 from tektite.query.outputs import Outputs
 from tektite.unknown_options import explains_options
@@ -57,7 +57,7 @@ class SqlMethods:
         """
         return queried(self, "sql", query, {}, params, named)
 
-    def tumble(self, column: str, every: str | datetime.timedelta) -> Collection:
+    def tumble(self, column: ColumnName, every: str | datetime.timedelta) -> Collection:
         """Each row with the window of time that its date or timestamp is in, as columns `window_start` and `window_end`. Windows
         follow one another: `tumble("at", "15m")`. It is SQL's `FROM tumble(...)`.
 
@@ -69,7 +69,7 @@ class SqlMethods:
         """
         return _windows(self, "tumble", column, [every])
 
-    def hop(self, column: str, every: str | datetime.timedelta, size: str | datetime.timedelta) -> Collection:
+    def hop(self, column: ColumnName, every: str | datetime.timedelta, size: str | datetime.timedelta) -> Collection:
         """Each row once for each window of time that it is in, as columns `window_start` and `window_end`. A window begins
         `every` so often and is `size` long: `hop("at", "5m", "15m")`. It is SQL's `FROM hop(...)`, Polars' `group_by_dynamic`.
 
@@ -81,7 +81,7 @@ class SqlMethods:
         """
         return _windows(self, "hop", column, [every, size])
 
-    def session(self, column: str, gap: str | datetime.timedelta, by: ColumnNames = ()) -> Collection:
+    def session(self, column: ColumnName, gap: str | datetime.timedelta, by: ColumnNames = ()) -> Collection:
         """Each row with its session, as columns `window_start` and `window_end`. A session goes on as long as the next row is at
         most a `gap` behind, and ends a gap behind its last row; rows that differ in `by` have sessions of their own. It is SQL's
         `FROM session(...)`.
@@ -187,16 +187,17 @@ def _sql_of(node: Expr) -> str:
     return "now()" if node.op == "now" else str(node.params[0])
 
 
-def _windows(collection: Any, what: str, column: str, lengths: Sequence[Any], by: ColumnNames = ()) -> Collection:
+def _windows(collection: Any, what: str, at: ColumnName, lengths: Sequence[Any], by: ColumnNames = ()) -> Collection:
     """The rows with the windows of time that they are in."""
     schema: Schema = collection.schema
+    column = one_column(schema, at)
     kind = schema.types[schema.index(column)]
     if kind.kind not in ("date", "timestamp", "timestamptz"):
         raise IncorrectError(f"{what}: column {column!r} is {kind}, not a date or a timestamp")
     for name in BOUNDS:
         if name in schema.names:
             raise IncorrectError(f"{what}: there is a column {name!r} already; rename it")
-    keys = [quoted(schema.names[at]) for at in column_numbers(schema, by)] if by else []
+    keys = [quoted(schema.names[at]) for at in column_numbers(schema, by)]
     spans = [fixed_duration(length, what).sql() for length in lengths]
     return queried(collection, what, f"SELECT * FROM {what}(self, {', '.join([quoted(column), *spans, *keys])})", {})
 

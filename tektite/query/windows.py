@@ -31,6 +31,7 @@ from tektite.query.window_calls import Edge, Frame, Ordering, Reach, WindowCall,
 from tektite.query.window_functions import Windows
 from tektite.unknown_options import explained
 from tektite.values import types
+from tektite.values.arguments import whole_number
 from tektite.values.types import Type
 
 WHOLE: Frame[Any] = ("rows", None, None)
@@ -115,9 +116,10 @@ def ntile(buckets: int) -> Expr:
     >>> rows.select("day", y=tk.ntile(2).over(order_by="x")).sort("day").collect().to_pydict()
     {'day': [1, 2, 3, 4], 'y': [1, 1, 2, 2]}
     """
-    if not isinstance(buckets, int) or isinstance(buckets, bool) or buckets < 1:
+    parts = whole_number(buckets, 1)
+    if parts is None:
         raise IncorrectError(f"tk.ntile(...) takes a positive number of parts, not {buckets!r}")
-    return Expr("window", (), ("ntile", buckets))
+    return Expr("window", (), ("ntile", parts))
 
 
 @explained

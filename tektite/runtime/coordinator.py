@@ -182,7 +182,8 @@ class Coordinator:
             place += 1
             if flow not in self.flows:  # a callback, or another thread, may install or drop views
                 continue
-            if (flow.away is not None and flow.is_away) or (is_writer and self._is_left(flow)):
+            may_be_left = is_writer and (flow.claim is not None or self.on_left is not None)
+            if (flow.away is not None and flow.is_away) or (may_be_left and self._is_left(flow)):
                 current = False
                 continue
             if not self._work(flow, time.perf_counter() + self.turn):
@@ -243,12 +244,11 @@ class Coordinator:
 
     def _work_until(self, flow: Dataflow, deadline: float) -> bool:
         """Let a dataflow work until a time. Returns whether it is current."""
-        sound = flow.failure is None
         try:
             with self.turns.held:
                 current = flow.work(deadline)
         finally:
-            if sound and flow.failure is not None:
+            if flow.failure is not None:  # in each of its last turns: it sleeps only when this was done
                 self._wake_readers()
         if flow.rest():
             self.awake.pop(flow, None)
@@ -267,7 +267,7 @@ class Coordinator:
                 return
             until = min(until, time.perf_counter() + SLICE)
         for needed in upstream:
-            if needed in self.flows and not needed.is_away:
+            if needed in self.flows and (needed.away is None or not needed.is_away):
                 self._work(needed, until)
                 if time.perf_counter() > until:
                     break

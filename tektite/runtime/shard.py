@@ -16,7 +16,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from tektite.dataflow.flow import Dataflow, explained
+from tektite.dataflow.failures import explained
+from tektite.dataflow.flow import Dataflow
 from tektite.dataflow.graph import Moment, Outbox
 from tektite.dataflow.node import Node
 from tektite.errors import TektiteError, public_name

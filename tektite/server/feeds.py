@@ -82,6 +82,10 @@ class FeedChanges:
         return found
 
 
+class DataflowReplaced(Exception):  # noqa: N818 # no client sees it
+    """Another dataflow answers, from a time on that the feed has not come to."""
+
+
 class Subscriber(Protocol):
     """The subscribers."""
 
@@ -126,6 +130,8 @@ class SharedFeed:
         self._waiting: list[pa.Table] = []
         """FeedChanges that the granularity holds back."""
         self._held: Held | None = None
+        self._holding: object = None
+        """The relation whose history is held."""
         self._past: deque[tuple[float, int]] = deque()
         """Moments of the clock, each with the time that was delivered then. The hold moves by them."""
         self._hold(self.told)
@@ -180,12 +186,20 @@ class SharedFeed:
             try:
                 self._core.lock.roll_forward()
                 changes = self._take() if is_current(self._subscription) else None
+            except Exception as error:
+                changes = self._failed(error)
             finally:
                 held.release()
             if changes is not None:
                 self._encode(changes)
                 return
         self._in_worker(self._take_in_worker, self._encode)
+
+    def _failed(self, error: BaseException) -> FeedChanges:
+        """The end of the feed, which could not be told anything."""
+        self._server.log.error("internal error", where="feed", error=repr(error))
+        end = HistoryGone("the subscription failed: the server's log says more")
+        return FeedChanges(self.told, self.told, pa.table({}), end=end)
 
     def _in_worker(self, function: Callable[[], FeedChanges], then: Callable[[FeedChanges], None]) -> None:
         future = self._server.workers.start(CancellableCall(function))
@@ -194,18 +208,7 @@ class SharedFeed:
             if future.cancelled():
                 return  # the server stops
             error = future.exception()
-            if error is None:
-                then(future.result())
-                return
-            self._server.log.error("internal error", where="feed", error=repr(error))
-            then(
-                FeedChanges(
-                    self.told,
-                    self.told,
-                    pa.table({}),
-                    end=HistoryGone("the subscription failed: the server's log says more"),
-                )
-            )
+            then(future.result() if error is None else self._failed(error))
 
         future.add_done_callback(done)
 
@@ -298,10 +301,16 @@ class SharedFeed:
 
     def fetch(self, since: int | None, upto: int, slow: bool) -> FeedChanges:
         """The changes after `since`, or the contents without it, up to a time that was delivered to all. A slow subscriber gets
-        them as of that time alone. Called in a worker, with the engine's lock held.
+        them as of that time alone. Called in a worker, with the engine's lock held. Raises `DataflowReplaced` if another one has
+        begun to answer behind that time: the feed is about to tell the difference.
         """
         relation, core = self.source.relation, core_of(self.source.relation)
         start = -1 if since is None else since
+        begun = relation.begun if isinstance(relation, SharedAnswer) else 0
+        if upto < begun:
+            raise DataflowReplaced
+        if since is not None and since < begun:
+            self.check_held(since)
         if upto < core.first or (since is None and core.is_stream):
             return FeedChanges(start, upto, self._empty)
         is_new = since is None or since < core.first
@@ -385,14 +394,20 @@ class SharedFeed:
         core = core_of(self.source.relation)
         if core.is_stream or not self._server.plan.limits.lease_seconds:
             return
-        before = self._held
-        self._held = self._server.engine.hold(core_of(self.source.relation).facade, max(at, core.first, 0))
+        before, self._holding = self._held, core
+        readable = max(min([t[0] for t in core.trace.since()], default=0), core.first, 0)
+        self._held = self._server.engine.hold(core.facade, max(at, readable))
         self._past.append((time.monotonic(), self._held.at))
         if before is not None:
             before.release()
 
     def _move_hold(self) -> None:
         """Let go of history that is older than the lease. Called with the engine's lock held."""
+        if (
+            core_of(self.source.relation) is not self._holding
+        ):  # another dataflow answers: of the one before there is no history
+            self._past.clear()
+            self._hold(0)
         moment, lease = time.monotonic(), self._server.plan.limits.lease_seconds
         told = max(self.told, 0)
         if told > self._past[-1][1] and moment - self._past[-1][0] > lease / 8:

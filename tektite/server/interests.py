@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from tektite.engine.core import core_of
 from tektite.errors import ConflictError, TektiteError
-from tektite.server.feeds import FeedChanges, Form, SharedFeed
+from tektite.server.feeds import DataflowReplaced, FeedChanges, Form, SharedFeed
 from tektite.wire.failures import HistoryGone, as_data
 from tektite.wire.messages import text_of
 
@@ -161,7 +161,12 @@ class Interest:
                 await self._until_writable()
                 upto, since = feed.told if self._from is None else self._from, self._told
                 self._from = None
-                found = await server.call(lambda: feed.fetch(since, upto, self._is_slow))  # noqa: B023
+                try:
+                    found = await server.call(lambda: feed.fetch(since, upto, self._is_slow))  # noqa: B023
+                except DataflowReplaced:
+                    if feed.told != upto:
+                        continue
+                    break  # it begins again with what the feed tells next
                 if not self._may_go_on():
                     return
                 if found.error is not None:

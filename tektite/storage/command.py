@@ -46,7 +46,7 @@ def inspect(
     files: Annotated[bool, typer.Option("--files", help="List the live files as well.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")] = False,
 ) -> None:
-    """Say what a storage holds: inputs, rows, files, positions of sources. Changes nothing."""
+    """Say what a storage holds: tables, rows, files, positions of sources. Changes nothing."""
     with errors_explained():
         store, state = open_state(path)
         report = damage_report(store) if verify else None

@@ -55,6 +55,14 @@ class Storage:
     cache_bytes: int = CACHE_BYTES
     waiting_bytes: int = 256 << 20
 
+    def __post_init__(self) -> None:
+        if not isinstance(self.url, str | Path) and not hasattr(self.url, "read"):
+            raise IncorrectError(f"storage is a path or a URL, not {self.url!r}")
+        for name in ("retention", "cache_bytes", "waiting_bytes"):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int | float) or not value >= 0:
+                raise IncorrectError(f"storage: {name} is a number from 0 on, not {value!r}")
+
     @staticmethod
     def of(where: str | Path | Storage) -> Storage:
         """Options from what a user passed."""

@@ -57,7 +57,7 @@ class ResultTrace(Trace):
     @property
     def is_asleep(self) -> bool:
         """Whether it keeps no batches, though somebody may read it."""
-        return self._asleep is not None
+        return self.spines is None and self.recomputation is not None and bool(self.holds)
 
     @property
     def _asleep(self) -> Recomputation | None:

@@ -347,9 +347,10 @@ class Handle(HandleRecord):
         """The column by which it chooses rows, if it does."""
         self.trace = trace
         self.wake = wake
-        self.queues: list[list[Batch]] = [
-            [batch for batch in trace.version(shard).batches if batch.n] for shard in range(trace.shards)
-        ]
+        self.queues: list[list[Batch]] = []
+        for shard in range(trace.shards):
+            batches = trace.version(shard).batches
+            self.queues.append([batch for batch in batches if batch.n] if batches else [])
         self.pins: list[Version] = [EMPTY] * trace.shards
         self.reads_versions = frontier is not None
         self.hold = None if frontier is None else Hold(trace, frontier)

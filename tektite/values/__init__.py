@@ -1,5 +1,6 @@
 """Column types, values as 64-bit words, schemas, and the dictionary of texts.
 
+arguments      whole numbers and truth values that callers pass
 columns        converts rows, dicts, NumPy arrays, Arrow tables and pandas frames to columns
 composites     lists, structs, intervals and other values that no word holds, as texts
 computed_once  a property that is computed when it is first read

@@ -166,7 +166,7 @@ def _split_rows(rows: list[Any], names: Sequence[str]) -> list[Any]:
         return _split_dicts(rows, names)
     if not all(issubclass(kind, _POSITIONAL) for kind in kinds):
         at, row = next((i, row) for i, row in enumerate(rows) if not isinstance(row, _POSITIONAL))
-        form = f"({_shown(row)},)" if len(names) == 1 else f"({', '.join(names)})"
+        form = f"[({_shown(row)},)]" if len(names) == 1 else f"[({', '.join(names)}), ...]"
         raise IncorrectError(
             f"expected rows, each a tuple or a list (or all of them dicts), found {_shown(row)} "
             f"({type(row).__name__}) as row {at}: write {form}"

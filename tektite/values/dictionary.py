@@ -194,8 +194,7 @@ class Dictionary:
             before = space.end
             try:
                 found = [_each_plain(texts, self._intern) for texts in columns]
-                texts = state.item(strings.COUNT)
-                if texts > self.limit or texts > space.crowded_texts or state.item(strings.USED) > space.crowded_bytes:
+                if state.item(strings.COUNT) > self.limit or space.is_crowded:
                     self.is_due = True
                 return found
             except BaseException:
@@ -356,9 +355,12 @@ class Dictionary:
             self.is_due = False
             return min([self.era, *[use.era for use in _present(self._adders)]])
 
-    def begin_move(self) -> None:
-        """Texts are about to be moved to where there is more room: no collection is due for that."""
-        self.is_due = False
+    def needs_room(self) -> bool:
+        """Whether texts are to be moved now to where there is more room. Whoever asks sees to it: nothing is due until more are
+        added. A collection may have made room since something was due.
+        """
+        self.is_due = False  # first: texts that are added from here on are looked at, or make it due again
+        return not self.is_loading and self._space.is_crowded
 
     def reads_before(self, era: int) -> bool:
         """Whether somebody reads who began before an era did."""

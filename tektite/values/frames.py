@@ -31,6 +31,17 @@ def polars_frame(table: pa.Table) -> Any:
     return polars.from_arrow(_with_durations(table))
 
 
+def pandas_frame(table: pa.Table) -> pd.DataFrame:
+    """A table as a pandas DataFrame."""
+    try:
+        import pandas  # noqa: F401
+    except ImportError:
+        raise UnsupportedError(
+            "to_pandas() needs pandas, which is not installed: pip install pandas, or 'tektite[pandas]'"
+        ) from None
+    return table.to_pandas()
+
+
 def _with_durations(table: pa.Table) -> pa.Table:
     """A table with durations in place of intervals, which Polars has not."""
     for at, field in enumerate(table.schema):
@@ -98,7 +109,7 @@ class ArrowReadable:
 
     def to_pandas(self) -> pd.DataFrame:
         """The rows as a pandas DataFrame."""
-        return self.to_arrow().to_pandas()
+        return pandas_frame(self.to_arrow())
 
     def to_polars(self) -> Any:
         """The rows as a Polars DataFrame."""

@@ -35,6 +35,18 @@ plainly: Any = pa
 """Arrow without its types, which do not describe all of its functions."""
 
 
+def array_of_text(text: str) -> pa.StringArray:
+    """An array of one text. PyArrow's functions that make arrays and scalars of Python's values import pandas when they are first
+    called, where that is installed. That takes some tenths of a second, for programs that may never need it.
+
+    >>> array_of_text("µ").to_pylist()
+    ['µ']
+    """
+    data = text.encode()
+    offsets = np.array([0, len(data)], np.int32).tobytes()
+    return pa.StringArray.from_buffers(1, pa.py_buffer(offsets), pa.py_buffer(data))
+
+
 def arrow_values(values: list[Any], type: Type, column: str, convert: Convert) -> Any:
     """An Arrow array of values; `convert` converts those of other types, which lists and structs contain."""
     if isinstance(type, ListType):

@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from tektite.errors import IncorrectError, NotFoundError, UnsupportedError
+from tektite.unknown_names import explains_names
 from tektite.values import columns, words
 from tektite.values.dictionary import Dictionary
 from tektite.values.type_names import as_type
@@ -35,6 +36,7 @@ def _shared(names: tuple[str, ...], types: tuple[Type, ...]) -> tuple[tuple[str,
     return names, types
 
 
+@explains_names
 class Schema:
     """Ordered columns, each with a name and a type. A value: compare with `==`, do not change.
 

@@ -84,6 +84,12 @@ class TextSpace:
         """The texts, and where the next one begins, in this memory."""
         return Mark(int(self.state[strings.COUNT]), int(self.state[strings.USED]))
 
+    @property
+    def is_crowded(self) -> bool:
+        """Whether texts should move to where there is more room, beside what others do."""
+        state = self.state
+        return state.item(strings.COUNT) > self.crowded_texts or state.item(strings.USED) > self.crowded_bytes
+
     def set_heap(self, heap: np.ndarray[Any, np.dtype[np.uint8]]) -> None:
         """Use a heap that begins like the present one."""
         self.heap = heap

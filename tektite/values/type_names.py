@@ -7,7 +7,7 @@ import decimal
 import re
 import uuid
 from collections.abc import Mapping
-from types import GenericAlias
+from types import GenericAlias, UnionType
 from typing import Any, Final
 
 import numpy as np
@@ -70,7 +70,7 @@ _ELEMENTS: Final = "; a list says its elements, as in list[int] or tk.List(int)"
 _FIELDS: Final = "; a JSON is tk.Json, and named fields are tk.Struct(x=int)"
 _SAYS_MORE: Final[dict[object, str]] = {
     decimal.Decimal: _DIGITS, "decimal": _DIGITS, "numeric": _DIGITS, list: _ELEMENTS, "list": _ELEMENTS,
-    dict: _FIELDS, "dict": _FIELDS, "struct": _FIELDS,
+    dict: _FIELDS, "dict": _FIELDS, "struct": _FIELDS, "Decimal": _DIGITS, "List": _ELEMENTS, "Struct": _FIELDS,
 }  # fmt: skip
 
 _WORD = re.compile(r"[a-z]+")
@@ -180,7 +180,10 @@ def as_type(given: Any, where: str = "") -> Type:
         if found is None:
             found = type_from_text(given) or _of_arrow_word(word)
     if found is None:
-        hint = _SAYS_MORE.get(given, "") if isinstance(given, str | type) else ""
+        named = given if isinstance(given, str | type) else getattr(given, "__name__", None)
+        hint = _SAYS_MORE.get(named, "")
+        if isinstance(given, UnionType) or str(given).startswith("typing."):
+            hint = "; every column may hold NULL, unless required= or primary_key= of create_table(...) names it"
         raise IncorrectError(f"{where}expected a type such as {KNOWN}, found {given!r}{hint}")
     return found
 

@@ -217,6 +217,28 @@ print(view.rows())
     assert done.stdout.split("\n")[:-1] == ["cancelled", "interrupted", "child", "[(1,)]"]
 
 
+def test_what_waits_in_a_process_is_not_raised_in_its_fork() -> None:
+    program = """
+import os
+from tektite.dataflow.interrupts import held_signals, keep_interrupt
+
+try:
+    with held_signals():
+        assert keep_interrupt(KeyboardInterrupt("the parent's"))
+        child = os.fork()
+        if not child:
+            with held_signals():
+                pass
+            os._exit(0)
+        ended = os.waitpid(child, 0)[1]
+except KeyboardInterrupt as error:
+    print(error, ended)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "the parent's 0\n"
+
+
 def test_a_view_whose_first_answer_is_interrupted_is_given_up(engine: tk.Engine) -> None:
     calls = []
 

@@ -12,7 +12,8 @@ import pytest
 
 import tektite as tk
 from tektite.dataflow import flow, join, reduce
-from tektite.dataflow.arrange import ArrangeNode
+from tektite.dataflow.arrange import ArrangeNode, ChangesNode
+from tektite.dataflow.away import LONG
 from tektite.dataflow.join import JoinNode
 from tektite.engine import engine_core, table
 from tektite.engine.core import core_of
@@ -222,3 +223,43 @@ def test_a_sum_in_an_arrangement_that_does_not_fit_fails_the_view() -> None:
             t.update([(1, v) for v in range(1000)], diffs=[2**48] * 1000)
         engine.advance()
         assert "a multiplicity or a sum does not fit into 64 bits" in str(view.failure)
+
+
+def forbid(patch: pytest.MonkeyPatch, kind: type, name: str) -> None:
+    """Let nobody call a method."""
+
+    def call(*_: Any) -> None:
+        raise AssertionError(f"{name} is called")
+
+    patch.setattr(kind, name, call)
+
+
+def test_a_join_with_a_side_that_has_no_rows_yet_lets_go_of_no_lock_however_many_the_other_has(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    engine = tk.Engine(autocommit=False)
+    index = engine.create_table("index", {"k": tk.Int, "v": tk.Int}, order_by="k")
+    wanted = engine.create_table("wanted", {"k": tk.Int}, mode="stream")
+    index.insert([(k, 2 * k) for k in range(LONG)])
+    engine.advance()
+    for left, right in [(wanted, index), (index, wanted)]:
+        with monkeypatch.context() as patch:
+            forbid(patch, JoinNode, "_run")
+            view = engine.create_view("joined", left.join(right, on="k"))
+            wanted.insert([(7,)])
+            index.insert([(7, 1)])
+            engine.advance()
+            assert sorted(view.rows()) == [(7, 1), (7, 14)]
+        view.drop()
+        index.remove([(7, 1)])
+        engine.advance()
+
+
+def test_few_changes_of_an_arrangement_are_sent_on_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = tk.Engine(memory_limit="1 GiB")
+    numbers = engine.create_table("numbers", {"n": tk.Int})
+    view = engine.create_view("even", numbers.filter(tk.col("n") % 2 == 0))
+    forbid(monkeypatch, ChangesNode, "work_out")
+    numbers.insert([(1,), (2,), (4,)])
+    numbers.remove([(2,)])
+    assert view.rows() == [(4,)]

@@ -274,3 +274,108 @@ def test_an_allocation_that_fails_leaves_all_of_a_write_or_nothing() -> None:
     # a process of its own, since other threads of this one allocate, too
     done = subprocess.run([sys.executable, "-c", WITHOUT_MEMORY], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+WRITTEN_WITHOUT_MEMORY = """
+import _testcapi
+import tektite as tk
+
+failed = views = 0
+for at in range(0, 220, 5):
+    with tk.Engine() as engine:
+        table = engine.create_table("t", {"k": tk.Int, "v": tk.Int})
+        counted = engine.create_view("counted", table.count(by="k"))
+        subscription = counted.subscribe()
+        table.insert([(1, 1), (2, 2)])
+        _testcapi.set_nomemory(at, at + 1)  # one allocation fails
+        try:
+            table.insert([(3, 3)])
+            expected = [(1, 1), (2, 2), (3, 3)]
+        except MemoryError:
+            failed += 1
+            expected = [(1, 1), (2, 2)]
+        finally:
+            _testcapi.remove_mem_hooks()
+        assert sorted(table.rows()) == expected, at
+        views += counted.failure is None
+        assert counted.failure is not None or sorted(counted.rows()) == [(k, 1) for k, _ in expected], at
+assert failed > 2 and views > 2, (failed, views)
+"""
+
+
+def test_a_write_that_is_refused_for_lack_of_memory_has_not_happened() -> None:
+    pytest.importorskip("_testcapi")
+    done = subprocess.run([sys.executable, "-c", WRITTEN_WITHOUT_MEMORY], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+WRITTEN_WITHOUT_STACK = """
+import sys
+import tektite as tk
+
+def call(depth, function):
+    return call(depth - 1, function) if depth else function()
+
+failed = 0
+sys.setrecursionlimit(400)
+for depth in range(360, 398):
+    with tk.Engine() as engine:
+        table = engine.create_table("t", {"k": tk.Int, "v": tk.Int})
+        counted = engine.create_view("counted", table.count(by="k"))
+        table.insert([(1, 1)])
+        try:
+            call(depth, lambda: table.insert([(2, 2)]))
+            expected = [(1, 1), (2, 2)]
+        except RecursionError:
+            failed += 1
+            expected = [(1, 1)]
+        except tk.FaultError:  # the engine says that it is broken
+            continue
+        assert sorted(table.rows()) == expected, depth
+        assert counted.failure is not None or sorted(counted.rows()) == [(k, 1) for k, _ in expected], depth
+assert failed > 2, failed
+"""
+
+
+def test_a_write_that_is_refused_because_calls_are_too_deep_has_not_happened() -> None:
+    done = subprocess.run([sys.executable, "-c", WRITTEN_WITHOUT_STACK], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+FAILING_WITHOUT_MEMORY = """
+import _testcapi
+import tektite as tk
+
+raised = 0
+for most in (3, 20):
+    for at in range(105, 240, 10):
+        with tk.Engine() as engine:
+            table = engine.create_table("t", {"k": tk.Int, "v": tk.Int})
+            counted = engine.create_view("counted", table.count(by="k"))
+            counts = engine.create_view("counts", counted.select(number="count").count(by="number"))
+            table.insert([(1, 1)])
+            _testcapi.set_nomemory(at, at + most)  # so many allocations fail
+            try:
+                table.insert([(2, 2)])
+            except MemoryError:
+                pass
+            finally:
+                _testcapi.remove_mem_hooks()
+            try:
+                rows = table.rows()
+            except tk.FaultError:  # the engine says that it is broken
+                continue
+            for view, expected in (counts, [(1, len(rows))]), (counted, [(k, 1) for k, _ in rows]):
+                try:
+                    assert sorted(view.rows()) == sorted(expected), (most, at, view)
+                except tk.FaultError:
+                    raised += 1
+assert raised > 2, raised
+"""
+
+
+def test_a_view_that_has_no_memory_to_say_why_it_fails_answers_nothing_wrong() -> None:
+    """Nor do those that read it."""
+    pytest.importorskip("_testcapi")
+    done = subprocess.run([sys.executable, "-c", FAILING_WITHOUT_MEMORY], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr

@@ -80,6 +80,25 @@ def test_the_folder_of_an_idle_engine_loses_texts_without_an_epoch(tmp_path: Pat
         assert sorted(engine.table("t").rows()) == expected
 
 
+def test_texts_that_a_collection_has_made_room_for_are_not_moved_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise RuntimeError("no thread: the test says when the collection goes on")
+
+    monkeypatch.setattr(text_collector, "start_new_thread", refuse)
+    with tk.Engine() as engine:
+        table = engine.create_table("t", {"s": tk.String})
+        core = core_of(engine)
+        table.insert([(f"text {number}",) for number in range(20_000)])
+        running = [core.texts.is_running]
+        table.insert([("while it runs",)])
+        with core.lock.held:
+            assert core.texts.finish(0)
+        table.insert([("after it",)])
+        running.append(core.texts.is_running)
+        assert running == [True, False]
+        assert texts(engine) == 20_002
+
+
 def stored_texts(folder: Path) -> int:
     return sum(live.section.rows for live in state_of(folder).texts())
 

@@ -25,3 +25,9 @@ def test_help_lists_the_subcommands() -> None:
 
 def test_warm_says_that_nothing_is_left_to_do() -> None:
     assert run("warm").stdout == "all kernels are compiled\n"
+
+
+def test_what_can_be_mended_is_said_in_a_line() -> None:
+    shown = run("console", "--attach", "nowhere", "--no-browser")
+    assert (shown.returncode, shown.stdout) == (1, "")
+    assert shown.stderr.startswith("tektite: a server is named by a URL") and shown.stderr.count("\n") == 1

@@ -14,6 +14,7 @@ PACKAGE = Path(__file__).parents[2] / "tektite"
 LAYERS = (
     ("errors",),
     ("blocks",),
+    ("unknown_names",),
     ("unknown_options", "refused_operators"),
     ("values.types",),
     ("values.words",),
@@ -58,7 +59,7 @@ ONLY = {
 
 # Executors know operators by what every node says of itself, and none of them by name.
 EXECUTORS = ("runtime", "spark/sweep")
-CONTRACT = {"away", "flow", "graph", "interrupts", "journal", "node"}
+CONTRACT = {"away", "failures", "flow", "graph", "interrupts", "journal", "node"}
 
 # What users hold has methods for SQL, Datalog, Spark and the server, which lie above it: these files may import them inside
 # functions and for type checking, so that nothing is loaded before it is used. docs/decisions.md says why.

@@ -22,6 +22,12 @@ HEAVY = (
 )  # fmt: skip
 ENGINE = "import tektite as tk; engine = tk.Engine(); t = engine.create_table('t', {'a': tk.Int});"
 VIEW = "v = engine.install('v', t.group_by('a').agg(n=tk.count())); t.insert([(1,)]); v.to_arrow()"
+TEXT = """
+import numpy
+v = engine.install('w', t.select(b=tk.when(tk.col('a') < 0).then(tk.lit('none')).otherwise(tk.lit('some'))))
+t.insert(numpy.array([[1]]))
+v.to_arrow()
+"""
 HELP = """
 import sys
 sys.argv = ['tektite', '--help']
@@ -52,11 +58,12 @@ def loaded(program: str) -> list[str]:
             ENGINE + VIEW,
             ["numpy", "pyarrow"],
         ),
+        (ENGINE + TEXT, ["numpy", "pyarrow"]),
         ("import tektite.graph", ["numpy", "pyarrow"]),
         (ENGINE + "engine.sql('SELECT 1')", ["numpy", "pyarrow", "sqlglot"]),
         (HELP, ["typer"]),
     ],
-    ids=["import", "names", "expressions", "engine", "views", "graph", "sql", "help"],
+    ids=["import", "names", "expressions", "engine", "views", "texts", "graph", "sql", "help"],
 )
 def test_program_loads_what_it_uses(program: str, expected: list[str]) -> None:
     assert loaded(program) == expected

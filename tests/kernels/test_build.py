@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tektite.kernels.layout.rows import head_of_array
 from tektite.kernels.sort.build import build
-from tektite.kernels.sort.combined import SORT_INSTEAD, combine
+from tektite.kernels.sort.combined import FEW_EQUAL, SORT_INSTEAD, combine
 from tests.support.narrow import check_memory, check_steps
 from tests.support.nightly import by_day_or_night
 from tests.support.rows_twin import LEAST, MOST, Row, Rows, consolidate, read, stored, varying, words
@@ -166,6 +167,30 @@ def test_large_builds_equal_their_twin(size: int, kind: str) -> None:
     chunks = [rows[:middle], [], rows[middle:]]
     check(chunks, nd, 2, nf, 1, True)
     check_combined(chunks, nd, 2, nf, 1)
+
+
+@pytest.mark.parametrize(
+    ("kind", "many"),
+    [
+        ("different", False), ("in pairs", True), ("a frequent row", True), ("pairs by an old epoch", True),
+        ("pairs but for epochs", False),
+    ],
+)  # fmt: skip
+def test_many_rows_are_added_up_where_many_are_equal(kind: str, many: bool) -> None:
+    size = 70_000
+    generator = np.random.default_rng(1)
+    words = generator.integers(LEAST + 1, MOST, size)
+    if kind.startswith(("in pairs", "pairs")):
+        words[size // 2 :] = generator.permutation(words[: size // 2])
+    elif kind == "a frequent row":
+        words[generator.choice(size, size // 2, replace=False)] = 7
+    epochs = np.arange(size) if kind.startswith("pairs") else np.zeros(size, np.int64)
+    rows = np.stack([words, words ^ 5, epochs, np.ones(size, np.int64)])
+    chunks = [np.ascontiguousarray(part) for part in (rows[:, :20_000], rows[:, 20_000:20_001], rows[:, 20_001:])]
+    heads = [head_of_array(part, part.shape[1]) for part in chunks]
+    low = 0 if kind == "pairs but for epochs" else size
+    _, head = combine(np.array([head[1] for head in heads]), 2, 1, 1, low)
+    assert head[0] == (len(np.unique(words)) if many else FEW_EQUAL)
 
 
 def test_a_sum_that_only_overflows_in_between_is_exact() -> None:

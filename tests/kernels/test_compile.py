@@ -99,6 +99,11 @@ def test_compiler_that_fails_is_an_error_with_what_it_said(tmp_path: Path) -> No
     assert "cc -no-such-option failed" in errors and "unrecognized" in errors
 
 
+def test_free_threaded_python_is_refused(cache: Path) -> None:
+    errors = start("import sys; sys.abiflags = 't'" + CALL_IT, cache).communicate()[1]
+    assert "ImportError: Tektite needs a CPython with a global lock (GIL)" in errors
+
+
 @pytest.mark.slow
 def test_processes_that_start_together_build_once(tmp_path: Path) -> None:
     """The second one waits for the first one, says so, and finds what it built."""

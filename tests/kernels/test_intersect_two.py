@@ -114,3 +114,18 @@ def test_diffs_that_add_up_beyond_a_word_are_rows_of_their_own() -> None:
     extenders = [Extender([0], 1, 0, 1, True, False, [held], 1, 1) for _ in range(2)]
     found = found_by_kernel(prefix, 1, 1, extenders, [], True, 0, 100)
     assert found == [(0, 3 * 2**61), (0, 2 * 2**61)]
+
+
+@pytest.mark.parametrize("scale", [1, 1000])
+def test_the_words_of_a_run_are_one_record_however_large_their_diffs(scale: int) -> None:
+    """Of a run in a table of bits, too, which spans its words or does not: there is no room for a record of each word."""
+    words = [scale * word for word in range(8000)]
+    prefix = Rows([(1, key, 0, 2**30) for key in range(3)], 4)
+    extenders = [
+        Extender([0], 1, 0, 1, True, False, [[(1, word, 0, 2**16) for word in words]], 1, 1),
+        Extender([1], 1, 0, 1, True, False, [[(key, word, 0, 2**16) for key in range(3) for word in words[1:]]], 1, 1),
+    ]
+    shapes = np.array([word for at, e in enumerate(extenders) for word in e.find(prefix, at)], np.int64)
+    spec = np.empty(0, np.int64)
+    _, head = intersect_two(prefix.at, 2, 1, shapes, spec, 1, 0, 10_000, np.zeros(16, np.int64))
+    assert head[0] == -1

@@ -290,6 +290,38 @@ def test_many_keys_cross_block_boundaries(name: str) -> None:
     assert got == consolidate(want)
 
 
+@pytest.mark.parametrize("epochs", [1, 3])
+@pytest.mark.parametrize("name", ["min", "distinct", "sums of values"])
+def test_work_that_is_a_batch_of_its_history_gives_the_same_as_its_copy(name: str, epochs: int) -> None:
+    operator = OPERATORS[name]
+    random = np.random.default_rng(epochs)
+    nd = 1 + operator.nv
+    width = nd + 1 + operator.nf
+    shape = np.array([1, nd, 1, 1, operator.nf, operator.vo, 1, operator.op], np.int64)
+    found = {}
+
+    def some(n: int, first: int) -> list[Row]:
+        data = random.integers(0, 900, (n, nd))
+        return consolidate((*map(int, row), first + int(random.integers(0, epochs)), 1) for row in data)
+
+    before, work = Rows(some(800, 0), width), some(700, 3)
+    shown = reduce(
+        table([before]), np.array([nd], np.int64), table([before]), table([]), shape,
+        np.array(operator.params, np.int64), np.empty(0, np.int64), 0, 3,
+    )  # fmt: skip
+    own = Rows(read(shown[1]), 1 + operator.vo + 2)
+    for kind in ("same", "copy"):
+        part = Rows(work, width)
+        history = [before, part if kind == "same" else Rows(work, width)]
+        out = reduce(
+            table([part]), np.array([nd], np.int64), table(history), table([own]), shape,
+            np.array(operator.params, np.int64), np.empty(0, np.int64), 3, 3 + epochs,
+        )  # fmt: skip
+        found[kind] = read(out[1]), out[4].tolist()
+    assert found["same"] == found["copy"]
+    assert found["same"][0]
+
+
 def test_a_hot_key_with_many_epochs() -> None:
     n = 3000
     for name in ("sums of values", "max", "top3", "last2 and their ties", "distinct"):

@@ -9,6 +9,7 @@ from tektite.kernels.layout.rows import head_of_array
 from tektite.kernels.operators.join import JOIN_STATE, join
 from tests.support.kernel_rows import Rows
 from tests.support.nightly import by_day_or_night
+from tests.support.rows_twin import read
 
 SPREADS = {
     "even": lambda r, n: r.integers(0, 10**7, n),
@@ -79,3 +80,23 @@ def test_all_pairs_are_found_by_two_and_three_columns(first: int, few: int) -> N
         found, counts = np.unique(data, axis=1, return_counts=True)
         there = dict(zip(map(tuple, found.T.tolist()), counts.tolist(), strict=True))
         assert head[0] == sum(there.get(tuple(key), 0) for key in keys.T.tolist())
+
+
+@pytest.mark.parametrize("columns", [1, 2])
+@pytest.mark.parametrize(
+    "again", [(), (1,), (255,), (256,), (257,), (254, 255, 256), (300, 512), tuple(range(200, 600))]
+)
+def test_keys_that_repeat_are_one_key_wherever_a_block_ends(columns: int, again: tuple[int, ...]) -> None:
+    """`again` are the rows of the smaller side whose key is that of the row before. A block has 256 keys."""
+    number, rows = 0, []
+    for row in range(700):
+        number += row not in again
+        rows.append((number // 7, number)[2 - columns :] + (row, 0, 1))
+    many = [(k // 7, k)[2 - columns :] + (k, 0, 1) for k in range(900)]
+    small, large = Rows(rows, columns + 3, False), Rows(many, columns + 3, False)
+    state = np.zeros(JOIN_STATE, np.int64)
+    _, head = join(
+        np.array([small.at]), np.array([large.at]), columns, columns + 1, columns + 1, 1, 1, 1,
+        np.array([columns - 1, columns, 2 * columns + 1]), 0, 10**7, 0, state,
+    )  # fmt: skip
+    assert [row[:3] for row in read(head)] == [(row[columns - 1], row[columns], row[columns - 1]) for row in rows]

@@ -33,7 +33,7 @@ CASES: dict[str, tuple[Callable[[Any], object], str]] = {
     "two new columns of one name": (lambda c: c.with_columns(x + 1, x + 2), r"name one of them with .alias"),
     "a function in select": (lambda c: c.select(y=len), "not a column or an expression"),
     "a set in an expression": (lambda c: c.select(y={1}), "cannot use|not a column or an expression"),
-    "a dict in select": (lambda c: c.select({"x": 1}), "takes column names and expressions"),
+    "a dict in select": (lambda c: c.select({"x": 1}), r"write select\(\*\*\{...\}\), or select\(x=1\)"),
     "everything dropped": (lambda c: c.drop("x", "t", "f", "d"), "no column would be left"),
     "dropping a number": (lambda c: c.drop(1), "a list of names, not 1"),
     "rename of a list": (lambda c: c.rename(["x"]), "takes a mapping from old to new names"),

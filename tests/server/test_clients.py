@@ -13,6 +13,7 @@ from pathlib import Path
 
 import asyncpg
 import pandas as pd
+import pyarrow as pa
 import pytest
 import sqlalchemy as sa
 from adbc_driver_postgresql import dbapi
@@ -103,6 +104,19 @@ def test_pool_of_asyncpg_hands_connections_on(served: RunningServer) -> None:
     asyncio.run(use())
 
 
+def test_asyncpg_skips_and_fetches_rows_of_a_cursor(served: RunningServer) -> None:
+    async def use() -> None:
+        client = await asyncpg.connect(served.url)
+        async with client.transaction():
+            cursor = await client.cursor("SELECT x FROM generate_series(1, 20) AS s(x) ORDER BY x")
+            assert await cursor.forward(5) == 5
+            assert [row["x"] for row in await cursor.fetch(2)] == [6, 7]
+            assert await cursor.forward(100) == 13
+        await client.close()
+
+    asyncio.run(use())
+
+
 def test_inserts_of_many_connections_share_epochs_and_only_the_wrong_one_is_refused(served: RunningServer) -> None:
     async def use() -> None:
         clients = [await asyncpg.connect(served.url) for _ in range(20)]
@@ -167,6 +181,13 @@ def test_pandas_writes_and_reads_frames(database) -> None:
     pd.testing.assert_frame_equal(found, frame.assign(n=2), check_dtype=False)
 
 
+def test_pandas_replaces_a_table_with_an_index_and_columns_that_differ_in_case(database) -> None:
+    frame = pd.DataFrame({"a": [1, 2], "A": [3, 4]})
+    for _ in range(2):
+        frame.to_sql("frame", database, if_exists="replace", index_label="at")
+    pd.testing.assert_frame_equal(pd.read_sql("frame", database, index_col="at"), frame, check_names=False)
+
+
 def test_adbc_reads_arrow_tables(served: RunningServer) -> None:
     served.engine.sql(TABLE)
     served.engine.sql("INSERT INTO a (i, v, f, b) VALUES (1, 'x', 2.5, true), (2, NULL, NULL, NULL)")
@@ -176,6 +197,17 @@ def test_adbc_reads_arrow_tables(served: RunningServer) -> None:
             {"i": 1, "v": "x", "f": 2.5, "b": True},
             {"i": 2, "v": None, "f": None, "b": None},
         ]
+
+
+def test_adbc_appends_to_the_table_that_it_made(served: RunningServer) -> None:
+    rows = pa.table({"i": [1, None], "s": ["a", None]})
+    with dbapi.connect(served.url) as connection, connection.cursor() as cursor:
+        cursor.adbc_ingest("made", rows, mode="create")
+        cursor.adbc_ingest("made", rows, mode="append")
+        connection.commit()
+        assert connection.adbc_get_table_schema("made").names == ["i", "s"]
+        cursor.execute("SELECT i, s FROM made WHERE i = 1")
+        assert cursor.fetchall() == [(1, "a"), (1, "a")]
 
 
 # ---------------------------------------------------------------------- psql

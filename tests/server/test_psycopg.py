@@ -14,7 +14,7 @@ import pytest
 from psycopg import errors
 
 import tektite as tk
-from tests.support.server import RunningServer
+from tests.support.server import RunningServer, running_server
 
 VALUES = (
     7,
@@ -235,3 +235,24 @@ def test_modes_of_transactions_hold(served: RunningServer) -> None:
         connection.rollback()
         with pytest.raises(errors.SyntaxError):
             connection.execute("SET TRANSACTION READ SOMETIMES")
+
+
+def test_a_connection_holds_so_many_statements_portals_and_cursors_at_most() -> None:
+    with running_server(limits={"prepared": 3}) as served, psycopg.connect(served.conninfo()) as client:
+        for at in range(3):
+            client.execute(f"DECLARE c{at} CURSOR FOR SELECT 1".encode())
+            client.pgconn.prepare(f"s{at}".encode(), b"SELECT 1")
+        with pytest.raises(errors.ConfigurationLimitExceeded, match="3 cursors, which is as many as there may be"):
+            client.execute("DECLARE c3 CURSOR FOR SELECT 1")
+        client.rollback()
+        result = client.pgconn.prepare(b"s3", b"SELECT 1")
+        assert b"3 prepared statements, which is as many as there may be" in result.error_message
+        client.pgconn.prepare(b"", b"SELECT 1")
+        client.execute("DEALLOCATE s0")
+        assert not client.pgconn.prepare(b"s3", b"SELECT 1").error_message
+
+
+def test_a_cursor_over_changes_gives_none_if_none_is_asked_for(served: RunningServer, client) -> None:
+    client.execute("CREATE TABLE t (x int)")
+    client.execute("DECLARE changes CURSOR FOR SUBSCRIBE t")
+    assert client.execute("FETCH 0 changes").fetchall() == []

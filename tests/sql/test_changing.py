@@ -146,3 +146,20 @@ def test_cascade_drops_the_views_of_programs_and_prepared_statements_too(shop: t
     assert message == "DROP TABLE, and what read it: more, more, kept"
     assert shop.views == ("stays",) and "t" not in shop.tables
     shop.sql("CREATE TABLE t (k varchar)")
+
+
+@pytest.mark.executors("stages")
+def test_indexes_go_with_their_table(shop: tk.Engine) -> None:
+    shop.sql("CREATE INDEX by_v ON t (v); CREATE MATERIALIZED VIEW sums AS SELECT v, count(*) AS n FROM t GROUP BY v")
+    shop.sql("CREATE INDEX by_n ON sums (n)")
+    with pytest.raises(tk.ConflictError, match="cannot drop table 't': 'sums' reads it"):
+        shop.sql("DROP TABLE t")
+    shop.sql("DROP MATERIALIZED VIEW sums")
+    shop.install("kept", shop.table("t").filter(tk.col("v") > 10))
+    for change in ("DROP TABLE t", "CREATE OR REPLACE TABLE t (k int)"):
+        with pytest.raises(tk.ConflictError, match="'kept' reads it"):
+            shop.sql(change)
+    assert [row[0] for row in shop.sql("SHOW INDEXES").rows()] == ["by_v"]
+    shop.drop("kept")
+    shop.sql("CREATE OR REPLACE TABLE t (k int); CREATE INDEX by_k ON t (k); DROP TABLE t")
+    assert shop.sql("SHOW INDEXES").rows() == []

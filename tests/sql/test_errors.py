@@ -94,6 +94,12 @@ def test_place_is_in_the_line_that_is_wrong(engine: tk.Engine) -> None:
     assert "line 3: WHERE nme = 'x'" in str(raised.value)
 
 
+@pytest.mark.parametrize("parameter", ["%s", "%(name)s"])
+def test_parameters_of_psycopg_are_answered_with_ours(engine: tk.Engine, parameter: str) -> None:
+    with pytest.raises(tk.IncorrectError, match=r"a parameter is written \$1, \? or \$name, not %s"):
+        engine.sql(f"SELECT 1 WHERE 'a' = {parameter}", {"name": "a"} if "name" in parameter else ["a"])
+
+
 @pytest.mark.nightly
 def test_megabyte_of_statement(engine: tk.Engine) -> None:
     values = ", ".join(f"({i}, '{'x' * 40}')" for i in range(20_000))

@@ -127,3 +127,16 @@ def test_what_is_wrong_with_declared_types(engine: tk.Engine, text: str, said: s
     with pytest.raises(tk.TektiteError, match=said):
         engine.sql(text)
     assert engine.sql("SELECT name FROM pg_prepared_statements").rows() == []
+
+
+def test_a_column_is_the_one_that_is_written_so_if_others_differ_in_case_only(engine: tk.Engine) -> None:
+    engine.sql('CREATE TABLE c (a int, "A" int); INSERT INTO c VALUES (1, 2)')
+    assert engine.sql('SELECT a, A, "A", c.a, c."A" FROM c').rows() == [(1, 1, 2, 1, 2)]
+    assert engine.sql(
+        'SELECT x."A" AS n FROM c x JOIN c y USING (a) WHERE y."A" = 2 GROUP BY x."A" ORDER BY n'
+    ).rows() == [(2,)]
+    engine.sql('UPDATE c SET "A" = a + 6 WHERE a = 1')
+    assert engine.sql("SELECT * FROM c").rows() == [(1, 7)]
+    engine.sql('CREATE TABLE d ("Ab" int, "AB" int)')
+    with pytest.raises(tk.IncorrectError, match="'ab' is ambiguous"):
+        engine.sql("SELECT ab FROM d")

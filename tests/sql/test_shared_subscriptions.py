@@ -179,3 +179,40 @@ def test_a_sweep_during_a_subscription_takes_nothing_away() -> None:
     engine.sql("DEALLOCATE asked")
     engine.sql("INSERT INTO t VALUES (3, 30)")
     assert not shared.all() and not core_of(engine).views
+
+
+def test_whoever_changes_a_policy_is_not_the_user_of_others_queries() -> None:
+    """A query that can fail shares with nobody. It is of its own user when it is made anew, too."""
+    engine = make_engine(autocommit=True)
+    engine.sql("CREATE TABLE docs (id int, owner text, code text); CREATE USER ann; CREATE USER root SUPERUSER")
+    engine.sql("GRANT SELECT ON docs TO ann; ALTER TABLE docs ENABLE ROW LEVEL SECURITY")
+    engine.sql("CREATE POLICY own ON docs USING (owner = current_user AND code::int > 0)")
+    engine.table("docs").insert([(1, "ann", "1"), (2, "root", "1"), (3, "bob", "1")])
+    ann, root = users(engine, "ann", "root")
+    followed, held = ann("SUBSCRIBE (SELECT id FROM docs)").subscription, Counter[Any]()
+    assert accumulated(followed, held) == Counter([(1,)])
+    assert [bool(shared.shape.alone) for shared in runner(engine).shared.all()] == [True]
+    root("CREATE POLICY more ON docs USING (id < 0)")
+    assert accumulated(followed, held) == Counter([(1,)])
+    engine.table("docs").insert([(4, "root", "1"), (5, "ann", "1")])
+    assert accumulated(followed, held) == Counter([(1,), (5,)])
+
+
+def test_a_query_that_is_made_anew_has_the_zone_and_the_schemas_of_whoever_asked() -> None:
+    engine = make_engine(autocommit=True)
+    engine.sql("CREATE SCHEMA a; CREATE SCHEMA b; CREATE TABLE a.t (at timestamptz); CREATE TABLE b.t (at timestamptz)")
+    engine.sql(
+        "CREATE USER ann; CREATE USER root SUPERUSER; GRANT USAGE ON SCHEMA a, b TO ann; GRANT SELECT ON a.t, b.t TO ann"
+    )
+    engine.sql("ALTER TABLE a.t ENABLE ROW LEVEL SECURITY; CREATE POLICY every ON a.t USING (true)")
+    engine.sql("INSERT INTO a.t VALUES ('2024-01-01 23:30:00+00'); INSERT INTO b.t VALUES ('2000-01-01 00:00:00+00')")
+    ann, root = users(engine, "ann", "root")
+    ann("SET search_path = a")
+    ann("SET timezone = 'Asia/Tokyo'")
+    root("SET search_path = b")
+    followed, held = ann("SUBSCRIBE (SELECT extract(day FROM at) AS day FROM t)").subscription, Counter[Any]()
+    assert accumulated(followed, held) == Counter([(2,)])
+    root("CREATE POLICY more ON a.t USING (false)")
+    assert accumulated(followed, held) == Counter([(2,)])
+    engine.sql("INSERT INTO a.t VALUES ('2024-01-05 23:30:00+00')")
+    assert accumulated(followed, held) == Counter([(2,), (6,)])

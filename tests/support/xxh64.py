@@ -85,3 +85,13 @@ def colliding_texts(seed: int = 42) -> tuple[str, str]:
             return text, eight_bytes_with(xxh64(text.encode(), seed), seed).decode()
         except UnicodeDecodeError:
             number += 1
+
+
+def text_with_narrow_id(seed: int = 42) -> str:
+    """A text whose hash fits into 32 bits."""
+    number = 1
+    while True:
+        try:
+            return eight_bytes_with(number, seed).decode()
+        except UnicodeDecodeError:
+            number += 1

@@ -13,7 +13,7 @@ from tektite.errors import IncorrectError, NotFoundError
 from tektite.trace.chunk import Chunk
 from tektite.values.dictionary import Dictionary, text_ids
 from tektite.values.text_space import START
-from tests.support.xxh64 import colliding_texts
+from tests.support.xxh64 import colliding_texts, text_with_narrow_id
 
 
 def ids_of(texts: list[str]) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
@@ -85,13 +85,14 @@ def test_a_move_loses_nothing_and_makes_room(seed: int) -> None:
     there = {f"{n} of them" for n in range(40_000)}
     dictionary.add(pa.array(sorted(there)))
     assert dictionary.is_due
-    dictionary.begin_move()
+    assert dictionary.needs_room()
     for step, _ in enumerate(dictionary.sweep(0, dictionary.mark())):
         texts = [f"{rng.randrange(50_000)} of them", f"new {step}"]
         there.update(texts)
         dictionary.add(pa.array(texts))
     assert sorted(dictionary.since(START)[0].to_pylist()) == sorted(there)
-    dictionary.is_due = False
+    assert dictionary.is_due  # before there was more room
+    assert not dictionary.needs_room()
     dictionary.add(pa.array(["one more"]))
     assert not dictionary.is_due
     used = rng.sample(sorted(there), 100)
@@ -184,6 +185,23 @@ def test_ids_are_found_in_stored_constant_and_narrow_columns() -> None:
     rows = Chunk.of_array(np.array([[1, 2], [stored, 7], [constant, constant]], np.int64))
     floor = dictionary.begin_era()
     assert dictionary.mark_rows(rows.at) == -1
+    for _ in dictionary.sweep(floor, dictionary.mark()):
+        pass
+    assert dictionary.has(ids).tolist() == [True, True, False]
+
+
+@pytest.mark.parametrize("as_rows", [False, True])
+def test_an_id_that_is_a_small_number_is_found_among_numbers(as_rows: bool) -> None:
+    small = text_with_narrow_id()
+    dictionary = Dictionary()
+    ids = dictionary.add(pa.array(["used", small, "gone"]))
+    assert abs(ids.item(1)) < 1 << 31
+    words = np.array([[3, *ids[:2].tolist(), 4]])
+    floor = dictionary.begin_era()
+    if as_rows:
+        assert dictionary.mark_rows(Chunk.of_array(words).at) == -1
+    else:
+        dictionary.mark_words(words)
     for _ in dictionary.sweep(floor, dictionary.mark()):
         pass
     assert dictionary.has(ids).tolist() == [True, True, False]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,11 +18,13 @@ from tektite.datalog.syntax.edn_rules import is_edn, parse_rules
 from tektite.datalog.syntax.textbook import parse_program
 from tektite.errors import ConflictError, NotFoundError
 from tektite.query.collection import ROUND_LIMIT
+from tektite.unknown_options import explains_options
 
 if TYPE_CHECKING:
     from tektite.engine.view import View
 
 
+@explains_options
 class Program:
     """The rules of one text. Made by `Engine.datalog`; asking for a predicate builds it.
 
@@ -55,6 +57,9 @@ class Program:
 
     def __getitem__(self, predicate: str) -> View:
         return self.view(predicate)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.predicates)
 
     def view(self, predicate: str) -> View:
         """The view of a predicate. The first to ask has it built; it stays until it is dropped."""

@@ -7,7 +7,7 @@ already maintained. Its parameters are inputs, so one dataflow serves all their 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import count
 from typing import TYPE_CHECKING, Any
@@ -31,6 +31,7 @@ from tektite.errors import IncorrectError, NotFoundError
 from tektite.query.builders import derived
 from tektite.query.former_names import former_name
 from tektite.query.match import check_strategy
+from tektite.unknown_options import explains_options
 
 if TYPE_CHECKING:
     from tektite.engine.subscription import Subscription
@@ -45,6 +46,7 @@ costs two to three times as much as in full (same generation on a grid), because
 """
 
 
+@explains_options
 class Query:
     """A maintained answer. Made by `Engine.query`; drop it, or leave its `with` block, when it is not wanted any longer.
 
@@ -195,6 +197,12 @@ class Query:
             case "value":
                 return rows[0][0] if rows else None
         return rows
+
+    def __iter__(self) -> Iterator[tuple[Any, ...]]:
+        return iter(self.rows())
+
+    def __len__(self) -> int:
+        return len(self._current())
 
     def snapshot(self) -> pa.Table:
         """The answer as a table."""

@@ -11,11 +11,14 @@
 STRUCT(Scope, SCOPE_FIELDS)
 RECORD(scope, SCOPE_FIELDS)
 RECORD(flow, FLOW_FIELDS)
+RECORD(journal, JOURNAL_FIELDS)
+RECORD(sweep, SWEEP_FIELDS)
 
-static PyTypeObject *scope_type;
+static PyTypeObject *scope_type, *journal_type, *sweep_type;
 PyTypeObject *flow_type;
 static PyObject *no_agenda; /* of scopes that have nothing to do: nobody adds to it */
 static PyObject *push, *pop; /* of Python's module heapq */
+static PyObject *now; /* `time.perf_counter` */
 static PyObject *n_run, *n_is_interrupted;
 
 static int push_to(PyObject *heap, PyObject *value) {
@@ -199,7 +202,7 @@ static PyObject *run_agenda(PyObject *module, PyObject *given) {
 /* ---- Sweeps */
 
 #define NAMES(F)                                                                                                                 \
-    F(_end_rounds) F(available) F(ended) F(failure) F(flow) F(handle) F(low) F(work)
+    F(_end_rounds) F(_progress) F(_tell) F(append) F(available) F(closed) F(failure) F(flow) F(handle) F(low)
 NAMES(DECLARE_NAME)
 
 PyObject *flow_of(PyObject *node) {
@@ -211,6 +214,32 @@ PyObject *flow_of(PyObject *node) {
     return flow;
 }
 
+/* The epoch up to which all sources have been closed, a new reference. NULL without an error where one is computed by a dataflow: then
+   Python finds it. */
+static PyObject *closed_by_inputs(PyObject *sources) {
+    PyObject *going = NULL, *ended = NULL; /* the least of those that go on, and the last of those that have ended */
+    const Py_ssize_t count = PyTuple_Size(sources);
+    for (Py_ssize_t i = 0; i < count; i++) {
+        PyObject *source = PyTuple_GetItem(sources, i);
+        const int computed = attribute_is_set(source, n_flow);
+        const int over = computed ? -1 : count == 1 ? 0 : attribute_is_true(source, n_closed);
+        PyObject *low = over < 0 ? NULL : GET(source, low), **best = over > 0 ? &ended : &going;
+        const int better = low == NULL ? -1 : *best == NULL ? 1 : PyObject_RichCompareBool(low, *best, over ? Py_GT : Py_LT);
+        if (better > 0)
+            set_field(best, low);
+        Py_XDECREF(low);
+        if (better < 0) {
+            Py_CLEAR(going);
+            Py_CLEAR(ended);
+            return NULL;
+        }
+    }
+    if (going == NULL)
+        return ended == NULL ? PyLong_FromLong(0) : ended;
+    Py_XDECREF(ended);
+    return going;
+}
+
 /* The epoch up to which all sources have been closed, a new reference; None where one has failed. */
 static PyObject *available_epoch(PyObject *flow, PyObject *sources) {
     for (Py_ssize_t i = 0; i < PyTuple_Size(sources); i++) {
@@ -218,21 +247,14 @@ static PyObject *available_epoch(PyObject *flow, PyObject *sources) {
         if (failed)
             return failed < 0 ? NULL : Py_NewRef(Py_None);
     }
-    if (PyTuple_Size(sources) == 1) {
-        PyObject *source = PyTuple_GetItem(sources, 0);
-        const int computed = attribute_is_set(source, n_flow);
-        if (computed <= 0)
-            return computed < 0 ? NULL : GET(source, low);
-    }
-    return PyObject_CallMethodObjArgs(flow, n_available, NULL);
+    PyObject *found = closed_by_inputs(sources);
+    return found != NULL || PyErr_Occurred() ? found : PyObject_CallMethodObjArgs(flow, n_available, NULL);
 }
 
 /* Whether a sweep of a dataflow is for here: it is not in the middle of one, and nobody limits it or counts its work. */
 static int is_plain(Flow *flow) {
-    if (is_set(flow->part) || is_set(flow->limit) || flow->running != Py_False || !is_set(flow->journal))
-        return 0;
-    const int counted = attribute_is_set(flow->journal, n_work);
-    return counted < 0 ? -1 : !counted;
+    return !is_set(flow->part) && !is_set(flow->limit) && flow->running == Py_False && is_set(flow->journal)
+           && PyObject_TypeCheck(flow->journal, journal_type) && !is_set(((Journal *)flow->journal)->work);
 }
 
 /* Schedules the nodes that read what other dataflows and inputs have. */
@@ -243,7 +265,67 @@ static int wake_imports(PyObject *imports, PyObject *outermost) {
     return done;
 }
 
-/* The record of a sweep, for the journal. */
+/* Begins the record of a sweep. */
+static int begin_record(Sweep *record, PyObject *name, PyObject *low, PyObject *high, PyObject *rows) {
+    PyObject *began = PyObject_CallNoArgs(now), *seconds = PyFloat_FromDouble(0), *why = PyUnicode_FromString("");
+    const int failed = began == NULL || seconds == NULL || why == NULL;
+    if (!failed) {
+        set_field(&record->name, name);
+        set_field(&record->low, low);
+        set_field(&record->high, high);
+        set_field(&record->rows, rows);
+        set_field(&record->began, began);
+        set_field(&record->seconds, seconds);
+        set_field(&record->why, why);
+    }
+    Py_XDECREF(began);
+    Py_XDECREF(seconds);
+    Py_XDECREF(why);
+    return failed ? -1 : 0;
+}
+
+static int init_sweep(PyObject *self, PyObject *given, PyObject *options) {
+    static char *names[] = {"name", "low", "high", "rows", NULL};
+    PyObject *name, *low, *high, *rows;
+    return PyArg_ParseTupleAndKeywords(given, options, "OOOO", names, &name, &low, &high, &rows)
+               ? begin_record((Sweep *)self, name, low, high, rows)
+               : -1;
+}
+
+/* Notes a sweep that has ended. */
+static int note_sweep(PyObject *self, PyObject *ended) {
+    Journal *journal = (Journal *)self;
+    Sweep *record = (Sweep *)ended;
+    if (!PyObject_TypeCheck(self, journal_type) || !PyObject_TypeCheck(ended, sweep_type) || record->began == NULL
+        || journal->sweeps == NULL || journal->why == NULL || journal->listeners == NULL) {
+        PyErr_SetString(PyExc_TypeError, "a journal notes records of sweeps");
+        return -1;
+    }
+    PyObject *time = PyObject_CallNoArgs(now), *seconds = time == NULL ? NULL : PyNumber_Subtract(time, record->began);
+    Py_XDECREF(time);
+    if (seconds == NULL)
+        return -1;
+    set_field(&record->seconds, seconds);
+    Py_DECREF(seconds);
+    const int says_why = record->why == NULL ? 0 : PyObject_IsTrue(record->why);
+    if (says_why < 0)
+        return -1;
+    if (!says_why)
+        set_field(&record->why, journal->why);
+    PyObject *kept = PyObject_CallMethodObjArgs(journal->sweeps, n_append, ended, NULL);
+    Py_XDECREF(kept);
+    if (kept == NULL || add_to_field(&journal->ended_sweeps, 1) < 0)
+        return -1;
+    const int told = PyObject_IsTrue(journal->listeners);
+    PyObject *done = told < 0 ? NULL : told ? PyObject_CallMethodObjArgs(self, n__tell, ended, NULL) : Py_NewRef(Py_None);
+    Py_XDECREF(done);
+    return done == NULL ? -1 : 0;
+}
+
+PyDoc_STRVAR(ended_doc, "ended(sweep): record a sweep that has ended, and call listeners.");
+static PyObject *journal_ended(PyObject *self, PyObject *sweep) { return note_sweep(self, sweep) < 0 ? NULL : Py_NewRef(Py_None); }
+
+/* The record of a sweep of a dataflow, for the journal. */
 static PyObject *record_of(PyObject *class, PyObject *flow, PyObject *reached, PyObject *high, PyObject *imports) {
     int64_t rows = 0;
     for (Py_ssize_t i = 0; i < PyTuple_Size(imports); i++) {
@@ -254,7 +336,9 @@ static PyObject *record_of(PyObject *class, PyObject *flow, PyObject *reached, P
         Py_DECREF(handle);
     }
     PyObject *name = FIELD(flow, name), *number = PyLong_FromLongLong(rows);
-    PyObject *record = name == NULL || number == NULL ? NULL : PyObject_CallFunctionObjArgs(class, name, reached, high, number, NULL);
+    PyObject *record = name == NULL || number == NULL ? NULL : PyType_GenericAlloc((PyTypeObject *)class, 0);
+    if (record != NULL && begin_record((Sweep *)record, name, reached, high, number) < 0)
+        Py_CLEAR(record);
     Py_XDECREF(name);
     Py_XDECREF(number);
     return record;
@@ -271,10 +355,9 @@ static int end_sweep(PyObject *flow, PyObject *high, PyObject *record) {
     if (rested != NULL)
         set_field(&((Flow *)flow)->sweep, Py_None);
     PyObject *journal = rested == NULL ? NULL : FIELD(flow, journal);
-    PyObject *noted = journal == NULL ? NULL : PyObject_CallMethodObjArgs(journal, n_ended, record, NULL);
+    const int noted = journal == NULL ? -1 : note_sweep(journal, record);
     Py_XDECREF(journal);
-    Py_XDECREF(noted);
-    PyObject *callbacks = noted == NULL ? NULL : FIELD(flow, on_swept);
+    PyObject *callbacks = noted < 0 ? NULL : FIELD(flow, on_swept);
     int done = callbacks == NULL ? -1 : 0;
     for (Py_ssize_t i = 0; done == 0 && i < PyTuple_Size(callbacks); i++) {
         PyObject *called = PyObject_CallNoArgs(PyTuple_GetItem(callbacks, i));
@@ -291,11 +374,14 @@ PyDoc_STRVAR(sweep_doc, "sweep(flow, deadline, clock, call, record): begin a swe
 static PyObject *sweep(PyObject *module, PyObject *given) {
     PyObject *flow, *clock, *call, *class, *done = NULL;
     double deadline;
-    if (!PyArg_ParseTuple(given, "O!dOOO", flow_type, &flow, &deadline, &clock, &call, &class))
+    if (!PyArg_ParseTuple(given, "O!dOOO!", flow_type, &flow, &deadline, &clock, &call, &PyType_Type, &class))
         return NULL;
-    const int plain = is_plain((Flow *)flow);
-    if (plain <= 0)
-        return plain < 0 ? NULL : Py_NewRef(Py_None);
+    if (!PyType_IsSubtype((PyTypeObject *)class, sweep_type)) {
+        PyErr_SetString(PyExc_TypeError, "a sweep is recorded by a SweepRecord");
+        return NULL;
+    }
+    if (!is_plain((Flow *)flow))
+        Py_RETURN_NONE;
     PyObject *sources = FIELD(flow, sources), *high = sources == NULL ? NULL : available_epoch(flow, sources), *reached = FIELD(flow, reached);
     PyObject *imports = FIELD(flow, imports), *root = FIELD(flow, root), *record = NULL, *outermost = PyTuple_New(0);
     const int is_behind = high == NULL || reached == NULL ? -1 : high == Py_None ? 0 : PyObject_RichCompareBool(high, reached, Py_GT);
@@ -324,11 +410,110 @@ end:
     return done;
 }
 
+/* ---- What a dataflow has answered */
+
+/* A new reference. One that is asleep has nothing to do, so its answers hold as far as its sources are closed. */
+static PyObject *low_of(Flow *flow) {
+    if (flow->awake == NULL || flow->reached == NULL || flow->sources == NULL || !PyTuple_Check(flow->sources))
+        return not_begun();
+    if (flow->awake == Py_True)
+        return Py_NewRef(flow->reached);
+    PyObject *sources = Py_NewRef(flow->sources), *closed = closed_by_inputs(sources);
+    Py_DECREF(sources);
+    if (closed == NULL) {
+        if (PyErr_Occurred())
+            return NULL;
+        PyObject *known = PyDict_New(), *found = known == NULL ? NULL : PyObject_CallMethodObjArgs((PyObject *)flow, n__progress, known, NULL);
+        PyObject *low = found == NULL ? NULL : Py_XNewRef(PyTuple_GetItem(found, 0));
+        Py_XDECREF(known);
+        Py_XDECREF(found);
+        return low;
+    }
+    const int further = PyObject_RichCompareBool(closed, flow->reached, Py_GT);
+    if (further > 0) {
+        set_field(&flow->reached, closed);
+        set_field(&flow->high, closed);
+    }
+    Py_DECREF(closed);
+    return further < 0 ? NULL : Py_NewRef(flow->reached);
+}
+
+static PyObject *flow_low(PyObject *self, void *unused) { return low_of((Flow *)self); }
+
+PyDoc_STRVAR(wake_doc, "wake(): note that there is something to do.");
+static PyObject *wake_flow(PyObject *self, PyObject *unused) {
+    Flow *flow = (Flow *)self;
+    if (flow->awake != Py_True) {
+        PyObject *low = low_of(flow); /* as far as it had nothing to do */
+        if (low == NULL)
+            return NULL;
+        set_field(&flow->reached, low);
+        set_field(&flow->awake, Py_True);
+        Py_DECREF(low);
+    }
+    if (!is_set(flow->on_wake))
+        Py_RETURN_NONE;
+    PyObject *tell = Py_NewRef(flow->on_wake), *told = PyObject_CallFunctionObjArgs(tell, self, NULL);
+    Py_DECREF(tell);
+    return told;
+}
+
+/* Whether a dataflow has to go on, or to answer for the first time; -1 with an error. */
+static int has_work(Flow *flow) {
+    int open = flow->running != Py_False;
+    if (!open && flow->swept != Py_True) {
+        PyObject *sources = Py_NewRef(flow->sources);
+        for (Py_ssize_t i = 0; open == 0 && i < PyTuple_Size(sources); i++) {
+            const int closed = attribute_is_true(PyTuple_GetItem(sources, i), n_closed);
+            open = closed < 0 ? -1 : !closed;
+        }
+        Py_DECREF(sources);
+    }
+    return open;
+}
+
+PyDoc_STRVAR(rest_doc, "rest(): fall asleep if there is nothing to do. Returns whether it sleeps.");
+static PyObject *rest_flow(PyObject *self, PyObject *unused) {
+    Flow *flow = (Flow *)self;
+    if (flow->running == NULL || flow->swept == NULL || flow->sources == NULL || flow->imports == NULL || flow->outlets == NULL)
+        return not_begun();
+    if (is_set(flow->failure)) {
+        set_field(&flow->awake, flow->running); /* while it runs, it lacks something to fail */
+        return PyBool_FromLong(flow->awake == Py_False);
+    }
+    int waits = has_work(flow);
+    for (Py_ssize_t i = 0; waits == 0 && i < PyTuple_Size(flow->imports); i++) {
+        PyObject *handle = GET(PyTuple_GetItem(flow->imports, i), handle);
+        waits = handle == NULL ? -1 : has_batches(handle);
+        Py_XDECREF(handle);
+    }
+    for (Py_ssize_t i = 0; waits == 0 && i < PyTuple_Size(flow->outlets); i++)
+        waits = has_batches(PyTuple_GetItem(flow->outlets, i));
+    if (waits == 0)
+        set_field(&flow->awake, Py_False);
+    return waits < 0 ? NULL : PyBool_FromLong(!waits);
+}
+
 /* ---- Types */
 
 #define FLOW_MEMBER(name) MEMBER(Flow, name),
 static PyMemberDef flow_members[] = {FLOW_FIELDS(FLOW_MEMBER){NULL, 0, 0, 0, NULL}};
-static PyType_Slot flow_slots[] = {SLOTS(flow), {Py_tp_members, flow_members}, {0, NULL}};
+static PyGetSetDef flow_attributes[] = {
+    {"low", flow_low, NULL, "The first epoch that it has not answered.", NULL}, {NULL, NULL, NULL, NULL, NULL}};
+static PyMethodDef flow_methods[] = {
+    {"rest", rest_flow, METH_NOARGS, rest_doc}, {"wake", wake_flow, METH_NOARGS, wake_doc}, {NULL, NULL, 0, NULL}};
+static PyType_Slot flow_slots[] = {
+    SLOTS(flow), {Py_tp_members, flow_members}, {Py_tp_getset, flow_attributes}, {Py_tp_methods, flow_methods}, {0, NULL}};
+
+#define JOURNAL_MEMBER(name) MEMBER(Journal, name),
+static PyMemberDef journal_members[] = {JOURNAL_FIELDS(JOURNAL_MEMBER){NULL, 0, 0, 0, NULL}};
+static PyMethodDef journal_methods[] = {{"ended", journal_ended, METH_O, ended_doc}, {NULL, NULL, 0, NULL}};
+static PyType_Slot journal_slots[] = {
+    SLOTS(journal), {Py_tp_members, journal_members}, {Py_tp_methods, journal_methods}, {0, NULL}};
+
+#define SWEEP_MEMBER(name) MEMBER(Sweep, name),
+static PyMemberDef sweep_members[] = {SWEEP_FIELDS(SWEEP_MEMBER){NULL, 0, 0, 0, NULL}};
+static PyType_Slot sweep_slots[] = {SLOTS(sweep), {Py_tp_init, init_sweep}, {Py_tp_members, sweep_members}, {0, NULL}};
 
 #define SCOPE_MEMBER(name) MEMBER(Scope, name),
 static PyMemberDef scope_members[] = {SCOPE_FIELDS(SCOPE_MEMBER){NULL, 0, 0, 0, NULL}};
@@ -341,9 +526,13 @@ static PyMethodDef agenda_functions[] = {{"run_agenda", run_agenda, METH_VARARGS
 
 int add_agenda(PyObject *module) {
     NAMES(INTERN)
-    PyObject *heaps = PyImport_ImportModule("heapq");
-    if (heaps == NULL)
+    PyObject *heaps = PyImport_ImportModule("heapq"), *clocks = PyImport_ImportModule("time");
+    now = clocks == NULL ? NULL : PyObject_GetAttrString(clocks, "perf_counter");
+    Py_XDECREF(clocks);
+    if (heaps == NULL || now == NULL) {
+        Py_XDECREF(heaps);
         return -1;
+    }
     push = PyObject_GetAttrString(heaps, "heappush");
     pop = PyObject_GetAttrString(heaps, "heappop");
     Py_DECREF(heaps);
@@ -355,6 +544,8 @@ int add_agenda(PyObject *module) {
         return -1;
     const unsigned long record = Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC;
     return ADD(scope_type, "ScopeRecord", Scope, record, scope_slots, NULL) && ADD(flow_type, "FlowRecord", Flow, record, flow_slots, NULL)
+                   && ADD(journal_type, "JournalRecord", Journal, record, journal_slots, NULL)
+                   && ADD(sweep_type, "SweepRecord", Sweep, record, sweep_slots, NULL)
                ? PyModule_AddFunctions(module, agenda_functions)
                : -1;
 }

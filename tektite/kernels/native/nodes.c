@@ -63,15 +63,6 @@ static int schedule_node(PyObject *node, PyObject *moment) {
     return done;
 }
 
-/* Whether batches wait in a handle, with rows or without. */
-static int has_batches(PyObject *handle) {
-    PyObject *queues = ((Handle *)handle)->queues;
-    for (Py_ssize_t shard = 0, shards = queues == NULL ? 0 : PyList_Size(queues); shard < shards; shard++)
-        if (PyList_Size(PyList_GetItem(queues, shard)) > 0)
-            return 1;
-    return 0;
-}
-
 int wake_reader(PyObject *reader, PyObject *moment) {
     PyObject *handle = GET(reader, handle);
     const int lifts = handle == NULL ? -1 : attribute_is_true(reader, n_lift);
@@ -316,6 +307,14 @@ end:
     return done;
 }
 
+/* Whether the only shard of a trace has no batch; -1 with an error. */
+static int keeps_nothing(PyObject *trace) {
+    PyObject *version = version_of_trace(trace, 0);
+    const int found = version == NULL ? -1 : PyTuple_Size(((Version *)version)->batches) == 0;
+    Py_XDECREF(version);
+    return found;
+}
+
 /* Joins the few rows that wait: 1, 0 where that is not for here, or -1 with an error. */
 static int join_few(PyObject *node, PyObject *moment) {
     PyObject *tasks = GET(node, tasks), *readers = GET(node, readers), *flow = flow_of(node);
@@ -330,13 +329,18 @@ static int join_few(PyObject *node, PyObject *moment) {
         goto end;
     }
     int64_t rows = 0;
+    int is_empty = 0; /* whether a side has no rows, so that those of the other one meet nothing, however many they are */
     for (int side = 0; side < 2; side++) {
         PyObject *reader = PyTuple_GetItem(readers, side);
         if ((handles[side] = GET(reader, handle)) == NULL || (traces[side] = GET(reader, trace)) == NULL)
             goto end;
         rows += rows_waiting(handles[side]);
+        const int nothing_here = has_batches(handles[side]) ? 0 : keeps_nothing(traces[side]);
+        if (nothing_here < 0)
+            goto end;
+        is_empty |= nothing_here;
     }
-    if (rows > FEW_ROWS) {
+    if (rows > FEW_ROWS && !is_empty) {
         done = 0;
         goto end;
     }

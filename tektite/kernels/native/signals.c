@@ -185,6 +185,7 @@ static PyObject *keep(PyObject *module, PyObject *error) {
 PyDoc_STRVAR(begin_child_doc, "begin_child(): in the child of a fork: begin with the thread that forked, in no block.");
 static PyObject *begin_child(PyObject *module, PyObject *given) {
     main_thread = PyThread_get_thread_ident();
+    Py_CLEAR(kept); /* it is the parent's, and raised there */
     atomic_store(&held, 0);
     atomic_store(&open_at, -1);
     atomic_store(&one_waits, 0);

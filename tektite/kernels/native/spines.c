@@ -211,16 +211,20 @@ static PyObject *append(PyObject *self, PyObject *batches) {
     return append_batches((Spine *)self, batches) < 0 ? NULL : Py_NewRef(Py_None);
 }
 
+int make_room_in(Spine *spine, int64_t rows) {
+    if (rows < LEVEL_ONE && is_at_rest(spine))
+        return add_to_field(&spine->fresh, rows);
+    PyObject *number = PyLong_FromLongLong(rows), *made = number == NULL ? NULL : call_method((PyObject *)spine, "_make_large_room", number);
+    Py_XDECREF(number);
+    Py_XDECREF(made);
+    return made == NULL ? -1 : 0;
+}
+
 PyDoc_STRVAR(make_room_doc, "make_room(rows): do the merging that a batch of this many rows pays for before it is appended. The "
                             "contents stay.");
 static PyObject *make_room(PyObject *self, PyObject *number) {
-    Spine *spine = (Spine *)self;
     const int64_t rows = PyLong_AsLongLong(number);
-    if (rows == -1 && PyErr_Occurred())
-        return NULL;
-    if (rows >= LEVEL_ONE || !is_at_rest(spine))
-        return call_method(self, "_make_large_room", number);
-    return add_to_field(&spine->fresh, rows) < 0 ? NULL : Py_NewRef(Py_None);
+    return (rows == -1 && PyErr_Occurred()) || make_room_in((Spine *)self, rows) < 0 ? NULL : Py_NewRef(Py_None);
 }
 
 /* ---- Types */

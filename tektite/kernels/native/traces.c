@@ -133,14 +133,16 @@ int64_t rows_waiting(PyObject *handle) {
 
 static PyObject *queued(PyObject *self, void *unused) { return PyLong_FromLongLong(rows_waiting(self)); }
 
-PyDoc_STRVAR(waiting_doc, "waiting(): whether a batch waits in some queue.");
-static PyObject *waiting(PyObject *self, PyObject *unused) {
-    PyObject *queues = ((Handle *)self)->queues;
+int has_batches(PyObject *handle) {
+    PyObject *queues = ((Handle *)handle)->queues;
     for (Py_ssize_t shard = 0, shards = queues == NULL ? 0 : PyList_Size(queues); shard < shards; shard++)
-        if (PyList_Size(PyList_GetItem(queues, shard)))
-            Py_RETURN_TRUE;
-    Py_RETURN_FALSE;
+        if (PyList_Size(PyList_GetItem(queues, shard)) > 0)
+            return 1;
+    return 0;
 }
+
+PyDoc_STRVAR(waiting_doc, "waiting(): whether a batch waits in some queue.");
+static PyObject *waiting(PyObject *self, PyObject *unused) { return PyBool_FromLong(has_batches(self)); }
 
 /* ---- Traces */
 
@@ -284,9 +286,7 @@ PyObject *prepared_mint(PyObject *self, Py_ssize_t shard, PyObject *chunks, PyOb
     Spine *spine = spine_at(trace, shard);
     if (spine == NULL)
         goto failed;
-    PyObject *room = PyObject_CallMethod((PyObject *)spine, "make_room", "L", (long long)rows_of(made->batches));
-    made->version = room == NULL ? NULL : version_in(spine);
-    Py_XDECREF(room);
+    made->version = make_room_in(spine, rows_of(made->batches)) < 0 ? NULL : version_in(spine);
     Py_DECREF((PyObject *)spine);
     if (made->version != NULL)
         return (PyObject *)made;

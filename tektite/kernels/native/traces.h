@@ -90,7 +90,12 @@ STRUCT(Handle, HANDLE_FIELDS)
 STRUCT(Version, VERSION_FIELDS)
 STRUCT(Mint, MINT_FIELDS)
 
-/* What `Dataflow` of tektite/dataflow/flow.py inherits. */
+/* What `Journal` and `Sweep` of tektite/dataflow/journal.py inherit, and `Dataflow` of tektite/dataflow/flow.py. */
+#define JOURNAL_FIELDS(F) F(ended_sweeps) F(listeners) F(sweeps) F(why) F(work)
+#define SWEEP_FIELDS(F) F(began) F(high) F(low) F(name) F(rows) F(seconds) F(why)
+STRUCT(Journal, JOURNAL_FIELDS)
+STRUCT(Sweep, SWEEP_FIELDS)
+
 #define FLOW_FIELDS(F)                                                                                                           \
     F(_purposes) F(awake) F(away) F(claim) F(constants) F(effort) F(error_holds) F(failure) F(first) F(former_errors)            \
     F(full_buffers) F(handles) F(high) F(holds) F(imports) F(is_kept_here) F(journal) F(limit) F(memory) F(name)                 \
@@ -200,6 +205,8 @@ PRIVATE int is_to_join(Spine *spine, int64_t newest);
 /* `Spine.insert` and `Spine.append`. */
 PRIVATE int insert_batch(Spine *spine, PyObject *batch);
 PRIVATE int append_batches(Spine *spine, PyObject *batches);
+/* `Spine.make_room`. */
+PRIVATE int make_room_in(Spine *spine, int64_t rows);
 
 /* `Trace.prepare`, `Mint.apply` and `Trace.settle` of a mint's shard. The chunks are a list. */
 PRIVATE PyObject *prepared_mint(PyObject *trace, Py_ssize_t shard, PyObject *chunks, PyObject *upper);
@@ -214,6 +221,8 @@ PRIVATE PyObject *version_of_trace(PyObject *trace, Py_ssize_t shard);
 PRIVATE PyObject *taken_rows(PyObject *handle, Py_ssize_t shard, int64_t epoch);
 /* `Handle.queued`; and the rows of a list of batches or chunks. */
 PRIVATE int64_t rows_waiting(PyObject *handle);
+/* Whether batches wait in a handle, with rows or without. */
+PRIVATE int has_batches(PyObject *handle);
 PRIVATE int64_t rows_of(PyObject *batches);
 /* The table of a version. Borrowed. */
 PRIVATE PyObject *table_of(PyObject *version);

@@ -324,9 +324,9 @@ def cleared(table):
 
 @inner
 def sifted(meeting, row, short, long, table, kept, records, used):
-    """Write a record for each word that two plain runs share, or count them; the words of `long` are in a table. There are no
-    more of them than rows of `short`. Returns how many records there are, and whether a product overflows. `kept` has KEPT + 1
-    words.
+    """Write a record for each word that two plain runs share, no more of them than rows of `short`, or one for all of them if
+    they are counted; the words of `long` are in a table. Returns how many records there are, and whether a product overflows.
+    `kept` has KEPT + 1 words.
     """
     at, by, many = load(short, AT), load(short, BY), load(short, MANY)
     far, far_by, far_many = load(long, AT), load(long, BY), load(long, MANY)
@@ -342,7 +342,7 @@ def sifted(meeting, row, short, long, table, kept, records, used):
             shared += (load(table.bits, place >> 6) >> (place & 63)) & 1
         return _add_many(meeting, row, short, long, shared, records, used)
     diff, wrong = _weigh(meeting, row, short, 0, long, 0)
-    found = False
+    shared = np.int64(0)
     start = np.int64(0)
     while i < end:
         left = np.int64(0)
@@ -359,6 +359,9 @@ def sifted(meeting, row, short, long, table, kept, records, used):
                 start = gallop_word(far, far_by, far_many, start, word)
                 if start >= far_many or read(far, far_by, start) != word:
                     continue
-            used = _add(meeting, row, word, diff, records, used)
-            found = True
-    return used, wrong and found
+            shared += 1
+            if not meeting.counted:
+                used = _add(meeting, row, word, diff, records, used)
+    if meeting.counted:
+        return _add_many(meeting, row, short, long, shared, records, used)
+    return used, wrong and shared > 0

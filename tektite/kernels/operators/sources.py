@@ -26,14 +26,16 @@ from tektite.kernels.seek.keys import BLOCK, gather_block, group_end, seek_block
 from tektite.kernels.seek.search import compare_rows
 
 # The table has these words for each source: the address of its head; its first time column; its number of time columns; 1 if its
-# rows are tested one by one; the row to seek the next keys from; 1 if no key has more than one row there.
+# rows are tested one by one; the row to seek the next keys from; 1 if no key has more than one row there; the part of the work
+# that is the same rows, or -1.
 _HEAD = 0
 _TIME = 1
 _TIMES = 2
 _TESTED = 3
 _START = 4
 _LONE = 5
-_SOURCE = 6
+_SAME = 6
+_SOURCE = 7
 
 
 class Sources(NamedTuple):
@@ -185,6 +187,7 @@ def set_source(sources, s, head, time_at, times, tested):
     store(sources.table, base + _TESTED, np.int64(tested))
     store(sources.table, base + _START, 0)
     store(sources.table, base + _LONE, 0)
+    store(sources.table, base + _SAME, -1)
 
 
 @inner
@@ -215,11 +218,16 @@ def set_history(sources, s, heads, data, times, lo, single, tested):
 
 @inner
 def set_work(sources, s, heads, data, times, single):
-    """Enter the parts of the work, part w with data[w] data columns, from source s on. Returns how many rows they have."""
+    """Enter the parts of the work, part w with data[w] data columns, from source s on, behind all other sources. Returns how many
+    rows they have. A history that includes the work mostly has it as a batch of its own: the rows of its keys are known.
+    """
     rows = 0
     for w in range(len(heads)):
         set_source(sources, s + w, heads[w], data[w], times, not single)
         rows += count(heads[w])
+        for other in range(s):
+            if head_of(sources, other) == heads[w]:
+                store(sources.table, _SOURCE * other + _SAME, s + w)
     return rows
 
 
@@ -277,6 +285,12 @@ def seek_sources(sources, first, last, many):
         rows = count(head)
         begin = sources.begin + 8 * BLOCK * s
         end = sources.end + 8 * BLOCK * s
+        same = load(sources.table, _SOURCE * s + _SAME)
+        if same >= 0:
+            for j in range(many):
+                _set_rows(sources, s, j, first_row(sources, same, j), end_row(sources, same, j))
+            store(sources.table, _SOURCE * s + _LONE, np.int64(_has_lone_keys(sources, s)))
+            continue
         seek_block(head, start_of(sources, s), keys, many, kc, begin)
         if load(begin, many - 1) - load(begin, 0) > 16 * many:
             # The rows found lie apart: fetch what will be read of them besides the key.
@@ -286,9 +300,7 @@ def seek_sources(sources, first, last, many):
                     column = address(head, c)
                     for j in range(many):
                         prefetch(column + by * load(begin, j))
-        lone = rows > 0 and kc > 0 and time_of(sources, s) == kc
-        for c in range(times_of(sources, s)):
-            lone = lone and step_of(head, kc + c) == 0
+        lone = _has_lone_keys(sources, s)
         store(sources.table, _SOURCE * s + _LONE, np.int64(lone))
         if lone:
             _lone_ends(head, rows, keys, many, kc, begin, end)
@@ -296,6 +308,16 @@ def seek_sources(sources, first, last, many):
             for j in range(many):
                 store(end, j, group_end(head, rows, load(begin, j), keys, j, kc))
         set_start(sources, s, load(end, many - 1))
+
+
+@inner
+def _has_lone_keys(sources, s):
+    """Whether the columns of source s say that no key has more than one row there."""
+    head = head_of(sources, s)
+    lone = count(head) > 0 and sources.kc > 0 and time_of(sources, s) == sources.kc
+    for c in range(times_of(sources, s)):
+        lone = lone and step_of(head, sources.kc + c) == 0
+    return lone
 
 
 @inner

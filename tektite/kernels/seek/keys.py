@@ -22,6 +22,7 @@ from tektite.kernels.seek.search import (
     MOST_SCANS,
     RUN,
     SCAN,
+    compare_rows,
     gallop_of,
     is_even,
     less_mask,
@@ -254,6 +255,12 @@ def gather_block(head, start, kc, keys, firsts):
         store(firsts, 0, start)
         store(firsts, 1, rows)
         return 1 if start < rows else 0
+    if start + 1 < rows and compare_rows(head, start, head, start + 1, kc) != 0:
+        many = min(BLOCK, rows - start)
+        if _gather_different(head, start, kc, keys, firsts, many):
+            store(firsts, many, group_end(head, rows, start + many - 1, keys, many - 1, kc))
+            return many
+        many = 0
     if kc == 1:
         at = address(head, 0)
         by = step_of(head, 0)
@@ -274,6 +281,31 @@ def gather_block(head, start, kc, keys, firsts):
             i = group_end(head, rows, i, keys, many - 1, kc)
     store(firsts, many, i)
     return many
+
+
+@inner
+def _gather_different(head, start, kc, keys, firsts, many):
+    """Copy the keys of `many` rows from `start` on into the block, and list the rows. Returns whether all keys differ. No branch
+    depends on a row: the processor could not predict where a key ends.
+    """
+    store(firsts, 0, 1)
+    for c in range(kc):
+        at = address(head, c)
+        by = step_of(head, c)
+        column = keys + 8 * BLOCK * c
+        for i in range(many):
+            store(column, i, read(at, by, start + i))
+        if c == 0:
+            for i in range(1, many):
+                store(firsts, i, load(column, i) ^ load(column, i - 1))
+        else:
+            for i in range(1, many):
+                store(firsts, i, load(firsts, i) | (load(column, i) ^ load(column, i - 1)))
+    equal = 0
+    for i in range(many):
+        equal += 1 if load(firsts, i) == 0 else 0
+        store(firsts, i, start + i)
+    return equal == 0
 
 
 @inner

@@ -1,7 +1,8 @@
 """Combine: adds up the diffs of equal rows without sorting them.
 
 A join in a loop makes the same row many times. A hash table finds equal rows at a quarter of the price of sorting them, and what
-is left is sorted once, when all rows are there. Rows whose key and diffs fit one word are left alone: those are sorted as fast.
+is left is sorted once, when all rows are there. Two kinds of rows are left alone: those whose key and diffs fit one word, since
+they are sorted as fast; and many rows, if some of them suggest that few are equal.
 
 Each row that is kept is one stretch of *cells*: the words of its key that vary, then its diffs. An entry of the table holds the
 number of such a row below 32 bits of its hash, and 0 where it is free.
@@ -28,8 +29,14 @@ _ENTRIES = 1 << 12
 # More rows would need longer numbers.
 _MOST = 1 << 31
 _NUMBER = (1 << 32) - 1
-# What a head says in place of a number of rows if sorting them costs as little.
+# What a head says in place of a number of rows if sorting them costs as little, and if few of them are equal.
 SORT_INSTEAD = -2
+FEW_EQUAL = -3
+# From so many rows on, one of some is looked at first. If each row were there twice, one of 64 of these would be met again. If
+# half as many are, adding up is worth while. Asking costs about two percent of the work of adding up.
+_ASK_FROM = 1 << 16
+_ONE_OF = 32
+_MET_AGAIN = 128
 
 
 @inner
@@ -55,18 +62,53 @@ def _larger_table(room, size, larger):
     return made
 
 
+@inner
+def _many_are_equal(table, nd, keys, lo, rows):
+    """Whether rows that are chosen by number suggest that many rows have equal keys. A frequent key is met often, too."""
+    asked = rows // _ONE_OF
+    size = np.int64(_ENTRIES)
+    while size < 2 * asked:
+        size *= 2
+    room = _new_table(size)
+    entries = address_of(room)
+    met = np.int64(0)
+    c = 0
+    begin = np.int64(0)
+    for k in range(asked):
+        row = _ONE_OF * k + np.int64(mix(np.uint64(SEED), k) >> np.uint64(32)) % _ONE_OF
+        while row >= begin + count(table[c]):
+            begin += count(table[c])
+            c += 1
+        head = table[c]
+        found = np.uint64(SEED)
+        for j in range(keys):
+            word = read(address(head, j), step_of(head, j), row - begin)
+            found = mix(found, max(word, lo if j == nd else NULL))
+        mark = np.int64(found | np.uint64(1))
+        place = np.int64(found >> np.uint64(32)) & (size - 1)
+        while load(entries, place) != 0 and load(entries, place) != mark:
+            place = (place + 1) & (size - 1)
+        met += 1 if load(entries, place) == mark else 0
+        store(entries, place, mark)
+    keep(room)
+    return _MET_AGAIN * met >= asked
+
+
 @kernel("Tuple((int64[::1], int64[::1]))(int64[::1], int64, int64, int64, int64)")
 def combine(table, nd, nt, nf, lo):
     """The rows of the chunks whose head addresses `table` lists, each once with the sum of its diffs, in no order. Epochs below
     `lo` count as `lo`, and rows whose diffs add up to zero are left out.
 
-    Returns (buf, head); head[0] is -1 if a sum does not fit a word on its way, and SORT_INSTEAD if rows fit one word.
+    Returns (buf, head); head[0] is -1 if a sum does not fit a word on its way, SORT_INSTEAD if rows fit one word, and FEW_EQUAL
+    if few of many rows seem to be equal.
     """
     keys = nd + nt
     columns = keys + nf
     rows = np.int64(0)
     for c in range(len(table)):
         rows += count(table[c])
+    if rows >= _ASK_FROM and not _many_are_equal(table, nd, keys, lo, rows):
+        return np.empty(0, np.int64), new_head(FEW_EQUAL, columns)
     low = np.empty(columns, np.int64)
     bits = np.empty(columns, np.int64)
     nullable = np.empty(columns, np.int64)

@@ -53,11 +53,25 @@ def _mark(table, shift, word, era):
         slot = (slot + 1) & mask
 
 
+@inner
+def _mark_run(state, at, step, start, stop):
+    """Mark the words `start` to `stop` - 1 of a column. Equal neighbours are marked once. Most numbers fit into 32 bits, and
+    hardly any id: while none does, such words need not be looked up.
+    """
+    table, shift, era, narrow = state[TABLE], state[SHIFT], state[ERA], state[NARROW] > 0
+    last = NULL
+    for row in range(start, stop):
+        word = read(at, step, row)
+        if word != last:
+            if narrow or not fits_narrow(word):
+                _mark(table, shift, word, era)
+            last = word
+
+
 @kernel("void(int64[::1], int64[::1])")
 def mark_words(state, words):
     """Give the texts whose ids are among some words the present era."""
-    for word in words:
-        _mark(state[TABLE], state[SHIFT], word, state[ERA])
+    _mark_run(state, address_of(words), 8, 0, len(words))
 
 
 @kernel("int64(int64[::1], int64, int64, int64)")
@@ -82,13 +96,8 @@ def mark_rows(state, head, place, most):
         elif step == 8 or state[NARROW] > 0:
             stop = min(rows, row + most)
             most -= stop - row
-            last = NULL
-            while row < stop:
-                word = read(at, step, row)
-                if word != last:
-                    _mark(table, shift, word, era)
-                    last = word
-                row += 1
+            _mark_run(state, at, step, row, stop)
+            row = stop
             if row < rows:
                 return column * rows + row
         row = 0

@@ -6,13 +6,14 @@ A cursor without HOLD ends with its transaction block; outside of a block it is 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from tektite.errors import ConflictError, IncorrectError, NotFoundError
+from tektite.errors import ConflictError, IncorrectError
 from tektite.server.postgres.commands import SessionCommand
+from tektite.server.postgres.portals import NamedObjects
 from tektite.server.subscriptions import ChangeStream
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ class Cursor:
 
     async def fetch(self, most: int) -> pa.Table:
         """At most so many of the next rows."""
-        if self.stream is not None and self.at >= self.table.num_rows:
+        if most and self.stream is not None and self.at >= self.table.num_rows:
             found = await self.stream.next()
             self.table, self.at = self.stream.schema.empty_table() if found is None else found, 0
         found = self.table.slice(self.at, most)
@@ -45,12 +46,12 @@ class Cursor:
             self.stream.close()
 
 
-@dataclass
 class Cursors:
     """The cursors of one connection."""
 
-    session: ClientSession
-    by_name: dict[str, Cursor] = field(default_factory=dict)
+    def __init__(self, session: ClientSession) -> None:
+        self.session = session
+        self.by_name = NamedObjects("cursor", "34000", session.server.plan.limits.prepared)
 
     async def declare(self, command: SessionCommand) -> None:
         """DECLARE name CURSOR FOR query."""
@@ -59,6 +60,7 @@ class Cursors:
             error = ConflictError(f"there is a cursor {name!r} already")
             error.details["sqlstate"] = "42P03"
             raise error
+        self.by_name.check_room(name)
         known = await self.session.prepare(command.part("value"), {}, described=False)
         if known.statement is None:
             raise IncorrectError("DECLARE needs a query behind FOR")
@@ -75,11 +77,7 @@ class Cursors:
 
     def named(self, name: str) -> Cursor:
         """The cursor of a name."""
-        found = self.by_name.get(name)
-        if found is None:
-            error = NotFoundError(f"there is no cursor {name!r}")
-            error.details["sqlstate"] = "34000"
-            raise error
+        found: Cursor = self.by_name.named(name)
         return found
 
     def close(self, name: str) -> None:

@@ -22,6 +22,8 @@ from tektite.sql.statements.statement_cache import carries_data
 from tektite.values.types import Type
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from tektite.server.postgres.connection import PostgresConnection
 
 SYNC = ord("S")
@@ -35,8 +37,9 @@ class ExtendedQueries:
     def __init__(self, connection: PostgresConnection, session: ClientSession) -> None:
         self.connection = connection
         self.session = session
-        self.statements = NamedObjects("prepared statement", "26000")
-        self.portals = NamedObjects("portal", "34000")
+        most = connection.server.plan.limits.prepared
+        self.statements = NamedObjects("prepared statement", "26000", most)
+        self.portals = NamedObjects("portal", "34000", most)
         self.commands = CommandRunner(self)
         self.is_streaming = False
         """Whether an endless result is being sent."""
@@ -163,6 +166,7 @@ class ExtendedQueries:
             )
             error.details["sqlstate"] = "42P05"
             raise error
+        self.statements.check_room(name)
         self.statements.pop("", None)
         return self._prepare(name, text, oids)
 
@@ -206,6 +210,7 @@ class ExtendedQueries:
             error = ConflictError(f"there is a portal {portal!r} already")
             error.details["sqlstate"] = "42P03"
             raise error
+        self.portals.check_room(portal)
         bound = bound_values(statement, formats, values, self.session.settings.zone)
         self.portals[portal] = Portal(statement, bound, results)
         self.connection.send(messages.BIND_COMPLETE)
@@ -336,6 +341,17 @@ class ExtendedQueries:
             return
         tag = portal.tag if not portal.tag.startswith("SELECT") else f"SELECT {sent}"
         self.connection.send(messages.command_complete(tag))
+
+    async def fetch(self, portal: Portal, most: int) -> pa.Table:
+        """At most so many of a portal's next rows: those of a query, for FETCH and MOVE."""
+        known = portal.statement.known
+        if not portal.is_run and known is not None and known.is_read:
+            await self._run(portal)
+        if portal.table is None:
+            raise ConflictError("rows are fetched from the portal of a query, which this is not")
+        found = portal.table.slice(portal.sent, most)
+        portal.sent += found.num_rows
+        return found
 
     async def _run(self, portal: Portal) -> None:
         """Run a portal's statement, unless it has been."""

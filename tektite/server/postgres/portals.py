@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from tektite.errors import NotFoundError
+from tektite.errors import ConflictError, NotFoundError
 from tektite.server.postgres import types
 from tektite.server.postgres.commands import SessionCommand
 from tektite.server.postgres.messages import Fields, ProtocolError
@@ -82,12 +82,20 @@ class Portal:
 
 
 class NamedObjects(dict[str, Any]):
-    """Statements or portals by name. The one without a name is replaced by the next."""
+    """Statements, portals or cursors by name: so many at most. The one without a name is replaced by the next."""
 
-    def __init__(self, kind: str, state: str) -> None:
+    def __init__(self, kind: str, state: str, most: int) -> None:
         super().__init__()
         self._kind = kind
         self._state = state
+        self._most = most
+
+    def check_room(self, name: str) -> None:
+        """Refuse another one, if there are as many as there may be."""
+        if name and len(self) - ("" in self) >= self._most:
+            raise ConflictError(f"there are {self._most} {self._kind}s, which is as many as there may be").about(
+                condition="configuration-limit-exceeded"
+            )
 
     def named(self, name: str) -> Any:
         """The one of a name."""

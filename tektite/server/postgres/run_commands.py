@@ -237,16 +237,22 @@ class CommandRunner:
         self.done("DECLARE CURSOR")
 
     async def _fetch(self, command: SessionCommand, is_simple: bool) -> None:
-        cursor, verb = self.cursors.named(command.name), command.part("verb").upper()
-        table = await cursor.fetch(rows_asked(command.part("value")))
+        verb, most = command.part("verb").upper(), rows_asked(command.part("value"))
+        portal = self.queries.portals.get(command.name)  # a driver's cursor
+        if portal is not None and command.name not in self.cursors.by_name:
+            table, formats = await self.queries.fetch(portal, most), portal.formats
+        else:
+            cursor = self.cursors.named(command.name)
+            table, formats = await cursor.fetch(most), cursor.formats
         tag = f"{verb} {table.num_rows}"
         if verb == "MOVE":
             self.done(tag)
         else:
-            await self._send_table(table, tag, is_simple, cursor.formats if is_simple else self._formats)
+            await self._send_table(table, tag, is_simple, formats if is_simple else self._formats)
 
     async def _close(self, command: SessionCommand, is_simple: bool) -> None:
-        self.cursors.close(command.name)
+        if command.name in self.cursors.by_name or self.queries.portals.pop(command.name, None) is None:
+            self.cursors.close(command.name)
         self.done("CLOSE CURSOR")
 
     async def _copy_in(self, command: SessionCommand, is_simple: bool) -> None:

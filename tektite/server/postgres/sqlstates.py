@@ -34,6 +34,7 @@ BY_CONDITION = {
     "ambiguous-column": "42702",
     "cardinality-violation": "21000",
     "check-violation": "23514",
+    "configuration-limit-exceeded": "53400",
     "datatype-mismatch": "42804",
     "dependent-objects-still-exist": "2BP01",
     "duplicate-alias": "42712",

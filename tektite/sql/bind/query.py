@@ -257,6 +257,8 @@ class Binder:
             return self.query(pivots.statement_query(self, node), scope)
         if isinstance(node, exp.Subquery):
             return self._modified(node, self.query(node.this, scope))
+        if isinstance(node, exp.Column | exp.Identifier | exp.Table):
+            raise self.source.error(f"{node.sql()} is no query: write SELECT * FROM {node.sql()}", node)
         raise self.unsupported(f"{node.key.upper()} as a query", node)
 
     def _with(self, node: exp.With, scope: NameScope | None) -> None:

@@ -69,16 +69,19 @@ class NameScope:
     """The outputs of the query, while they are bound: aggregates of its columns in the queries within it belong to them."""
 
     def find(self, column: str, table: str, schema: str = "") -> list[str]:
-        """The unique names that a column's name may mean here."""
-        if not table and column.lower() in self.merged:
-            return self.merged[column.lower()]
+        """The unique names that a column's name may mean here. Of a relation's columns that differ in case only, it means the one
+        that is written so.
+        """
+        folded_name = column.lower()
+        if not table and folded_name in self.merged:
+            return self.merged[folded_name]
         found = []
         for relation in self.relations:
-            if not relation.is_called(table, schema):
+            if not relation.is_called(table, schema) or (not table and folded_name in relation.hidden):
                 continue
-            for visible, unique in relation.columns:
-                if visible.lower() == column.lower() and (table or visible.lower() not in relation.hidden):
-                    found.append(unique)
+            mine = [(visible, unique) for visible, unique in relation.columns if visible.lower() == folded_name]
+            exact = [unique for visible, unique in mine if visible == column]
+            found += exact or [unique for _, unique in mine]
         return found
 
     def around(self) -> Iterator[NameScope]:
@@ -119,8 +122,10 @@ class NameScope:
             )
         names = [v for r in relations if r.is_called(table, schema) for v, _ in r.columns]
         where = f" in {table!r}" if table else ""
+        quoted = isinstance(node.this, exp.Identifier) and node.this.quoted and not table
+        text = f". Double quotes are for names; a text is '{column}'" if quoted else ""
         return source.error(
-            f"there is no column {column!r}{where}: {nearest(column, names)}{_output_note(column, table, node)}",
+            f"there is no column {column!r}{where}: {nearest(column, names)}{_output_note(column, table, node)}{text}",
             node,
             NotFoundError,
             condition="undefined-column",

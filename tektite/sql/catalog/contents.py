@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
 
 UNKNOWN = -1
 """The number of rows of a relation whose size is not known, as PostgreSQL has it in reltuples."""
+
+PART = re.compile(r'\s*"((?:[^"]|"")*)"\s*|([^".]+)')
+"""A part of a name as it is written: quoted, or plain."""
 
 OWNER = 10
 """The oid of whoever may do everything without being a role."""
@@ -274,12 +278,26 @@ class CatalogContents:
 
     def relation_oid(self, text: str) -> int | None:
         """The oid of a relation by its name, with a schema or without."""
-        schema, dot, name = text.replace('"', "").rpartition(".")
-        every = [*self.relations, *self.system]
-        if not dot:
+        parts = written_parts(text)
+        if len(parts) < 2:
+            (name,) = parts or [""]
             oids = {shown.replace('"', ""): oid for oid, shown in self.visible_names.items()}
             return oids.get(name) or oids.get(name.lower())
+        *_, schema, name = parts
+        every = [*self.relations, *self.system]
         return next((r.oid for r in every if r.schema == schema.lower() and r.name in (name, name.lower())), None)
+
+
+def written_parts(text: str) -> list[str]:
+    """The parts of a name as a text has it: between dots, without quotes and the spaces around them.
+
+    >>> written_parts('public."My.table"'), written_parts(' "public" . "t" '), written_parts("t")
+    (['public', 'My.table'], ['public', 't'], ['t'])
+    """
+    found = PART.findall(text)
+    return [
+        quoted.replace('""', '"') if quoted else plain.strip() for quoted, plain in found if quoted or plain.strip()
+    ]
 
 
 def quoted_name(name: str) -> str:

@@ -5,6 +5,7 @@ A statement keeps the places of its parts in the whole text, so that an error ca
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from difflib import get_close_matches
 
@@ -55,6 +56,8 @@ BEGINNINGS = (
     "DISCARD", "REFRESH", "COMMENT", "ADVANCE", "GRANT", "REVOKE", "REASSIGN",
 )  # fmt: skip
 """Words that statements begin with, for errors."""
+_PERCENT = re.compile(r"%(\(\w+\))?s\b")
+"""A parameter as psycopg has it."""
 SHOWN = ("tables", "views", "indexes", "arrangements", "schemas", "columns", "sources", "sinks")
 
 
@@ -171,6 +174,8 @@ class StatementParser:
         if message.startswith("Required keyword"):  # of a class of sqlglot's
             message = "something is missing"
         shown = f" near {found['highlight']!r}" if found.get("highlight") else ""
+        if _PERCENT.search(self.source.text):
+            shown += "; a parameter is written $1, ? or $name, not %s"
         return self.source.syntax_error(f"{message}{shown}", place)
 
     def word(self, wanted: str) -> str:

@@ -17,6 +17,7 @@ from tektite.engine.declarations import create_table as declare_table
 from tektite.engine.table import Table
 from tektite.engine.view import View
 from tektite.errors import ConflictError, NotFoundError, UnsupportedError
+from tektite.plan.algebra import Read, count_uses
 from tektite.query.match import STRATEGIES
 from tektite.sql.access.access_control import DATABASE_OBJECT, schema_object, table_object
 from tektite.sql.bind.bound import Bound
@@ -32,6 +33,7 @@ from tektite.sql.statements.constraints import TableConstraints
 from tektite.sql.statements.result import Result
 
 if TYPE_CHECKING:
+    from tektite.engine.view_core import ViewCore
     from tektite.sql.statements.runner import StatementRunner
 
 MODIFIED = re.compile(
@@ -398,7 +400,7 @@ def replaceable(
     if isinstance(found, Table) and runner.transaction is not None and runner.transaction.changes(found):
         message = f"cannot replace table {found.name!r}: the open transaction has changed it; COMMIT or ROLLBACK first"
         raise source.error(message, node, ConflictError)
-    readers = runner.readers(found.name)
+    readers = readers_left(runner, found.name)
     if readers:
         shown = ", ".join(repr(reader) for reader in readers)
         raise source.error(
@@ -413,9 +415,34 @@ def replaceable(
 def take_away(runner: StatementRunner, name: str | None) -> None:
     """Drop the table or materialised view that another one replaces."""
     if name is not None and name not in runner.definitions:
-        runner.remembered.forget(name)
-        runner.engine.drop(name)
-        runner.forget_reads(name)
+        drop_relation(runner, name)
+
+
+def drop_relation(runner: StatementRunner, name: str) -> None:
+    """Drop a table or a materialized view, which nothing reads, and its indexes."""
+    for index in indexes_of(runner, name):
+        remove_index(runner, index)
+    runner.remembered.forget(name)
+    runner.engine.drop(name)
+    runner.forget_reads(name)
+
+
+def readers_left(runner: StatementRunner, name: str, also_of_programs: bool = False) -> list[str]:
+    """All that reads something directly, but for its indexes, which go with it. Views of programs are among it if something goes
+    before it; else it is refused when it is dropped.
+    """
+    found, own = runner.relation_stored(name), indexes_of(runner, name)
+    readers = [reader for reader in runner.readers(name) if reader not in own]
+    if (own or also_of_programs) and isinstance(found, Table | View):
+        views = [view for view in core_of(runner.engine).views.values() if not view.name.startswith("__")]
+        readers += [view.name for view in views if view.name not in readers and view_reads(view, found)]
+    return readers
+
+
+def view_reads(view: ViewCore, source: Table | View) -> bool:
+    """Whether a view's plan reads a table or another view itself."""
+    read = core_of(source)
+    return any(isinstance(found, Read) and found.readable is read for found in count_uses(view.definition))
 
 
 # ---------------------------------------------------------------------- indexes
@@ -471,3 +498,14 @@ def create_index(runner: StatementRunner, source: StatementText, tree: exp.Creat
                 drop_if_there(core_of(runner.engine), f"__index_{name}")
             raise
     return Result("CREATE INDEX")
+
+
+def indexes_of(runner: StatementRunner, name: str) -> list[str]:
+    """The indexes of a table or a materialized view."""
+    return [index.name for index in runner.indexes.values() if index.table == name]
+
+
+def remove_index(runner: StatementRunner, name: str) -> None:
+    """DROP INDEX."""
+    drop_if_there(core_of(runner.engine), runner.indexes[name].view.name)
+    del runner.indexes[name]

@@ -7,13 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
-from tektite.engine.collect import drop_if_there
 from tektite.engine.core import core_of
 from tektite.engine.table import Table
 from tektite.engine.view import View
-from tektite.engine.view_core import ViewCore
 from tektite.errors import ConflictError, NotFoundError, UnsupportedError
-from tektite.plan.algebra import Read, count_uses
 from tektite.sql.access.access_control import schema_object, table_object
 from tektite.sql.bind.definitions import Definition, GraphDefinition
 from tektite.sql.bind.scope import folded
@@ -22,7 +19,7 @@ from tektite.sql.parse.places import StatementText, nearest
 from tektite.sql.parse.property_graphs import KIND
 from tektite.sql.parse.read_arguments import refuse_unread
 from tektite.sql.statements import prepared
-from tektite.sql.statements.create import kind_of
+from tektite.sql.statements.create import drop_relation, kind_of, readers_left, remove_index, view_reads
 from tektite.sql.statements.prepared_names import OF
 from tektite.sql.statements.result import Result
 
@@ -82,10 +79,7 @@ def check_droppable(
 ) -> None:
     """Refuse to drop what something reads that does not go `together` with it, and what the open transaction has changed."""
     found = runner.relation_stored(name)
-    readers = [] if cascade else runner.readers(name)
-    if len(together) > 1 and not cascade and isinstance(found, Table | View):
-        views = [view for view in core_of(runner.engine).views.values() if not view.name.startswith("__")]
-        readers += [view.name for view in views if view.name not in readers and view_reads(view, found)]
+    readers = [] if cascade else readers_left(runner, name, len(together) > 1)
     readers = [reader for reader in readers if reader not in together]
     if readers:
         shown = ", ".join(repr(reader) for reader in readers)
@@ -200,19 +194,12 @@ def all_readers(runner: StatementRunner, name: str) -> list[tuple[str, str]]:
     return list(dict.fromkeys(found))
 
 
-def view_reads(view: ViewCore, source: Table | View) -> bool:
-    """Whether a view's plan reads a table or another view itself."""
-    read = core_of(source)
-    return any(isinstance(found, Read) and found.readable is read for found in count_uses(view.definition))
-
-
 def remove(runner: StatementRunner, kind: str, name: str) -> None:
     """Take away what has a name and is not read."""
     if kind == "INDEX":
-        drop_if_there(core_of(runner.engine), runner.indexes[name].view.name)
-        del runner.indexes[name]
+        remove_index(runner, name)
     elif kind == "PREPARE":
-        prepared.remove(runner, runner.prepared.pop(name))
+        prepared.forget(runner, name)
     elif kind == "SUBSCRIPTION":
         for shared in runner.shared.all():
             if shared.view.name == name:
@@ -221,8 +208,6 @@ def remove(runner: StatementRunner, kind: str, name: str) -> None:
         del runner.definitions[name]
         runner.access.dropped([table_object(name)])
     else:
-        runner.remembered.forget(name)
-        runner.engine.drop(name)
-        runner.forget_reads(name)
+        drop_relation(runner, name)
         runner.standing_secured.pop(name, None)
         runner.access.dropped([table_object(name)])

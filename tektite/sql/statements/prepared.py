@@ -35,11 +35,14 @@ from tektite.sql.statements.prepared_names import found_prepared, prepared_key, 
 from tektite.sql.statements.result import Result
 from tektite.sql.statements.shared_query import SharedQuery
 from tektite.sql.statements.shown_zone import in_zone
+from tektite.sql.statements.transactions import Overtaken
 from tektite.sql.statements.value_keys import as_key
 from tektite.values import types
 from tektite.values.types import Type
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from tektite.sql.statements.runner import StatementRunner
 
 
@@ -62,6 +65,8 @@ class Prepared:
     """The dataflows that answer it: one, unless it can only be computed for one binding at a time."""
     bindings: dict[tuple[Any, ...], tuple[SharedQuery, int]] = field(default_factory=dict)
     """For each user and values, what answers them, and under which number."""
+    is_forgotten: bool = False
+    """Whether it was deallocated, perhaps while another connection executes it."""
 
     @property
     def reads(self) -> set[str]:
@@ -212,7 +217,7 @@ def executed(runner: StatementRunner, found: Prepared, statement: Execute, param
         found.types = wanted
     shared, number = bound(runner, found, row)
     try:
-        mine = core_of(shared.view).lookup(number)
+        mine = looked_up(runner, found, row, shared, number)
     except TektiteError as error:
         if shared.shape.alone or core_of(shared.view).error is None:
             raise
@@ -220,29 +225,65 @@ def executed(runner: StatementRunner, found: Prepared, statement: Execute, param
         runner.shared.set_apart(asked(found, row), str(error))
         rebind(runner, found)
         shared, number = bound(runner, found, row)
-        mine = core_of(shared.view).lookup(number)
+        mine = looked_up(runner, found, row, shared, number)
     rows = in_zone(sorted_rows(mine, shared.order).select(shared.titles), runner.settings.zone)
     return Result("EXECUTE", rows, view=shared.view)
 
 
 def bound(runner: StatementRunner, found: Prepared, row: tuple[Any, ...]) -> tuple[SharedQuery, int]:
-    """The shared query that answers the caller for some values, and the number of their binding."""
-    queries, key = runner.shared, (runner.settings.user, runner.settings.zone, *row)
+    """The shared query that answers the caller for some values, and the number of their binding.
+
+    The binding is noted before its arguments are written, which gives others a turn: whoever deallocates the statement or
+    answers it by another dataflow meanwhile finds the binding, and releases it.
+    """
+    queries, key = runner.shared, key_of(runner, row)
     known = found.bindings.get(key)
     if known is not None and known[0].is_answering:
         queries.check(known[0], runner.access.who())
-        return known
-    query = asked(found, row)
-    name = f"{HIDDEN}prepared_{found.name}"
-    is_free = not found.shared and name not in core_of(runner.engine).views
-    shared = queries.get(query, name if is_free else "", is_prepared=True)
-    number = queries.bind(shared, row if shared.query.labels else (), runner.settings.user)
-    if found.bindings.get(key) == (shared, number):  # another thread has bound it meanwhile
-        queries.release(shared, number)
-    found.bindings[key] = shared, number
-    if shared not in found.shared:
-        found.shared.append(shared)
-    return shared, number
+        shared, number = known
+    else:
+        query = asked(found, row)
+        name = f"{HIDDEN}prepared_{found.name}"
+        is_free = not found.shared and name not in core_of(runner.engine).views
+        shared = queries.get(query, name if is_free else "", is_prepared=True)
+        number = queries.number_for(shared, row if shared.query.labels else (), runner.settings.user)
+        known = found.bindings[key] = shared, number
+        if shared not in found.shared:
+            found.shared.append(shared)
+    try:
+        queries.write_arguments(shared, number, row if shared.query.labels else (), runner.settings.user)
+    except BaseException:
+        if found.bindings.get(key) is known:
+            del found.bindings[key]
+            queries.release(shared, number)
+        raise
+    check_bound(runner, found, key, known)
+    return known
+
+
+def looked_up(
+    runner: StatementRunner, found: Prepared, row: tuple[Any, ...], shared: SharedQuery, number: int
+) -> pa.Table:
+    """The rows of a binding, if it has been there all the time: others get a turn while they are computed."""
+    key, known = key_of(runner, row), (shared, number)
+    try:
+        rows = core_of(shared.view).lookup(number)
+    except TektiteError:
+        check_bound(runner, found, key, known)
+        raise
+    check_bound(runner, found, key, known)
+    return rows
+
+
+def key_of(runner: StatementRunner, row: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The key of the caller's binding of some values."""
+    return (runner.settings.user, runner.settings.zone, *row)
+
+
+def check_bound(runner: StatementRunner, found: Prepared, key: tuple[Any, ...], known: tuple[SharedQuery, int]) -> None:
+    """Have the statement executed again if another thread has taken the binding away, or let another dataflow answer it."""
+    if found.is_forgotten or found.bindings.get(key) != known or not known[0].is_answering:
+        raise Overtaken
 
 
 def asked(found: Prepared, row: tuple[Any, ...]) -> ParametrisedQuery:
@@ -283,6 +324,13 @@ def remove(runner: StatementRunner, found: Prepared) -> None:
     runner.shared.sweep()
 
 
+def forget(runner: StatementRunner, key: str) -> None:
+    """Let go of a statement."""
+    found = runner.prepared.pop(key)
+    found.is_forgotten = True
+    remove(runner, found)
+
+
 def widened(type: Type) -> Type:
     """The type of a parameter whose first value is of a type: decimals may have more digits next time."""
     return types.Decimal(18, max(type.scale, 4)) if isinstance(type, types.DecimalType) else type
@@ -303,6 +351,5 @@ def deallocate(runner: StatementRunner, statement: Deallocate, parameters: Mappi
     if found.owner != runner.access.who():
         message = f"permission denied: {found.name!r} was prepared by a superuser, for all"
         raise statement.source.error(message, statement.place, PermissionDenied)
-    remove(runner, found)
-    del runner.prepared[prepared_key(runner, statement.name)]
+    forget(runner, prepared_key(runner, statement.name))
     return Result("DEALLOCATE")

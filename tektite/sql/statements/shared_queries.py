@@ -19,13 +19,14 @@ end with the error; the others go on in a new dataflow (`recover`).
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
-from tektite.dataflow.flow import KeepsTooMuch
+from tektite.dataflow.failures import KeepsTooMuch
 from tektite.engine.argument_tables import ArgumentTables
 from tektite.engine.core import core_of
 from tektite.engine.hooks import StandingQuery
@@ -41,8 +42,6 @@ from tektite.plan.explanation import Explanation
 from tektite.query.builders import project
 from tektite.query.collection import Collection
 from tektite.sql.access.access_control import PermissionDenied
-from tektite.sql.access.rights_trees import RIGHTS
-from tektite.sql.access.rights_views import EVERYTHING
 from tektite.sql.bind.bound import Bound
 from tektite.sql.bind.named_relations import HIDDEN, ReaderIdentity, Reads
 from tektite.sql.bind.query import Binder
@@ -52,7 +51,7 @@ from tektite.sql.parse.read_arguments import refuse_unread
 from tektite.sql.rules.decorrelate import decorrelate
 from tektite.sql.rules.domains import Domain, pushed_down, word_of
 from tektite.sql.statements.parametrised import ParametrisedQuery
-from tektite.sql.statements.shared_query import BindingRow, QueryShape, SharedQuery, drop, rows_of
+from tektite.sql.statements.shared_query import ARGUMENTS, BindingRow, QueryShape, SharedQuery, counts, drop, rows_of
 from tektite.sql.walking import walk
 from tektite.values import types
 from tektite.values.schema import Schema
@@ -64,8 +63,6 @@ if TYPE_CHECKING:
 
 BINDING = "#binding"
 """The column of an answer that has the number of the arguments."""
-ARGUMENTS = "#arguments"
-"""The name of the argument table in the query that selects its valid rows."""
 
 
 @dataclass(frozen=True)
@@ -100,11 +97,16 @@ class SharedAnswer:
     def _core(self) -> ViewCore:
         return core_of(self.shared.view)
 
-    def check_held(self, since: int | None) -> None:
-        """Refuse a time before its arguments were there: what it would have answered then is not known."""
+    @property
+    def begun(self) -> int:
+        """The time from which on the dataflow that is there answers it."""
         shared = self.shared
         number = shared.bindings.get((self.user, *(self.values if shared.query.labels else ())))
-        begun = shared.begun.get(number, 0) if number is not None else 0
+        return shared.begun.get(number, 0) if number is not None else 0
+
+    def check_held(self, since: int | None) -> None:
+        """Refuse a time before its arguments were there: what it would have answered then is not known."""
+        begun = self.begun
         if since is not None and since < begun:
             raise IncorrectError(f"the query has been answered from time {begun} on, which is later than {since}")
 
@@ -213,24 +215,33 @@ class SharedQueries:
 
     def bind(self, shared: SharedQuery, values: tuple[Any, ...], user: str) -> int:
         """The number of a user and some values, which are answered from here on. The caller needs it until it is released."""
+        number = self.number_for(shared, values, user)
+        try:
+            self.write_arguments(shared, number, values, user)
+        except BaseException:
+            self.release(shared, number)
+            raise
+        return number
+
+    def number_for(self, shared: SharedQuery, values: tuple[Any, ...], user: str) -> int:
+        """The number of a user and some values, for `write_arguments`. The caller needs it until it is released."""
         row = (user, *values)
         number = shared.bindings.get(row)
         if number is None:
             shared.numbers += 1
             number = shared.bindings[row] = shared.numbers
         self._need(shared, number)
-        if (
-            number not in shared.begun
-        ):  # it is new, or the call that was to write it has failed, or has not written it yet
-            assert shared.arguments is not None
-            try:
-                shared.allow(number, self._runner.allowed().memory)
-                shared.arguments.commit({BINDING: [(number, *row)]}, 1, "bind")
-            except BaseException:
-                self.release(shared, number)
-                raise
-            shared.begun[number] = core_of(self._runner.engine).epoch - 1
         return number
+
+    def write_arguments(self, shared: SharedQuery, number: int, values: tuple[Any, ...], user: str) -> None:
+        """Write the arguments of a number, unless they are there. Others get a turn: they may write them, too, or release it."""
+        if number in shared.begun:
+            return
+        assert shared.arguments is not None
+        shared.allow(number, self._runner.allowed().memory)
+        shared.arguments.commit({BINDING: [(number, user, *values)]}, 1, "bind")
+        if number in shared.followers:
+            shared.begun.setdefault(number, core_of(self._runner.engine).epoch - 1)
 
     def set_apart(self, query: ParametrisedQuery, reason: str) -> None:
         """Let a query share with nobody from here on."""
@@ -539,20 +550,28 @@ class SharedQueries:
 
     def _made_anew(self, shared: SharedQuery) -> SharedQuery:
         """The dataflow of a query once more, by the rights of somebody who has them still: of its users, some may not."""
-        users = (
-            [shared.who]
-            if shared.who is None or shared.shape.alone
-            else [shared.who, *(row[0] for row in shared.bindings)]
-        )
+        is_alone = shared.who is None or shared.shape.alone
+        users = [shared.who] if is_alone else [shared.who, *(row[0] for row in shared.bindings)]
         self._numbers += 1
         refused: PermissionDenied | None = None
         for who in dict.fromkeys(users):
             try:
-                return self._made(f"{HIDDEN}shared_{self._numbers}", shared.query, shared.shape, who)
+                with self._meaning(shared.shape, who):
+                    return self._made(f"{HIDDEN}shared_{self._numbers}", shared.query, shared.shape, who)
             except PermissionDenied as error:
                 refused = refused or error
         assert refused is not None
         raise refused
+
+    @contextmanager
+    def _meaning(self, shape: QueryShape, who: str | None) -> Iterator[None]:
+        """In the block a text means what it meant to whoever asked, and not to the caller: its names, its zone and its user."""
+        with self._runner.engine.session() as session:
+            settings = self._runner.settings_of(session)
+            *path, settings.changed["timezone"] = shape.names
+            settings.search_path = tuple(path)
+            settings.user = str(shape.alone[0]) if shape.alone else who or settings.user
+            yield
 
 
 class SharesNothing(TektiteError):
@@ -568,17 +587,3 @@ def refuse_failing(plan: Node, binder: Binder) -> None:
         for expression in node.expressions:
             if can_fail(expression, {**binder.columns, **given}):
                 raise SharesNothing(f"{expression} can fail, and its error would be everybody's")
-
-
-def counts(needed: str | None, object: str) -> exp.Expr:
-    """The condition that whoever needs an object may read it: the user of an argument row, or the owner of a view."""
-    rights = internal_table(RIGHTS + "readers", "#r")
-    who = exp.column("user", table=exp.to_identifier(ARGUMENTS, quoted=True), quoted=True)
-    mine = exp.EQ(this=exp.column("who", table=exp.to_identifier("#r", quoted=True), quoted=True),
-                  expression=who if needed is None else exp.Literal.string(needed))  # fmt: skip
-    right = exp.In(
-        this=exp.column("object", table=exp.to_identifier("#r", quoted=True), quoted=True),
-        expressions=[exp.Literal.string(EVERYTHING), exp.Literal.string(object)],
-    )
-    where = exp.Where(this=exp.And(this=mine, expression=right))
-    return exp.Exists(this=exp.Select(expressions=[exp.Literal.number(1)], from_=exp.From(this=rights), where=where))

@@ -5,15 +5,22 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from sqlglot import exp
+
 from tektite.engine.argument_tables import ArgumentTables
 from tektite.engine.core import core_of
 from tektite.engine.routing import Router
 from tektite.engine.view import View
 from tektite.query.window_calls import Ordering
+from tektite.sql.access.rights_trees import RIGHTS
+from tektite.sql.access.rights_views import EVERYTHING
+from tektite.sql.parse.internal_tables import internal_table
 from tektite.sql.statements.parametrised import ParametrisedQuery
 from tektite.values.schema import Schema
 from tektite.values.types import Type
 
+ARGUMENTS = "#arguments"
+"""The name of the argument table in the query that selects its valid rows."""
 BindingRow = tuple[Any, ...]
 """A row of an argument table: a number, a user, values."""
 
@@ -101,3 +108,17 @@ def drop(shared: SharedQuery) -> None:
     shared.view.drop()
     if shared.arguments is not None:
         shared.arguments.drop()
+
+
+def counts(needed: str | None, object: str) -> exp.Expr:
+    """The condition that whoever needs an object may read it: the user of an argument row, or the owner of a view."""
+    rights = internal_table(RIGHTS + "readers", "#r")
+    who = exp.column("user", table=exp.to_identifier(ARGUMENTS, quoted=True), quoted=True)
+    mine = exp.EQ(this=exp.column("who", table=exp.to_identifier("#r", quoted=True), quoted=True),
+                  expression=who if needed is None else exp.Literal.string(needed))  # fmt: skip
+    right = exp.In(
+        this=exp.column("object", table=exp.to_identifier("#r", quoted=True), quoted=True),
+        expressions=[exp.Literal.string(EVERYTHING), exp.Literal.string(object)],
+    )
+    where = exp.Where(this=exp.And(this=mine, expression=right))
+    return exp.Exists(this=exp.Select(expressions=[exp.Literal.number(1)], from_=exp.From(this=rights), where=where))
