@@ -2,31 +2,25 @@
 
 from __future__ import annotations
 
-import functools
 import gc
 import os
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
 
-import tektite as tk
 from tests.support.distribution import GroupScheduling, tell_worker, write_groups
 from tests.support.executors import EXECUTORS, OTHERS, Executor, check_ids, chosen, executor_of, left_out, running_on
 from tests.support.nightly import NIGHTLY, differs_at_night
-from tests.support.patience import PATIENCE
 
 # The first example may wait for a kernel to compile, so no profile has a deadline or minds a slow start.
 _PATIENT = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
 settings.register_profile("ci", max_examples=40, derandomize=True, **_PATIENT)
 settings.register_profile("nightly", max_examples=200, print_blob=True, **_PATIENT)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
-
-TAKE_TURNS = {"server", "client", "spark", "house"}
-"""Folders whose tests share engines among clients or with jobs, or look for faults in turns."""
 
 # For the session of the tests, and for those that programs and commands start.
 os.environ.setdefault("SPARK_CONF_DIR", str(Path(__file__).parent / "support" / "spark_conf"))
@@ -74,27 +68,6 @@ def executor(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
     folder = Path() if name == "threads" else tmp_path_factory.mktemp("engines")
     with running_on(Executor(name, folder, session)):
         yield name
-
-
-@pytest.fixture(scope="module", autouse=True)
-def patient_turns(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Views take the turn that they need, unless the test says otherwise: tests look for what an epoch brought, and on a busy
-    machine, or as a job, the smallest sweep takes longer than an engine's own turn. Clients of servers wait for each other's.
-    """
-    with pytest.MonkeyPatch.context() as patch:
-        if request.path.relative_to(Path(__file__).parent).parts[0] not in TAKE_TURNS:
-            patch.setattr(tk.Engine, "__init__", patient(tk.Engine.__init__))
-        yield
-
-
-def patient(make: Callable[..., None]) -> Callable[..., None]:
-    """How engines are made, with another default."""
-
-    @functools.wraps(make)
-    def made(self: tk.Engine, *given: Any, **options: Any) -> None:
-        make(self, *given, **{"turn": PATIENCE, **options})
-
-    return made
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

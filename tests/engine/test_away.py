@@ -14,6 +14,7 @@ import pytest
 import tektite as tk
 from tektite.engine.core import core_of
 from tests.support.fault_injection import Injector
+from tests.support.patience import PATIENT_TURN
 
 SECONDS = 120
 """After so long a test that hangs fails."""
@@ -89,7 +90,7 @@ class World:
 
     def __init__(self, made: Made, workers: int = 1, **options: Any) -> None:
         self.gate = Gate()
-        self.engine = tk.Engine(workers=workers, autocommit=True, **options)
+        self.engine = tk.Engine(workers=workers, autocommit=True, **{"turn": PATIENT_TURN, **options})
         self.numbers = self.engine.create_table("numbers", {"n": tk.Int})
         self.others = self.engine.create_table("others", {"k": tk.Int, "v": tk.Int})
         self.slow = self.engine.install("slow", made(self.numbers, self.gate))
@@ -191,7 +192,7 @@ def test_epochs_that_close_meanwhile_are_told_in_order(world: World) -> None:
 
 
 def test_a_function_may_not_close_epochs_and_reads_the_last_answer() -> None:
-    engine = tk.Engine(autocommit=True)
+    engine = tk.Engine(turn=PATIENT_TURN)
     numbers = engine.create_table("numbers", {"n": tk.Int})
     found: list[Any] = []
 
@@ -225,7 +226,7 @@ def test_functions_that_wait_for_each_other_are_told(many: int) -> None:
 
         return read
 
-    with tk.Engine(autocommit=True) as engine, ThreadPoolExecutor(many) as threads:
+    with tk.Engine(turn=PATIENT_TURN) as engine, ThreadPoolExecutor(many) as threads:
         tables = [engine.create_table(f"t{i}", {"x": tk.Int}) for i in range(many)]
         views = [
             engine.install(f"v{i}", table.map_batches(reading(f"v{(i + 1) % many}"), x=tk.Int))
@@ -268,7 +269,7 @@ def test_a_function_that_waits_for_what_is_yet_to_happen_is_refused(call: str) -
             found.append(str(refused.value))
         return batch
 
-    with tk.Engine(autocommit=True) as engine, ThreadPoolExecutor(1) as threads:
+    with tk.Engine(turn=PATIENT_TURN) as engine, ThreadPoolExecutor(1) as threads:
         numbers = engine.create_table("numbers", {"n": tk.Int})
         own = engine.install("own", numbers.map_batches(attempt, n=tk.Int))
         reader = engine.install("reader", own.count())
@@ -285,7 +286,7 @@ def test_a_lack_of_memory_in_a_function_is_no_error_of_a_row() -> None:
             raise MemoryError
         return batch
 
-    with tk.Engine(autocommit=True) as engine:
+    with tk.Engine(turn=PATIENT_TURN) as engine:
         numbers = engine.create_table("numbers", {"n": tk.Int})
         view = engine.install("v", numbers.map_batches(doubled, n=tk.Int))
         full.set()
@@ -299,7 +300,7 @@ def test_a_lack_of_memory_in_a_function_is_no_error_of_a_row() -> None:
 
 def test_texts_on_their_way_stay() -> None:
     gate = Gate()
-    with tk.Engine(autocommit=True) as engine:
+    with tk.Engine(turn=PATIENT_TURN) as engine:
         core_of(engine).texts.be_eager()
         words = engine.create_table("words", {"word": tk.String})
         others = engine.create_table("others", {"word": tk.String})
@@ -399,7 +400,7 @@ LINES = (
 
 
 def small_world() -> tuple[tk.Engine, tk.Table]:
-    engine = tk.Engine(autocommit=False)
+    engine = tk.Engine(autocommit=False, turn=PATIENT_TURN)
     numbers = engine.create_table("numbers", {"n": tk.Int})
     engine.install("mapped", numbers.map_batches(lambda batch: batch, n=tk.Int))
     numbers.insert([(1,)])

@@ -13,6 +13,7 @@ import tektite as tk
 from tektite.engine.core import core_of
 from tektite.trace.trace import Trace
 from tests.support.nightly import by_day_or_night
+from tests.support.patience import PATIENT_TURN
 
 ROWS = 40
 """Rows that the input holds at any time."""
@@ -74,7 +75,7 @@ def labels(edges: tk.Collection) -> tk.Collection:
 @pytest.mark.parametrize("merging", ["eager", "default", "lazy"])
 def test_a_steady_collection_keeps_its_size_for_thousands_of_epochs(merging: str) -> None:
     epochs = by_day_or_night(2_000, 10_000)
-    with tk.Engine(merging=merging, autocommit=False) as engine:
+    with tk.Engine(merging=merging, turn=PATIENT_TURN, autocommit=False) as engine:
         data = Replacing(engine)
         view = engine.install("counts", data.source.count(by="dst"))
         other = engine.install("distinct", data.source.select("dst").distinct())
@@ -94,7 +95,7 @@ def test_a_steady_collection_keeps_its_size_for_thousands_of_epochs(merging: str
 @pytest.mark.parametrize("make", [reach, labels])
 @pytest.mark.parametrize("at_once", [1, 20], ids=["epoch by epoch", "twenty epochs at once"])
 def test_the_traces_inside_a_loop_keep_their_size(make: object, at_once: int) -> None:
-    with tk.Engine(autocommit=False) as engine:
+    with tk.Engine(turn=PATIENT_TURN, autocommit=False) as engine:
         data = Replacing(engine)
         view = engine.install("loop", make(data.source))  # type: ignore[operator]
         sizes = []
@@ -113,7 +114,7 @@ def test_the_traces_inside_a_loop_keep_their_size(make: object, at_once: int) ->
 
 
 def test_what_a_view_used_is_gone_after_it_was_dropped() -> None:
-    with tk.Engine(autocommit=False) as engine:
+    with tk.Engine(turn=PATIENT_TURN, autocommit=False) as engine:
         data = Replacing(engine)
         names = {info.name for info in engine.indexes()}
         edges = data.source
@@ -136,7 +137,7 @@ def test_what_a_view_used_is_gone_after_it_was_dropped() -> None:
 
 
 def test_a_subscription_that_is_not_read_keeps_nothing_once_closed() -> None:
-    with tk.Engine(autocommit=False) as engine:
+    with tk.Engine(turn=PATIENT_TURN, autocommit=False) as engine:
         data = Replacing(engine)
         view = engine.install("all", data.source)
         subscription = view.subscribe()
@@ -186,7 +187,7 @@ def test_memory_comes_back_when_a_large_view_is_dropped() -> None:
 
 
 def test_idle_time_compacts_what_a_hold_has_kept_apart() -> None:
-    with tk.Engine(autocommit=False) as engine:
+    with tk.Engine(turn=PATIENT_TURN, autocommit=False) as engine:
         data = Replacing(engine)
         with engine.hold(data.source) as held:
             first = dict.fromkeys(data.rows, 1)
@@ -216,7 +217,7 @@ def test_what_was_dropped_is_not_held(at: int | None) -> None:
 
 
 def test_a_hold_keeps_earlier_epochs_of_a_view_readable() -> None:
-    with tk.Engine(autocommit=False) as engine:
+    with tk.Engine(turn=PATIENT_TURN, autocommit=False) as engine:
         data = Replacing(engine)
         view = engine.install("all", data.source)
         start = core_of(view).low - 1

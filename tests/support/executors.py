@@ -31,6 +31,7 @@ from pyspark import cloudpickle
 
 import tektite as tk
 from tests.support.nightly import SEED
+from tests.support.patience import PATIENT_TURN
 from tests.support.stages import in_stages
 
 EXECUTORS = ("threads", "stages", "spark")
@@ -56,6 +57,7 @@ class Executor:
     numbers: Iterator[int] = field(default_factory=itertools.count)
 
     def make(self, workers: int | None, options: dict[str, Any]) -> tk.Engine:
+        options.setdefault("turn", PATIENT_TURN)
         if self.name == "threads":
             return tk.Engine(workers, **options)
         options.setdefault("storage", self.folder / f"engine {next(self.numbers)}")

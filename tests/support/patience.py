@@ -8,6 +8,8 @@ from typing import Any
 
 PATIENCE = 120.0
 """Seconds. Who waits so long in vain has failed; nobody waits so long for something that comes."""
+PATIENT_TURN = PATIENCE
+"""Seconds that a view may take at a time where a test looks for what an epoch brought, without waiting."""
 
 
 def until(condition: Callable[[], Any]) -> None:
