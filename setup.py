@@ -56,7 +56,9 @@ class TagWheel(bdist_wheel):
                 asked += map(int, re.findall(rb"GLIBC_2\.(\d+)", code))
             if len(machines) > 1:
                 raise SystemExit("a wheel is for one kind of machine: TEKTITE_WHEEL_PROCESSORS names several")
-            platform = f"manylinux_2_{max(asked)}_{machines.pop()}"
+            # An editable wheel has no kernels.
+            machine = machines.pop() if machines else platform.removeprefix("linux_")
+            platform = f"manylinux_2_{max(asked)}_{machine}"
         return "cp311", "abi3", platform
 
 
