@@ -117,6 +117,16 @@ class Side:
         self.engine.finish(view)
         view.snapshot()
 
+    def retire(self, number: int) -> None:
+        """Drop a query, and what only it used."""
+        asked = query(number, self.scale)
+        if self.shared is not None:
+            self.shared.forget(asked)
+        else:
+            relations = self.own.pop(number)
+            relations.forget(asked)
+            relations.drop()
+
     def answer(self, number: int) -> tuple[tuple[Any, ...], ...]:
         """A query's present answer."""
         asked = query(number, self.scale)

@@ -47,7 +47,7 @@ def test_advice_for_a_server(served: RunningServer) -> None:
     runner = CliRunner()
     assert runner.invoke(app, ["advise", served.web_url]).output == "nothing to improve\n"
     nobody = runner.invoke(app, ["advise", "tektite://localhost:1"])
-    assert nobody.exit_code == 1 and nobody.output.startswith("tektite: cannot connect to")
+    assert nobody.exit_code == 1 and str(nobody.exception).startswith("cannot connect to")
     with psycopg.connect(served.conninfo(), autocommit=True) as client:
         client.execute("CREATE TABLE sales (shop text, amount int)")
         client.execute("CREATE INDEX by_amount ON sales (amount)")

@@ -155,8 +155,9 @@ def test_table_that_views_read_is_not_dropped(engine: tk.Engine) -> None:
     engine.sql("CREATE MATERIALIZED VIEW total AS SELECT sum(pay) AS pay FROM people")
     engine.sql("CREATE INDEX by_name ON people (name)")
     message = refused(engine, "DROP TABLE people", tk.ConflictError)
-    assert all(reader in message for reader in ("names", "total", "by_name"))
-    engine.sql("DROP INDEX by_name; DROP VIEW names; DROP MATERIALIZED VIEW total; DROP TABLE people")
+    assert all(reader in message for reader in ("names", "total")) and "by_name" not in message
+    engine.sql("DROP VIEW names; DROP MATERIALIZED VIEW total; DROP TABLE people")  # its index goes with it
+    refused(engine, "DROP INDEX by_name", tk.NotFoundError)
 
 
 def test_views_are_dropped_from_the_top(engine: tk.Engine) -> None:
