@@ -36,11 +36,12 @@ def takes_graph(function: F) -> F:
     """
 
     @wraps(function)
-    def call(graph: Any, /, *args: Any, **options: Any) -> Any:
-        if not isinstance(graph, Graph):
-            kind, name = type(graph).__name__, function.__name__
+    def call(*args: Any, **options: Any) -> Any:
+        given = args[0] if args else options.get("graph")
+        if not isinstance(given, Graph):
+            kind, name = type(given).__name__, function.__name__
             raise tk.IncorrectError(f"{name} takes a graph, not {kind}: write {name}(graph.Graph(edges))")
-        return function(graph, *args, **options)
+        return function(*args, **options)
 
     return cast(F, call)
 

@@ -29,7 +29,7 @@ ALGORITHMS: dict[str, Algorithm] = {
     "k_hop": lambda g, sources: graph.k_hop(g, sources, 2),
     "sssp": graph.sssp,
     "sssp_each": lambda g, sources: graph.sssp(g, sources, each=True),
-    "wcc": lambda g, _: graph.wcc(g),
+    "wcc": lambda g, _: graph.wcc(graph=g),
     "scc": lambda g, _: graph.scc(g),
     "levels": lambda g, _: graph.levels(g),
     "acyclic": lambda g, _: graph.acyclic(g),
