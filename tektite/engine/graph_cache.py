@@ -64,8 +64,10 @@ class GraphCache:
         """Those that may be used."""
         self._recent: OrderedDict[int, Operator] = OrderedDict()
         """The last plans by digest, those that were used last at the end."""
-        self._ground: dict[tuple[Any, ...], FoundArrangements] = {}
-        """The arrangements of some collections found in the present generation. Thousands of views ask about the same ones."""
+        self._ground: dict[Entry, FoundArrangements] = {}
+        """The arrangements of some collections found in the present generation, by the first one. Thousands of views ask about
+        the same ones. Collections are no keys: hashing one visits a part as often as others take it.
+        """
         self._ground_of = -1
 
     def _first_of(self, operator: Operator) -> Operator:
@@ -124,9 +126,12 @@ class GraphCache:
         if self._ground_of != self._catalog.generation:
             self._ground.clear()
             self._ground_of = self._catalog.generation
-        found = self._ground.get(collection)
-        if found is None or found[1] != self._catalog.all_of(collection):
-            found = self._ground[collection] = collection, self._catalog.all_of(collection)
+        there = self._catalog.all_of(collection)
+        if not there:
+            return collection, there
+        found = self._ground.get(there[0])
+        if found is None or found[1] != there:
+            found = self._ground[there[0]] = there[0].collection, there
         return found
 
     def release(self, operator: Operator, flow: Dataflow) -> None:
