@@ -169,6 +169,58 @@ CASES: dict[str, tuple[Query, str]] = {
                   read orders
         """,
     ),
+    "groups are made of the rows that few rows of a table ask for": (
+        sql(
+            "SELECT c.id, spent FROM customers c, (SELECT customer, sum(total) AS spent FROM orders GROUP BY customer) o "
+            "WHERE o.customer = c.id AND c.town = 'x' AND c.limits = 3"
+        ),
+        """
+        select id = customer, spent = sum
+          join of (customer, town, limits), (customer, sum) to (customer, sum)
+            where town == 'x'
+            where limits == 3
+            read customers
+            group by customer: sum = sum(total)
+              join of (_, customer, total, _), (customer, town, limits) to (customer, total)
+                where town == 'x'
+                where limits == 3
+                read orders
+                read customers
+        """,
+    ),
+    "not if the table leaves many": (
+        sql(
+            "SELECT c.id, spent FROM customers c, (SELECT customer, sum(total) AS spent FROM orders GROUP BY customer) o "
+            "WHERE o.customer = c.id AND c.limits > 3"
+        ),
+        """
+        select id = customer, spent = sum
+          join of (customer, _, limits), (customer, sum) to (customer, sum)
+            where limits > 3
+            read customers
+            group by customer: sum = sum(total)
+              read orders
+        """,
+    ),
+    "rows are joined once to be grouped and to be compared with their group": (
+        sql(
+            "SELECT o.id FROM orders o, customers c WHERE o.customer = c.id AND c.town = 'x' AND c.limits = 3 "
+            "AND o.total < (SELECT max(total) FROM orders p WHERE p.customer = c.id)"
+        ),
+        """
+        select id
+          range filter total < max by customer = customer
+            #1 join of (id, customer, total, _), (customer, town, limits) to (id, customer, total)
+              where town == 'x'
+              where limits == 3
+              read orders
+              read customers
+            select customer = customer#2, max
+              last 1 by #absent, max for each customer#2
+                select customer#2 = customer, #absent = total.is_not_null(), max = total
+                  as #1 above
+        """,
+    ),
     "what is the same is computed once, whatever it is called": (
         python(
             lambda orders, _: orders.count("customer").concat(

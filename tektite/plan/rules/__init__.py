@@ -9,6 +9,7 @@ filter_privately     filters a table before indexing it, if a conjunction needs 
 flatten_joins        merges nested conjunctions, so that all their relations get one order and one strategy
 fold_constants       computes constant expressions, and removes parts that are always empty
 guard_failures       tests conditions that may fail on a row last
+limit_groups         groups only rows that a conjunction can use, if it can use few
 local                rules for single operators; several of them share a pass
 match_joins          turns joins of two into conjunctions, with variables named after columns
 merge_projections    merges projections of projections, unless something would be computed twice
@@ -31,6 +32,7 @@ from tektite.plan.rules.filter_privately import filter_privately
 from tektite.plan.rules.flatten_joins import flatten_joins
 from tektite.plan.rules.fold_constants import fold_constants
 from tektite.plan.rules.guard_failures import guard_failures
+from tektite.plan.rules.limit_groups import limit_groups
 from tektite.plan.rules.local import OnePass
 from tektite.plan.rules.match_joins import match_joins
 from tektite.plan.rules.merge_projections import merge_projections
@@ -46,6 +48,7 @@ RULES: tuple[PlanRule, ...] = (
     OnePass(merge_projections, match_joins, factor_disjunctions, push_predicates),
     OnePass(fold_constants, drop_distinct),
     flatten_joins,
+    limit_groups,
     prune_columns,
     range_filters,
     guard_failures,
