@@ -165,18 +165,24 @@ def test_a_plan_is_drawn(filled: RunningServer, page: Any, analyze: bool) -> Non
     options = "ANALYZE, FORMAT JSON" if analyze else "FORMAT JSON"
     data = filled.engine.sql(f"EXPLAIN ({options}) {query}").rows()[0][0]
     opened(page, "views").wait_for_selector(".sharing")
+    # an element of its own: the page redraws its sections when something changes
     draw = """async (data) => { const { draw } = await import('/console/explain.js');
-        window.remove = draw(document.querySelector('main > section'), data); }"""
+        const drawn = document.body.appendChild(document.createElement('section'));
+        drawn.id = 'drawn';
+        const end = draw(drawn, data);
+        window.remove = () => { end(); drawn.remove(); }; }"""
     page.evaluate(draw, data)
-    texts = page.eval_on_selector_all(".graph .operator", "all => all.map(each => each.getAttribute('aria-label'))")
+    operators = page.locator("#drawn .graph .operator")
+    texts = operators.evaluate_all("all => all.map(each => each.getAttribute('aria-label'))")
     assert len(texts) == len(json.loads(data)["operators"]) + 1
     assert any(text.startswith("group by. src") for text in texts) and any(text.startswith("reach.") for text in texts)
-    assert page.locator(".graph .hot").count() == (1 if analyze else 0) or analyze
+    assert page.locator("#drawn .graph .hot").count() == (1 if analyze else 0) or analyze
     recursive = filled.engine.view("reach").explain().data
     page.evaluate("window.remove()")
     page.evaluate(draw, json.dumps(recursive))
-    assert page.locator(".graph .box.loop").count() == 1 and page.locator(".graph .edge.feedback").count() == 1
-    assert page.locator(".explanation .badge.shared").count() >= 1
+    assert page.locator("#drawn .graph .box.loop").count() == 1
+    assert page.locator("#drawn .graph .edge.feedback").count() == 1
+    assert page.locator("#drawn .explanation .badge.shared").count() >= 1
 
 
 def test_layouts_of_many_things_keep_them_apart(page: Any) -> None:
