@@ -25,6 +25,7 @@ from tektite.kernels.ready import calls
 from tektite.trace.batch_memory import in_units
 from tektite.trace.times import Frontier
 from tektite.trace.trace import Hold
+from tektite.values.shared_values import shared
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -160,7 +161,7 @@ class Dataflow(FlowRecord):
         self.purpose: object | None = None
         """What nodes are being made for: an operator of a plan, which is at hand only while the graph is made."""
         self._purposes: tuple[object, ...] = ()
-        """Nodes and steps, each with what it was made for behind it."""
+        """Nodes and steps, each with what it was made for behind it: in words, once the graph is made."""
         self.root = Scope(self)
         self.sources: tuple[EpochSource, ...] = ()
         self.imports: tuple[ArrangementReader, ...] = ()
@@ -215,10 +216,22 @@ class Dataflow(FlowRecord):
         """Say what a node or a step was made for."""
         self._purposes += (made, purpose)
 
-    def purpose_of(self, made: Node | LinearStep) -> object | None:
-        """What a node or a step was made for, if that was said."""
+    def name_purposes(self, words: Callable[[Any], str]) -> None:
+        """Keep in words what nodes and steps were made for. Called when the graph is made: the parts of its plan take several
+        times as much as all that a small view has.
+        """
+        made, purposes = self._purposes[::2], self._purposes[1::2]
+        known = {id(purpose): purpose for purpose in purposes}
+        said = {number: shared(words(purpose)) for number, purpose in known.items()}
+        self._purposes = tuple(
+            [each for pair in zip(made, purposes, strict=True) for each in (pair[0], said[id(pair[1])])]
+        )
+
+    def purpose_of(self, made: Node | LinearStep) -> str | None:
+        """What a node or a step was made for, in words, if that was said."""
         places = range(0, len(self._purposes), 2)
-        return next((self._purposes[place + 1] for place in places if self._purposes[place] is made), None)
+        found = next((self._purposes[place + 1] for place in places if self._purposes[place] is made), None)
+        return found if isinstance(found, str) else None
 
     @property
     def closed(self) -> bool:

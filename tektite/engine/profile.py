@@ -18,8 +18,6 @@ from tektite.engine.core import HIDDEN_PREFIX
 from tektite.engine.flame_graph import flame_graph
 from tektite.engine.system.observation import shown_name
 from tektite.errors import ConflictError
-from tektite.plan.algebra import Operator
-from tektite.plan.explain import line
 from tektite.values.html import SHOWN_ROWS, html_table, html_text
 
 if TYPE_CHECKING:
@@ -200,11 +198,10 @@ def _operator(
     node: Node, now: OperatorWork, before: OperatorWork, shared: bool, is_there: bool
 ) -> OperatorProfile:  # fmt: skip
     loops = "/".join(scope.name for scope in reversed(list(node.scope.enclosing())) if scope.name)
-    purpose = node.flow.purpose_of(node)
     return OperatorProfile(
         _shown(node.flow.name), loops, node.name, now.runs - before.runs, now.seconds - before.seconds,
         now.received - before.received, now.sent - before.sent, _bytes(node) if is_there else now.left, shared,
-        line(purpose) if isinstance(purpose, Operator) else None,
+        node.flow.purpose_of(node),
     )  # fmt: skip
 
 

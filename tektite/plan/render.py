@@ -29,6 +29,7 @@ from tektite.expr import compile as compile_program
 from tektite.plan import algebra as plan
 from tektite.plan.algebra import ColumnNumbers
 from tektite.plan.conjunctions.render import render_match
+from tektite.plan.explain import line
 from tektite.plan.look_through import look_through, permutation
 from tektite.plan.names import free_name
 from tektite.plan.stream import Stream, first_places, in_order, together
@@ -124,6 +125,7 @@ class Renderer:
         flow = self.flow
         for reading in flow.root.nodes:
             reading.choose_rows()
+        flow.name_purposes(line)
         node = ErrorNode(flow, self.origins) if self.origins else None
         flow.results = tuple(results)
         flow.result_errors = tuple(sources_of(flow, node, results, self._imported))

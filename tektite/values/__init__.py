@@ -12,6 +12,7 @@ interval_text  intervals and bytes as people write them
 intervals      intervals as Python values
 python_values  Python's values of types that Arrow would guess, as Arrow arrays
 schema         named and typed columns; converts whole tables to words and back
+shared_values  one of equal values
 text_space     the memory of a dictionary
 text_table     tables as text, for terminals
 type_names     types by the names that Python, Arrow and SQL have for them

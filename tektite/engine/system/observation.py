@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 from tektite.dataflow.flow import Dataflow
-from tektite.dataflow.graph import LinearStep, Scope
+from tektite.dataflow.graph import Scope
 from tektite.dataflow.node import Node
 from tektite.engine.catalog import Entry
 from tektite.engine.core import HIDDEN_PREFIX
@@ -23,7 +23,7 @@ from tektite.engine.system.process_memory import ProcessMemory
 from tektite.engine.view_core import ViewCore
 from tektite.plan import algebra as plan
 from tektite.plan.algebra import Operator
-from tektite.plan.explain import explain, line
+from tektite.plan.explain import explain
 from tektite.plan.rules import optimize
 from tektite.plan.walk import walk
 from tektite.trace.trace import Trace
@@ -91,23 +91,6 @@ class ViewPlans:
         return found
 
 
-class PlanLines:
-    """The lines of plans that operators were made for; each is made once."""
-
-    def __init__(self) -> None:
-        self._lines: WeakKeyDictionary[Operator, str] = WeakKeyDictionary()
-
-    def of(self, flow: Dataflow, made: Node | LinearStep) -> str | None:
-        """The line of the plan that an operator, or a step on an edge, was made for, if there is one."""
-        operator = flow.purpose_of(made)
-        if not isinstance(operator, Operator):
-            return None
-        found = self._lines.get(operator)
-        if found is None:
-            found = self._lines[operator] = line(operator)
-        return found
-
-
 class Observation:
     """An engine as it is at one moment. The caller holds the lock while it uses this."""
 
@@ -117,7 +100,6 @@ class Observation:
         own: set[InputCore],
         numbers: StableNumbers,
         plans: ViewPlans,
-        lines: PlanLines,
         process: ProcessMemory,
         clock: int,
     ) -> None:
@@ -126,7 +108,6 @@ class Observation:
         self.own = own
         self.numbers = numbers
         self.plans = plans
-        self.lines = lines
         self.process = process
         self.clock = clock
 

@@ -111,21 +111,21 @@ def operators(seen: Observation) -> Iterable[SystemRow]:
         rows, size = (0, 0) if node.mints is None else (node.mints.rows, node.mints.bytes)
         yield (
             seen.numbers.of(node), seen.numbers.of(flow), node.name, type(node).__name__, _path(scope), rows, size,
-            flow in seen.shared_flows, seen.lines.of(flow, node),
+            flow in seen.shared_flows, flow.purpose_of(node),
         )  # fmt: skip
 
 
 def channels(seen: Observation) -> Iterable[SystemRow]:
     for flow, _, node in seen.nodes():
         for edge in node.port.edges:
-            yield seen.numbers.of(node), seen.numbers.of(edge.target), "sends", None, _steps(seen, flow, edge)
+            yield seen.numbers.of(node), seen.numbers.of(edge.target), "sends", None, _steps(flow, edge)
         for trace in dict.fromkeys([reader.trace for reader in node.reads]):
             entry = seen.shared_traces.get(id(trace))
             yield seen.number_of_maker(trace), seen.numbers.of(node), "reads", None if entry is None else entry.name, ""
 
 
-def _steps(seen: Observation, flow: Dataflow, edge: Edge) -> str:
-    return "; ".join(seen.lines.of(flow, step) or type(step).__name__ for step in edge.steps)
+def _steps(flow: Dataflow, edge: Edge) -> str:
+    return "; ".join(flow.purpose_of(step) or type(step).__name__ for step in edge.steps)
 
 
 def loops(seen: Observation) -> Iterable[SystemRow]:

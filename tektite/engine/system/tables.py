@@ -27,7 +27,7 @@ from tektite.engine.catalog import Entry
 from tektite.engine.input_core import REFRESH, InputCore
 from tektite.engine.notices import ThreadWaiter
 from tektite.engine.system.disclosure import objects_of
-from tektite.engine.system.observation import Observation, PlanLines, StableNumbers, ViewPlans
+from tektite.engine.system.observation import Observation, StableNumbers, ViewPlans
 from tektite.engine.system.relations import SYSTEM, SystemRelation, SystemRow
 from tektite.engine.write_set import WriteSet
 from tektite.errors import TektiteError
@@ -89,7 +89,6 @@ class SystemTables:
         self._core = core
         self._numbers = StableNumbers()
         self._plans = ViewPlans()
-        self._lines = PlanLines()
         self._held: dict[str, _HeldRows] = {}
         self._granularity: dict[str, float] = {}
         """Seconds between two looks, of relations that somebody has said that for."""
@@ -233,7 +232,7 @@ class SystemTables:
         """The engine as it is. The caller holds the lock."""
         own = {held.source for held in self._held.values()}
         clock = self._clock if own else self._core.epoch - 1
-        return Observation(self._core, own, self._numbers, self._plans, self._lines, self._core.process_memory, clock)
+        return Observation(self._core, own, self._numbers, self._plans, self._core.process_memory, clock)
 
     def _write_changes(self, into: WriteSet, only: Collection[str] | None = None) -> bool:
         """Add what has changed of all tables or of some to a write set; whether something has."""
