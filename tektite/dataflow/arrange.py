@@ -17,6 +17,7 @@ from tektite.dataflow.away import LONG
 from tektite.dataflow.graph import Moment, Outbox, Scope, common_guard
 from tektite.dataflow.node import Node
 from tektite.errors import IncorrectError
+from tektite.expr.guards import Guard
 from tektite.kernels.ready import calls
 from tektite.kernels.seek.moments import partition_moments
 from tektite.kernels.seek.route import route
@@ -28,7 +29,6 @@ from tektite.trace.batch_memory import FEW_ROWS, BatchMemory
 from tektite.trace.chunk import Chunk, Consolidated, returning_chunks
 from tektite.trace.merge import DiffOverflow, merge_all
 from tektite.trace.records import Version
-from tektite.trace.routes import Intervals
 from tektite.trace.trace import Handle, Trace
 from tektite.values.words import Words
 
@@ -289,7 +289,7 @@ class ArrangementReader:
         self.imported = arranged.imported
         self.lift = node.scope.depth - arranged.scope.depth
         self._scope = arranged.scope if reads_versions else None
-        self._guard: tuple[int, Intervals] | None = None
+        self._guard: Guard | None = None
         self.begin()
         node.reads += (self,)
         if self.imported:
@@ -306,10 +306,10 @@ class ArrangementReader:
         if self._guard is not None:
             self.handle.guard(*self._guard)
 
-    def guard(self, column: int, intervals: Intervals) -> None:
+    def guard(self, guard: Guard) -> None:
         """Leave batches alone that have no word of some intervals in a column: the node would drop all of their rows."""
-        self._guard = column, intervals
-        self.handle.guard(column, intervals)
+        self._guard = guard
+        self.handle.guard(*guard)
 
     def handle_on(self, trace: Trace) -> Handle:
         """A handle on another trace, all of whose contents the node has consumed."""
@@ -532,7 +532,7 @@ class ChangesNode(Node):
 
     def choose_rows(self) -> None:
         if self.reader.imported and (found := common_guard([edge.steps for edge in self.port.edges])) is not None:
-            self.reader.guard(*found)
+            self.reader.guard(found)
 
     def run(self, moment: Moment) -> None:
         memory = self.flow.memory

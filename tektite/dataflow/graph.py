@@ -71,6 +71,8 @@ def _guard_of_way(steps: Sequence[LinearStep]) -> Guard | None:
     for at, step in enumerate(steps):
         guard = step.guard
         if guard is not None:
+            if not at:
+                return guard
             column: int | None = guard[0]
             for before in reversed(steps[:at]):
                 column = None if column is None else before.origin(column)

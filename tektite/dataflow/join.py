@@ -111,9 +111,10 @@ class JoinNode(Joining, Node):
         found = common_guard([edge.steps for edge in self.port.edges])
         if found is not None:
             side, column = self.output[found[0]]
+            guard = found if found[0] == column else (column, found[1])
             for number, reader in enumerate(self.readers):
                 if reader.imported and (number == side or column < self.key):
-                    reader.guard(column, found[1])
+                    reader.guard(guard)
 
     def _run(self, moment: Moment) -> None:
         """`run` for any number of rows and shards, and for what goes on."""

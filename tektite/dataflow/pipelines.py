@@ -160,7 +160,7 @@ class PipelinesNode(Node):
             ]
             wanted = either(found)
             if wanted is not None and reader.imported:
-                reader.guard(*wanted)
+                reader.guard(wanted)
 
     @property
     def engine_only(self) -> bool:  # type: ignore[override]

@@ -13,11 +13,12 @@ import numpy as np
 
 from tektite.errors import IncorrectError
 from tektite.expr.guards import Guard, guard_of
-from tektite.expr.steps import CONSTANT, FALLIBLE, INPUT, READS_TEXTS, Step, TextFunction
+from tektite.expr.steps import CONSTANT, FALLIBLE, INPUT, READS_TEXTS, Step, TextFunction, can_fail
 from tektite.expr.text import Memo, TextDictionary, Words, memo_for, set_table
 from tektite.kernels.expr import steps as ops
 from tektite.kernels.expr.program import COLUMN, REGISTER, WORD
 from tektite.values.python_values import array_of_text
+from tektite.values.shared_values import shared
 from tektite.values.types import Bool, Type
 
 LEAVES = (CONSTANT, INPUT)
@@ -235,9 +236,11 @@ class Assembler:
         self.buffers.extend(self.cells)
         if self.texts:
             self.buffers.append(self.kept_texts())
-        types = tuple(output.type for output in outputs)
+        types = shared(tuple([output.type for output in outputs]))
         guard = None if truth < 0 or predicate is None else guard_of(predicate, self.word_of)
-        return words, types, tuple(self.sources), tuple(self.memos), tuple(self.buffers), guard
+        # Steps are looked up where one fails, or lacks a text. Most small programs do neither.
+        asked = self.memos or any([step.op in READS_TEXTS or can_fail(step) for step in self.sources])
+        return words, types, tuple(self.sources) if asked else (), tuple(self.memos), tuple(self.buffers), guard
 
     def _layout(self, specs: list[tuple[int, int]], truth: int, first: int) -> Words:
         """The program's words: assigned registers, and sections in order."""

@@ -13,6 +13,7 @@ from __future__ import annotations
 import datetime
 import decimal
 import functools
+import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set, ValuesView
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -56,11 +57,17 @@ class Expr(AggregateMethods, NumberMethods, ValueMethods, Namespaces):
         put(self, "op", op)
         put(self, "args", args)
         put(self, "params", params)
-        # repr tells 1 from 1.0 and True, and 0.0 from -0.0, which compare equal in Python
-        put(self, "fingerprint", (op, *map(repr, params), *(arg.fingerprint for arg in args)))
+        # repr tells 1 from 1.0 and True, and 0.0 from -0.0, which compare equal in Python; a literal's type tells, too
+        if op == "lit" and type(params[1]) is int:
+            put(self, "fingerprint", (op, repr(params[0]), params[1]))
+        else:
+            put(self, "fingerprint", (op, *map(repr, params), *[arg.fingerprint for arg in args]))
         # planning reads the columns of an expression far more often than it builds one
-        read = params[:1] if op == "col" else dict.fromkeys(name for arg in args for name in arg._columns)
-        put(self, "_columns", tuple(read))
+        reading = [arg._columns for arg in args if arg._columns]
+        if len(reading) > 1:
+            put(self, "_columns", tuple(dict.fromkeys([name for columns in reading for name in columns])))
+        else:
+            put(self, "_columns", params[:1] if op == "col" else reading[0] if reading else ())
 
     def __setattr__(self, name: str, value: object) -> NoReturn:
         raise AttributeError(f"expressions are immutable: cannot set {name!r} of {self}")
@@ -122,7 +129,10 @@ class Expr(AggregateMethods, NumberMethods, ValueMethods, Namespaces):
             return replacements.get(self.params[0], self)
         if not any(name in replacements for name in self._columns):
             return self
-        return type(self)(self.op, tuple(arg.substitute(replacements) for arg in self.args), self.params)
+        args = tuple([arg.substitute(replacements) for arg in self.args])
+        if all(map(operator.is_, args, self.args)):
+            return self
+        return type(self)(self.op, args, self.params)
 
     def replaced(self, other: Callable[[Expr], Expr | None]) -> Expr:
         """The same expression with `other(node)` in place of each node that it has something for, the outermost first."""

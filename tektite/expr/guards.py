@@ -44,6 +44,8 @@ def either(guards: Sequence[Guard | None]) -> Guard | None:
     (0, ((1, 5), (9, 9)))
     """
     found = [guard for guard in guards if guard is not None]
+    if len(found) == len(guards) == 1:
+        return found[0]
     columns = {column for column, _ in found}
     if len(found) < len(guards) or len(columns) != 1:
         return None

@@ -73,8 +73,8 @@ class RowProgram:
     """A compiled map and filter. `types` are the types of its outputs."""
 
     __slots__ = (
-        "__weakref__", "_checked", "_checked_texts", "_columns", "_dictionary", "_memos", "_outputs", "_predicate", "_read",
-        "_reads_texts", "_steps", "_words", "can_fail", "guard", "parts", "types",
+        "__weakref__", "_buffers", "_checked", "_checked_texts", "_columns", "_dictionary", "_memos", "_outputs", "_predicate",
+        "_read", "_reads_texts", "_steps", "_words", "can_fail", "guard", "types",
     )  # fmt: skip
 
     def __init__(self, words: Words, types: tuple[Type, ...], steps: Sequence[Step], memos: Sequence[Memo | None],
@@ -83,18 +83,11 @@ class RowProgram:
         self.types = types
         self.guard = guard
         """A necessary condition of its filter, if there is one."""
-        self.parts: Parts = (
-            words,
-            types,
-            steps,
-            memos,
-            buffers,
-            guard,
-        )  # keeps alive the cells and sets whose addresses are in the words
         self._words = words
+        self._buffers = buffers  # keeps alive the cells and sets whose addresses are in the words
         self._steps = steps
         self._memos = memos
-        self._read = tuple([memo for memo in memos if memo is not None])
+        self._read = tuple([memo for memo in memos if memo is not None]) if memos else ()
         self._reads_texts = any(step.op in READS_TEXTS for step in steps)
         self.can_fail = any(map(can_fail, steps))
         """Whether it may fail on a row."""
@@ -105,6 +98,11 @@ class RowProgram:
         self._outputs = outputs
         self._predicate = predicate
         self._columns = columns
+
+    @property
+    def parts(self) -> Parts:
+        """What it was made of, without the expressions: another program of equal ones needs no more."""
+        return self._words, self.types, self._steps, self._memos, self._buffers, self.guard
 
     @property
     def remembers(self) -> bool:

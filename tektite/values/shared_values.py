@@ -20,8 +20,8 @@ def _first(value: Hashable) -> Hashable:
 if TYPE_CHECKING:
 
     def shared(value: Value) -> Value:
-        """The value that was first of those that equal this one: a text, or a tuple of integers, texts, or such tuples. Nothing
-        else: to Python, 1, 1.0 and True are equal, and what is kept here refers to no engine.
+        """The value that was first of those that equal this one: a text, or a tuple of integers, texts, types, or such tuples.
+        Nothing else: to Python, 1, 1.0 and True are equal, and what is kept here refers to no engine.
         """
 
 else:
