@@ -30,6 +30,7 @@ from tektite.trace.chunk import Chunk, Consolidated, returning_chunks
 from tektite.trace.merge import DiffOverflow, merge_all
 from tektite.trace.records import Version
 from tektite.trace.trace import Handle, Trace
+from tektite.values.shared_values import shared
 from tektite.values.words import Words
 
 build_rows = returning_chunks(build, rows=Consolidated)
@@ -91,7 +92,7 @@ class Buffer(Buffering):
     def __init__(self, node: Node, data: int, diffs: int = 1, shards: int | None = None) -> None:
         self.flow = node.flow
         self.shards = node.shards if shards is None else shards
-        self.shape = (data, node.times, diffs)
+        self.shape = shared((data, node.times, diffs))
         self._waiting = _NOTHING
         self._raw = _NOTHING_RAW
         self._full: tuple[tuple[Moment, int], ...] = ()

@@ -11,6 +11,7 @@ from typing import Any
 from tektite.dataflow.graph import Moment
 from tektite.dataflow.node import Node
 from tektite.trace.chunk import Chunk
+from tektite.values.shared_values import shared
 
 _NO_PARTS: dict[Moment, list[Chunk]] = {}
 """The parts of a shard that has none. Nobody adds to it."""
@@ -23,7 +24,7 @@ class DeferredKeys:
     __slots__ = ("_new", "_parts", "has_new", "shape")
 
     def __init__(self, node: Node, key: int) -> None:
-        self.shape = (key, node.times, 0)
+        self.shape = shared((key, node.times, 0))
         self._parts: list[dict[Moment, list[Chunk]]] = [_NO_PARTS] * node.shards
         self._new: list[set[Moment] | None] = [None] * node.shards
         self.has_new = False

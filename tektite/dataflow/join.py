@@ -7,9 +7,12 @@ they arrive. So memory does not grow with the raw output of the join.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, NoReturn
 
-from tektite.dataflow.arrange import EVERYTHING, Arranged, ArrangementReader, partition_chunk, shared_words
+import numpy as np
+
+from tektite.dataflow.arrange import EVERYTHING, Arranged, ArrangementReader, partition_chunk
 from tektite.dataflow.away import LONG
 from tektite.dataflow.graph import Moment, Outbox, Port, Scope, common_guard
 from tektite.dataflow.joined_rows import JoinedRows, share_tasks
@@ -73,7 +76,7 @@ class JoinNode(Joining, Node):
         left: Arranged,
         right: Arranged,
         key: int,
-        output: list[tuple[int, int]],
+        output: tuple[tuple[int, int], ...],
         name: str,
         nulls_match: bool = False,
     ) -> None:
@@ -81,12 +84,11 @@ class JoinNode(Joining, Node):
         super().__init__(scope, shards, name)
         self.key = key
         self.flags = NULLS_MATCH if nulls_match else 0
-        self.readers = (ArrangementReader(self, left), ArrangementReader(self, right))
+        for side in (left, right):
+            ArrangementReader(self, side)
+        self.readers = self.reads
         widths = (left.trace.data, right.trace.data)
-        # A tuple, because the C code that runs few rows reads it as one.
-        self.specs = tuple(
-            [shared_words(*[c if s == side else widths[side] + c for s, c in output]) for side in (0, 1)]
-        )
+        self.specs = _specs(output, widths)
         self.data = len(output)
         self.output = output
         self.tasks: list[list[JoinTask]] = [[] for _ in range(shards)]
@@ -166,6 +168,14 @@ class JoinNode(Joining, Node):
 
     def _by_moment(self, port: Port, shard: int, chunk: Chunk, data: int, times: int, outbox: Outbox) -> None:
         emit_by_moment(port, shard, chunk, data, times, outbox)
+
+
+@lru_cache(maxsize=1 << 10)
+def _specs(output: tuple[tuple[int, int], ...], widths: tuple[int, int]) -> tuple[Words, ...]:
+    """Where a kernel finds the columns to produce, for changes of either side. A tuple, because the C code that runs few rows
+    reads it as one.
+    """
+    return tuple([np.array([c if s == side else widths[side] + c for s, c in output], np.int64) for side in (0, 1)])
 
 
 def emit_by_moment(port: Port, shard: int, chunk: Chunk, data: int, times: int, outbox: Outbox) -> None:

@@ -42,7 +42,7 @@ written_lists       lists and structs as people write them
 zones               moments, and the clocks of time zones
 """
 
-from tektite.expr.ast import Expr, Scalar, col, concat, lift, lit
+from tektite.expr.ast import Expr, Scalar, col, concat, lift, lit, shared_columns
 from tektite.expr.cases import Case, when
 from tektite.expr.free_functions import (
     at_scale,
@@ -84,6 +84,7 @@ __all__ = [
     "lit",
     "now",
     "rank",
+    "shared_columns",
     "sql_expr",
     "text_word",
     "truncdiv",

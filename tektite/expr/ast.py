@@ -454,6 +454,17 @@ def _column(name: str) -> Expr:
     return Expr("col", (), (name,))
 
 
+@functools.lru_cache(1024)
+def _columns(names: tuple[str, ...]) -> tuple[Expr, ...]:
+    return tuple([_column(name) for name in names])
+
+
+def shared_columns(outputs: tuple[Expr, ...]) -> tuple[Expr, ...]:
+    """The same expressions. Where all of them are columns, as in most of thousands of queries, these are one tuple for all."""
+    names = [e.params[0] for e in outputs if e.op == "col" and type(e) is Expr]
+    return _columns(tuple(names)) if len(names) == len(outputs) else outputs
+
+
 class _Columns:
     """The type of `col`: a function, and an object with a column under each name."""
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, Protocol
 
 import numpy as np
@@ -428,12 +429,18 @@ class AtLeast(Operator):
         return (self.times,)
 
 
-@dataclass(eq=False, frozen=True)
+@dataclass(frozen=True, slots=True)
 class Linear:
     """One aggregate that is linear in the multiplicities: `kind` is count, sum or avg, and `column` is its argument."""
 
     kind: str
     column: int | None
+
+
+@lru_cache(maxsize=1 << 10)
+def linear_aggregates(*kinds: tuple[str, int | None]) -> tuple[Linear, ...]:
+    """Linear aggregates, of which many plans have the same."""
+    return tuple([Linear(kind, column) for kind, column in kinds])
 
 
 @dataclass(eq=False, frozen=True)

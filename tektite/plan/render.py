@@ -35,6 +35,7 @@ from tektite.plan.names import free_name
 from tektite.plan.stream import Stream, first_places, in_order, together
 from tektite.trace.chunk import column_spec
 from tektite.trace.trace import Trace
+from tektite.values.shared_values import shared
 from tektite.values.types import Float, Int, Type
 
 if TYPE_CHECKING:
@@ -372,7 +373,7 @@ class Renderer:
         """An arrangement of the operator's stream that is this dataflow's own."""
         stream = self.stream(operator)
         width = len(operator.schema.names)
-        columns = (*lead, *(c for c in range(width) if c not in lead))
+        columns = shared((*lead, *[c for c in range(width) if c not in lead]))
         select = None
         if columns != tuple(range(width)):
             times = stream.scope.depth + 1
@@ -426,7 +427,7 @@ class Renderer:
         ]
         produced = wanted + [column for column in dict.fromkeys(tested) if column not in wanted]
         traces = (arranged_left.columns, arranged_right.columns)
-        output = [(side, traces[side].index(column)) for side, column in produced]
+        output = shared(tuple([(side, traces[side].index(column)) for side, column in produced]))
         node = join_node.JoinNode(
             scope, self.shards, arranged_left, arranged_right, key, output, "join", operator.nulls_match
         )
@@ -527,7 +528,7 @@ class Renderer:
 
     def _aggregate(self, operator: plan.Aggregate) -> reduce.ReduceNode:
         key, source = operator.key, operator.input
-        columns = tuple(range(len(key) + len(operator.aggregates)))
+        columns = shared(tuple(range(len(key) + len(operator.aggregates))))
         whole_row = set(key) == set(range(len(source.schema.names)))
         if whole_row and all(a.kind == "count" and a.column is None for a in operator.aggregates):
             arranged = self.arranged(source, key, None)

@@ -17,7 +17,7 @@ from tektite.query.derived import derived
 from tektite.query.joins import inner_join
 from tektite.query.reductions import top
 from tektite.values import types
-from tektite.values.schema import Schema
+from tektite.values.schema import shared_schema
 
 
 def column_aggregates(
@@ -34,9 +34,9 @@ def column_aggregates(
     linear = {name: a for name, a in aggregates.items() if a.kind in LINEAR}
     parts = []
     if linear:
-        schema = Schema(columns | {name: result_type(a, source.schema) for name, a in linear.items()})
-        kinds = tuple(
-            plan.Linear(a.kind, None if a.column is None else source.schema.index(a.column)) for a in linear.values()
+        schema = shared_schema(columns | {name: result_type(a, source.schema) for name, a in linear.items()})
+        kinds = plan.linear_aggregates(
+            *[(a.kind, None if a.column is None else source.schema.index(a.column)) for a in linear.values()]
         )
         parts.append(derived(plan.Aggregate(schema, source.operator, keys, kinds), source))
     for name, aggregate in aggregates.items():

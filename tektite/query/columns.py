@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from tektite.errors import IncorrectError
-from tektite.expr import Expr, col, key
+from tektite.expr import Expr, col, key, shared_columns
 from tektite.expr import type_of as expression_type
 from tektite.plan import algebra as plan
 from tektite.plan.algebra import ColumnNumbers
-from tektite.values.schema import Schema
+from tektite.values.schema import Schema, shared_schema
+from tektite.values.shared_values import shared
 from tektite.values.types import Type
 
 ColumnName = str | Expr
@@ -53,7 +54,7 @@ def column_numbers(schema: Schema, names: ColumnNames) -> ColumnNumbers:
     if names.__class__ is tuple and not names:
         return ()
     names = column_list(names)
-    found = tuple(schema.index(name) for name in names)
+    found = shared(tuple([schema.index(name) for name in names]))
     if len(set(found)) < len(found):
         raise IncorrectError(f"a column is named twice in {names}")
     return found
@@ -72,12 +73,12 @@ def project(
             f"two columns would be called {twice!r}; rename one of them, with .alias(...) or as name=..."
         )
     positions = operator.schema.positions
-    schema = Schema({name: expression_type(expression, positions) for name, expression in outputs})
+    schema = shared_schema({name: expression_type(expression, positions) for name, expression in outputs})
     if (schema.names, schema.types) == (operator.schema.names, operator.schema.types):
         schema = operator.schema  # thousands of filters of a table share its schema
         if predicate is None and all([e.op == "col" and e.params[0] == name for name, e in outputs]):
             return operator
-    return plan.Project(schema, operator, tuple(e for _, e in outputs), predicate)
+    return plan.Project(schema, operator, shared_columns(tuple([e for _, e in outputs])), predicate)
 
 
 def select(operator: plan.Operator, names: Iterable[str]) -> plan.Operator:

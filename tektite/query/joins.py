@@ -25,7 +25,8 @@ from tektite.query.columns import (
 )
 from tektite.query.reductions import at_least
 from tektite.values import types
-from tektite.values.schema import Schema
+from tektite.values.schema import Schema, shared_schema
+from tektite.values.shared_values import shared
 
 SUFFIX = "_right"
 """The suffix of a right column whose name the left side has too."""
@@ -68,8 +69,8 @@ def key_pairs(
         raise IncorrectError("join: on names no column; how='cross' pairs every row with every row")
     if len(mine_names) != len(their_names):
         raise IncorrectError(f"{verb}: left_on has {len(mine_names)} columns and right_on {len(their_names)}")
-    mine = tuple(left.index(name) for name in mine_names)
-    theirs = tuple(right.index(name) for name in their_names)
+    mine = shared(tuple([left.index(name) for name in mine_names]))
+    theirs = shared(tuple([right.index(name) for name in their_names]))
     for a, b in zip(mine, theirs, strict=True):
         if left.types[a] != right.types[b]:
             raise IncorrectError(
@@ -111,8 +112,8 @@ def inner_join(
     names = joined_names(left.schema, right.schema, theirs, suffix)
     columns = dict(zip(left.schema.names, left.schema.types, strict=True))
     columns |= {name: right.schema.types[c] for c, name in names.items()}
-    outputs = (*((0, c) for c in range(len(left.schema.names))), *((1, c) for c in names))
-    return plan.Join(Schema(columns), left, right, mine, theirs, outputs, nulls_match, one_to_one)
+    outputs = shared((*[(0, c) for c in range(len(left.schema.names))], *[(1, c) for c in names]))
+    return plan.Join(shared_schema(columns), left, right, mine, theirs, outputs, nulls_match, one_to_one)
 
 
 def semi_join(

@@ -32,6 +32,7 @@ from tektite.trace.records import EMPTY, HandleRecord, Mint, TraceRecord, Versio
 from tektite.trace.routes import Intervals, Routes
 from tektite.trace.spine import BatchShape, Spine, Unmerged, empty_head
 from tektite.trace.times import Frontier, antichain, first_frontier
+from tektite.values.shared_values import shared
 from tektite.values.words import Words
 
 ASKED = 64
@@ -186,7 +187,7 @@ class Trace(TraceRecord):
             self._asked.add(hold)
         if self.spines is None:
             self.spines = [
-                Spine(self.shape, self.effort, self.frontier, memory=self.memory) for _ in range(self.shards)
+                Spine(shared(self.shape), self.effort, self.frontier, memory=self.memory) for _ in range(self.shards)
             ]
 
     def release(self, hold: Hold) -> None:

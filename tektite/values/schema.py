@@ -277,6 +277,16 @@ class Schema:
             )
 
 
+@lru_cache(maxsize=1 << 10)
+def _schema_of(names: tuple[str, ...], types: tuple[Type, ...]) -> Schema:
+    return Schema(dict(zip(names, types, strict=True)))
+
+
+def shared_schema(columns: Mapping[str, Type]) -> Schema:
+    """The schema of some columns; the same one for equal columns, of which thousands of views have the same few."""
+    return _schema_of(tuple(columns), tuple(columns.values()))
+
+
 def _type_of_field(field: pa.Field[Any]) -> Type:
     try:
         return words.type_of_field(field)

@@ -25,7 +25,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 
-from tektite.expr import Expr
+from tektite.expr import Expr, shared_columns
 from tektite.expr.predicates import conjunction, conjuncts
 from tektite.plan.algebra import Aggregate, Join, Match, Operator, Project
 from tektite.plan.rules.local import PassContext, rule_for
@@ -87,7 +87,7 @@ def merged(operator: Project) -> Operator:
     parts = [] if below.predicate is None else conjuncts(below.predicate)
     parts += [test.substitute(inner) for test in tests]
     predicate = conjunction(parts) if parts or below.predicate is not None or tests else None
-    outputs = tuple([output.substitute(inner) for output in operator.outputs])
+    outputs = shared_columns(tuple([output.substitute(inner) for output in operator.outputs]))
     return Project(operator.schema, below.input, outputs, predicate)
 
 
