@@ -296,7 +296,7 @@ class ArrangementReader:
         if self.imported:
             node.flow.imports += (self,)
         else:
-            arranged.readers.append(self)
+            arranged.add_reader(self)
 
     def begin(self) -> None:
         """Open a handle on the trace. Its present history is the first delta."""
@@ -346,7 +346,7 @@ class Arranged:
     `columns` says which column of the collection each data column of the trace is. The key columns come first.
     """
 
-    __slots__ = ("columns", "imported", "readers", "scope", "sharded_by", "trace")
+    __slots__ = ("_renamed", "columns", "imported", "readers", "scope", "sharded_by", "trace")
 
     def __init__(self, trace: Trace, scope: Scope, columns: tuple[int, ...], sharded_by: int, imported: bool) -> None:
         self.trace = trace
@@ -354,13 +354,19 @@ class Arranged:
         self.columns = columns
         self.sharded_by = sharded_by
         self.imported = imported
-        self.readers: list[ArrangementReader] = []
+        self.readers: tuple[ArrangementReader, ...] = ()
+        self._renamed: Arranged | None = None
+        """The arrangement that this is another name of."""
+
+    def add_reader(self, reader: ArrangementReader) -> None:
+        """Wake a reader in this dataflow when there is a new batch."""
+        (self._renamed or self).readers += (reader,)
 
     def renamed(self, positions: dict[int, int]) -> Arranged:
         """The same arrangement for a collection with the same columns in another order."""
         columns = tuple(positions[column] for column in self.columns)
         other = Arranged(self.trace, self.scope, columns, self.sharded_by, self.imported)
-        other.readers = self.readers
+        other._renamed = self._renamed or self
         return other
 
     def mint(self, shard: int, rows: Chunk) -> None:

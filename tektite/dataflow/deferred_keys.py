@@ -5,7 +5,9 @@ They wait as rows do in a buffer. The node schedules itself for their moments at
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import cache
+from threading import Lock
 from typing import Any
 
 from tektite.dataflow.graph import Moment
@@ -17,6 +19,15 @@ _NO_PARTS: dict[Moment, list[Chunk]] = {}
 """The parts of a shard that has none. Nobody adds to it."""
 
 
+@cache
+def _nothing(shards: int) -> tuple[dict[Moment, list[Chunk]], ...]:
+    """The parts of so many shards that have none."""
+    return (_NO_PARTS,) * shards
+
+
+_beginning = Lock()
+
+
 class DeferredKeys:
     """The deferred keys of a node by moment and shard, in parts that are each sorted by key."""
 
@@ -25,15 +36,15 @@ class DeferredKeys:
 
     def __init__(self, node: Node, key: int) -> None:
         self.shape = shared((key, node.times, 0))
-        self._parts: list[dict[Moment, list[Chunk]]] = [_NO_PARTS] * node.shards
-        self._new: list[set[Moment] | None] = [None] * node.shards
+        self._parts: Sequence[dict[Moment, list[Chunk]]] = _nothing(node.shards)
+        self._new: Sequence[set[Moment]] = ()
         self.has_new = False
         node.buffers += (self,)
 
     def __getstate__(self) -> tuple[None, dict[str, Any]]:
         return None, {
-            "_parts": [_NO_PARTS] * len(self._parts),
-            "_new": [None] * len(self._new),
+            "_parts": (_NO_PARTS,) * len(self._parts),
+            "_new": (),
             "has_new": False,
             "shape": self.shape,
         }
@@ -41,15 +52,12 @@ class DeferredKeys:
     def __setstate__(self, state: tuple[None, dict[str, Any]]) -> None:
         for name, value in state[1].items():
             setattr(self, name, value)
-        self._parts = [_NO_PARTS] * len(self._parts)  # a copy of `_NO_PARTS` is another one
+        self._parts = _nothing(len(self._parts))  # a copy of `_NO_PARTS` is another one
 
     def add(self, shard: int, part: Chunk, moment: Moment) -> None:
         """Defer keys to a moment that may not be scheduled yet."""
         self.put(shard, part, moment)
-        new = self._new[shard]
-        if new is None:
-            new = self._new[shard] = set()
-        new.add(moment)
+        self._new[shard].add(moment)
         self.has_new = True
 
     def unscheduled(self) -> Iterator[Moment]:
@@ -60,10 +68,17 @@ class DeferredKeys:
                 yield from moments
                 moments.clear()
 
+    def _begin(self) -> None:
+        """Make containers of its own. Threads that each add keys to another shard may come here at the same time."""
+        with _beginning:
+            if isinstance(self._parts, tuple):
+                self._new = [set() for _ in self._parts]
+                self._parts = [{} for _ in self._parts]
+
     def put(self, shard: int, chunk: Chunk, moment: Moment) -> None:
         """Add a part whose moment is scheduled."""
-        if self._parts[shard] is _NO_PARTS:
-            self._parts[shard] = {}
+        if isinstance(self._parts, tuple):
+            self._begin()
         self._parts[shard].setdefault(moment, []).append(chunk)
 
     def take(self, shard: int, moment: Moment) -> list[Chunk]:
@@ -102,4 +117,4 @@ class DeferredKeys:
 
     def clear(self) -> None:
         """Drop all keys."""
-        self._parts = [_NO_PARTS] * len(self._parts)
+        self._parts = _nothing(len(self._parts))

@@ -7,6 +7,7 @@ they arrive. So memory does not grow with the raw output of the join.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, NoReturn
 
@@ -91,8 +92,10 @@ class JoinNode(Joining, Node):
         self.specs = _specs(output, widths)
         self.data = len(output)
         self.output = output
-        self.tasks: list[list[JoinTask]] = [[] for _ in range(shards)]
-        """Those of each shard, in order: two for each run, and so no deques, of which an empty one takes 600 bytes."""
+        self.tasks: Sequence[list[JoinTask]] = ()
+        """Those of each shard, in order; nothing between runs that leave none. Two for each run, and so no deques, of which an
+        empty one takes 600 bytes.
+        """
         self._most = EVERYTHING
         """About how many rows a worker makes in a run. A few may make many: then others use the engine while the rest is made."""
 
@@ -106,8 +109,7 @@ class JoinNode(Joining, Node):
         return any(self.tasks)
 
     def clear(self) -> None:
-        for tasks in self.tasks:
-            tasks.clear()
+        self.tasks = ()
 
     def choose_rows(self) -> None:
         found = common_guard([edge.steps for edge in self.port.edges])
@@ -121,9 +123,11 @@ class JoinNode(Joining, Node):
     def _run(self, moment: Moment) -> None:
         """`run` for any number of rows and shards, and for what goes on."""
         left, right = self.readers
-        if any(self.tasks) and self.flow.workers.has_all_shards:
-            share_tasks(self.tasks, JoinTask.divided)
         rows = LONG if any(self.tasks) else 0
+        if not self.tasks:
+            self.tasks = [[] for _ in range(self.shards)]
+        elif rows and self.flow.workers.has_all_shards:
+            share_tasks(self.tasks, JoinTask.divided)
         for shard in range(self.shards):
             _, delta_left, new_left = left.take(shard)
             old_right, delta_right, _ = right.take(shard)
@@ -136,6 +140,8 @@ class JoinNode(Joining, Node):
         self.work_out(self._work, rows)
         if any(self.tasks):
             self.scope.schedule(self.position, moment)
+        else:
+            self.tasks = ()
 
     def _work(self, worker: int, outbox: Outbox) -> None:
         tasks = self.tasks[worker]
@@ -160,7 +166,7 @@ class JoinNode(Joining, Node):
         """Leave the rest of a join of the only shard to the next run."""
         rows = JoinedRows(near, far.batches, far.table)
         rows.state = state
-        self.tasks[0].append(JoinTask(side, 0, rows))
+        self.tasks = [[*self.tasks[0], JoinTask(side, 0, rows)]] if self.tasks else [[JoinTask(side, 0, rows)]]
 
     def refuse(self) -> NoReturn:
         """Fail because of a product of multiplicities."""

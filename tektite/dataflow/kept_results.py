@@ -11,6 +11,7 @@ reads an earlier epoch keeps the trace awake.
 
 from __future__ import annotations
 
+from threading import Lock
 from typing import TYPE_CHECKING
 
 from tektite.dataflow.flow import LastClosed
@@ -29,9 +30,15 @@ if TYPE_CHECKING:
 LEAST = 1 << 16
 """Updates that are minted between two looks whether the trace may sleep. Merging fewer costs next to nothing."""
 
+_remembering = Lock()
+"""Held by a thread that remembers what it has minted: other threads mint on other shards."""
+
 
 class KeptResults:
     """The results of a built-in reduction of the outermost scope, whose input has no columns beside the key."""
+
+    # There is one for each of ten thousand small views that count.
+    __slots__ = ("_before", "_minted", "look_at", "node", "trace")
 
     def __init__(self, node: BuiltinReduce, trace: ResultTrace) -> None:
         self.node = node
@@ -49,12 +56,13 @@ class KeptResults:
         """No sweep runs that the trace sleeps in."""
         self._before: Sequence[Version] = ()
         """While the trace sleeps and a sweep runs: what each shard had consumed before."""
-        self._minted: list[tuple[int, Batch]] = []
+        self._minted: tuple[tuple[int, Batch], ...] = ()
         """What was minted since then, with the shards."""
         self.trace.on_mint = None
 
     def _remember(self, shard: int, batch: Batch) -> None:
-        self._minted.append((shard, batch))
+        with _remembering:
+            self._minted += ((shard, batch),)
 
     def consider(self) -> None:
         """Let the trace sleep if nobody has read it for long. Called by the node when it has run, while nobody else works."""

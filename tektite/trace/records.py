@@ -126,6 +126,7 @@ if TYPE_CHECKING:
             """Everything minted so far, as far as it is kept."""
 
     EMPTY: Version
+    NO_BATCHES: list[Batch]
 else:
     BatchRecord = calls().BatchRecord
     Version = calls().Version
@@ -135,3 +136,5 @@ else:
     TraceRecord = calls().TraceRecord
     EMPTY = calls().EMPTY
     """The version without batches."""
+    NO_BATCHES = calls().NO_BATCHES
+    """The queue of a shard for which nothing waits. Nobody adds to it."""

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Protocol
 
 from tektite.trace.batch import Batch
 from tektite.trace.records import Version
-from tektite.trace.spine import Spine
 from tektite.trace.times import Frontier
 from tektite.trace.trace import Hold, Trace
 
@@ -74,7 +73,7 @@ class ResultTrace(Trace):
         again = self._asleep
         if again is None:
             return
-        spines = [Spine(self.shape, self.effort, self.frontier, memory=self.memory) for _ in range(self.shards)]
+        spines = self._new_spines()
         for shard, spine in enumerate(spines):
             minted = again.minted(shard)
             upper = minted[0].lower if minted else self.uppers[shard]

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
+from functools import lru_cache
 
 import numpy as np
 
@@ -28,7 +29,7 @@ from tektite.trace.batch import LATEST, Batch
 from tektite.trace.batch_memory import BatchMemory
 from tektite.trace.chunk import Chunk, KernelRows
 from tektite.trace.merge import DiffOverflow
-from tektite.trace.records import EMPTY, HandleRecord, Mint, TraceRecord, Version
+from tektite.trace.records import EMPTY, NO_BATCHES, HandleRecord, Mint, TraceRecord, Version
 from tektite.trace.routes import Intervals, Routes
 from tektite.trace.spine import BatchShape, Spine, Unmerged, empty_head
 from tektite.trace.times import Frontier, antichain, first_frontier
@@ -47,9 +48,20 @@ SKEWED_ROWS = 10_000
 """An arrangement with fewer rows is small on whatever shard they are."""
 
 
-_FEW_HOLDS = 4
-_NOBODY: dict[Handle, None] = {}
-"""The handles of a trace that nobody reads. Nobody adds to it: there may be ten thousand such traces."""
+_FEW = 4
+"""So many holds, or handles, are in a tuple: there may be ten thousand traces, most with one or none."""
+
+
+@lru_cache(maxsize=64)
+def _beginning(times: int, shards: int) -> tuple[Frontier, ...]:
+    """Up to where each shard of a new trace has been minted."""
+    return (first_frontier(times),) * shards
+
+
+@lru_cache(maxsize=64)
+def _no_pins(shards: int) -> list[Version]:
+    """The pins of handles that do not read versions. Nobody changes them."""
+    return [EMPTY] * shards
 
 
 class Trace(TraceRecord):
@@ -73,8 +85,10 @@ class Trace(TraceRecord):
 
     def begin(self) -> None:
         """Start without history and without readers."""
-        self.handles = self.unguarded = _NOBODY
-        """The handles that get every batch."""
+        self.handles: tuple[Handle, ...] | dict[Handle, None] = ()
+        """A tuple while they are few, as of most views."""
+        self.unguarded: tuple[Handle, ...] | dict[Handle, None] = self.handles
+        """The handles that get every batch: the same until one is guarded."""
         self.routes: Routes | None = None
         """The others, by what they want of a batch, once there are some."""
         self.holds: tuple[Hold, ...] | dict[Hold, None] = ()
@@ -82,7 +96,7 @@ class Trace(TraceRecord):
         self._asked: AskedHolds | None = None
         """What holds have said, if there are many."""
         self.spines: Sequence[Spine] | None = None
-        self._uppers: list[Frontier] = [first_frontier(self.times)] * self.shards
+        self._uppers = _beginning(self.times, self.shards)
         self.minted = 0
         """Updates that were minted so far."""
 
@@ -128,7 +142,7 @@ class Trace(TraceRecord):
 
     def restore(self, shard: int, batches: Iterable[Batch], upper: Frontier) -> None:
         """Start with history that was minted before this trace existed, up to `upper`, and without readers."""
-        self._uppers[shard] = upper
+        self._uppers = (*self._uppers[:shard], upper, *self._uppers[shard + 1 :])
         if self.spines is not None:
             self.spines[shard].restore(batches)
             self.spines[shard].upper = upper
@@ -136,13 +150,13 @@ class Trace(TraceRecord):
     @property
     def uppers(self) -> tuple[Frontier, ...]:
         """Up to which frontier each shard has been minted."""
-        return tuple(self._uppers)
+        return self._uppers
 
     def load_state(self, uppers: Sequence[Frontier], versions: Sequence[Iterable[Batch]] | None) -> None:
         """Start at the state of a trace in another process: minted up to `uppers`, with these batches of each shard as
         history; None if nobody reads versions. Later batches are not merged.
         """
-        self._uppers = list(uppers)
+        self._uppers = tuple(uppers)
         self.spines = None if versions is None else [Unmerged(self.shape, batches) for batches in versions]
 
     def frontier(self) -> Words:
@@ -177,7 +191,7 @@ class Trace(TraceRecord):
     def add_hold(self, hold: Hold) -> None:
         """Keep history for a reader of versions."""
         holds = self.holds
-        if isinstance(holds, tuple) and len(holds) < _FEW_HOLDS:
+        if isinstance(holds, tuple) and len(holds) < _FEW:
             self.holds = (*holds, hold)
         else:
             if isinstance(holds, tuple):
@@ -186,9 +200,30 @@ class Trace(TraceRecord):
         if self._asked is not None:
             self._asked.add(hold)
         if self.spines is None:
-            self.spines = [
-                Spine(shared(self.shape), self.effort, self.frontier, memory=self.memory) for _ in range(self.shards)
-            ]
+            self.spines = self._new_spines()
+
+    def _new_spines(self) -> tuple[Spine, ...]:
+        """Spines without batches."""
+        shape = shared(self.shape)
+        return tuple([Spine(shape, self.effort, self.frontier, memory=self.memory) for _ in range(self.shards)])
+
+    def add_handle(self, handle: Handle) -> None:
+        """Queue what is minted from here on for a reader."""
+        same = self.unguarded is self.handles
+        self.handles = _with(self.handles, handle)
+        self.unguarded = self.handles if same else _with(self.unguarded, handle)
+
+    def guard_handle(self, handle: Handle) -> None:
+        """Queue for a reader only what `routes` says it wants."""
+        if self.unguarded is self.handles and isinstance(self.handles, dict):
+            self.unguarded = self.handles.copy()
+        self.unguarded = _without(self.unguarded, handle)
+
+    def remove_handle(self, handle: Handle) -> None:
+        """Queue nothing any more for a reader. May be repeated."""
+        same = self.unguarded is self.handles
+        self.handles = _without(self.handles, handle)
+        self.unguarded = self.handles if same else _without(self.unguarded, handle)
 
     def release(self, hold: Hold) -> None:
         """Remove a reader of versions. Without any, history is dropped."""
@@ -291,6 +326,23 @@ class Hold:
         self.trace.release(self)
 
 
+def _with(handles: tuple[Handle, ...] | dict[Handle, None], handle: Handle) -> tuple[Handle, ...] | dict[Handle, None]:
+    if isinstance(handles, tuple) and len(handles) < _FEW:
+        return (*handles, handle)
+    found = dict.fromkeys(handles) if isinstance(handles, tuple) else handles
+    found[handle] = None
+    return found
+
+
+def _without(
+    handles: tuple[Handle, ...] | dict[Handle, None], handle: Handle
+) -> tuple[Handle, ...] | dict[Handle, None]:
+    if isinstance(handles, tuple):
+        return tuple([other for other in handles if other is not handle])
+    handles.pop(handle, None)
+    return handles
+
+
 class AskedHolds:
     """Asks many holds for their frontiers, some at a time: an epoch that all of them have reached."""
 
@@ -348,17 +400,15 @@ class Handle(HandleRecord):
         """The column by which it chooses rows, if it does."""
         self.trace = trace
         self.wake = wake
-        self.queues: list[list[Batch]] = []
+        self.queues: list[list[Batch]] = [NO_BATCHES] * trace.shards
         for shard in range(trace.shards):
             batches = trace.version(shard).batches
-            self.queues.append([batch for batch in batches if batch.n] if batches else [])
-        self.pins: list[Version] = [EMPTY] * trace.shards
+            if batches:
+                self.queues[shard] = [batch for batch in batches if batch.n]
         self.reads_versions = frontier is not None
+        self.pins: list[Version] = [EMPTY] * trace.shards if self.reads_versions else _no_pins(trace.shards)
         self.hold = None if frontier is None else Hold(trace, frontier)
-        if trace.handles is _NOBODY:
-            trace.handles = trace.unguarded = {}  # the same until one is guarded
-        trace.handles[self] = None
-        trace.unguarded[self] = None
+        trace.add_handle(self)
 
     def guard(self, column: int, intervals: Intervals) -> None:
         """From here on, take only batches with words of some intervals in a column, and of large batches only these rows. For
@@ -366,9 +416,7 @@ class Handle(HandleRecord):
         """
         self.guarded_by = column
         trace = self.trace
-        if trace.unguarded is trace.handles:
-            trace.unguarded = trace.handles.copy()
-        trace.unguarded.pop(self, None)
+        trace.guard_handle(self)
         if trace.routes is None:
             trace.routes = Routes()
         trace.routes.add(self, column, intervals)
@@ -398,7 +446,8 @@ class Handle(HandleRecord):
             return self.take(shard)
         new = shortened(Version((*old.batches, *now)), self.trace) if now else old
         self.queues[shard] = later
-        self.pins[shard] = new
+        if self.reads_versions:
+            self.pins[shard] = new
         return old, tuple(now), new
 
     def before(self, shard: int, epoch: int) -> list[Batch]:
@@ -422,13 +471,13 @@ class Handle(HandleRecord):
 
     def forget(self) -> None:
         """Release what has not been taken, after the handle was dropped."""
-        self.queues = [[] for _ in self.queues]
-        self.pins = [EMPTY] * self.trace.shards
+        self.queues = [NO_BATCHES] * self.trace.shards
+        if self.reads_versions:
+            self.pins = [EMPTY] * self.trace.shards
 
     def drop(self) -> None:
         """Stop reading; dropping twice is harmless."""
-        self.trace.handles.pop(self, None)
-        self.trace.unguarded.pop(self, None)
+        self.trace.remove_handle(self)
         if self.guarded_by is not None and self.trace.routes is not None:
             self.trace.routes.remove(self, self.guarded_by)
         if self.hold is not None:

@@ -9,7 +9,7 @@
 #define NAMES(F)                                                                                                                 \
     F(_build) F(_by_moment) F(_count) F(_join) F(_new) F(_raw) F(_run) F(_waiting) F(arranged) F(buffer) F(data) F(deliver)      \
     F(emit) F(flags) F(go_on) F(handle) F(imported) F(key) F(lift) F(node) F(passed) F(piece) F(port) F(position) F(readers)     \
-    F(receive) F(refuse) F(scope) F(shape) F(specs) F(state_words) F(take) F(tasks) F(times) F(trace) F(wake) F(work)
+    F(receive) F(refuse) F(scope) F(shape) F(shards) F(specs) F(state_words) F(take) F(tasks) F(times) F(trace) F(wake) F(work)
 NAMES(DECLARE_NAME)
 
 /* Rows of a chunk, and chunks of a place, from which on a buffer counts what it receives. */
@@ -82,9 +82,9 @@ int wake_reader(PyObject *reader, PyObject *moment) {
 
 static int wake_readers(PyObject *arranged, PyObject *moment) {
     PyObject *readers = GET(arranged, readers);
-    int done = readers == NULL || !PyList_Check(readers) ? -1 : 0;
-    for (Py_ssize_t i = 0; done == 0 && i < PyList_Size(readers); i++)
-        done = wake_reader(PyList_GetItem(readers, i), moment);
+    int done = readers == NULL || !PyTuple_Check(readers) ? -1 : 0;
+    for (Py_ssize_t i = 0; done == 0 && i < PyTuple_Size(readers); i++)
+        done = wake_reader(PyTuple_GetItem(readers, i), moment);
     Py_XDECREF(readers);
     return done;
 }
@@ -317,14 +317,13 @@ static int keeps_nothing(PyObject *trace) {
 
 /* Joins the few rows that wait: 1, 0 where that is not for here, or -1 with an error. */
 static int join_few(PyObject *node, PyObject *moment) {
-    PyObject *tasks = GET(node, tasks), *readers = GET(node, readers), *flow = flow_of(node);
+    PyObject *tasks = GET(node, tasks), *readers = GET(node, readers), *flow = flow_of(node), *shards = GET(node, shards);
     PyObject *high = NULL, *low = NULL, *outbox = NULL;
     PyObject *handles[2] = {NULL, NULL}, *taken[2] = {NULL, NULL}, *traces[2] = {NULL, NULL};
     int done = -1;
-    if (tasks == NULL || readers == NULL || flow == NULL || !PyList_Check(tasks) || !PyTuple_Check(readers)
-        || PyTuple_Size(readers) != 2)
+    if (tasks == NULL || shards == NULL || readers == NULL || flow == NULL || !PyTuple_Check(readers) || PyTuple_Size(readers) != 2)
         goto end;
-    if (PyList_Size(tasks) != 1 || PyObject_Size(PyList_GetItem(tasks, 0)) != 0) {
+    if (PyObject_Size(tasks) != 0 || PyLong_AsLong(shards) != 1) {
         done = PyErr_Occurred() ? -1 : 0;
         goto end;
     }
@@ -354,10 +353,13 @@ static int join_few(PyObject *node, PyObject *moment) {
         || join_side(node, 1, PyTuple_GetItem(taken[1], 1), PyTuple_GetItem(taken[0], 2), traces, low, outbox) < 0
         || deliver_outbox(node, flow, outbox) < 0)
         goto end;
-    const Py_ssize_t left = PyObject_Size(PyList_GetItem(tasks, 0));
+    Py_DECREF(tasks);
+    tasks = GET(node, tasks); /* what is left of the join */
+    const Py_ssize_t left = tasks == NULL ? -1 : PyObject_Size(tasks);
     done = left < 0 || (left > 0 && schedule_node(node, moment) < 0) ? -1 : 1;
 end:
     Py_XDECREF(tasks);
+    Py_XDECREF(shards);
     Py_XDECREF(readers);
     Py_XDECREF(flow);
     Py_XDECREF(high);

@@ -259,7 +259,7 @@ static int work_of(PyObject *node, PyObject *delta, PyObject *todo, PyObject **w
 /* Takes the keys out that were deferred to a moment. A new reference, or NULL; then there are none, or there is an error. */
 static PyObject *deferred_keys(PyObject *node, Py_ssize_t shard, PyObject *moment) {
     PyObject *todo = GET(node, todo), *parts = todo == NULL ? NULL : GET(todo, _parts);
-    PyObject *waiting = parts == NULL ? NULL : PyList_GetItem(parts, shard), *found = NULL;
+    PyObject *waiting = parts == NULL ? NULL : element(parts, shard), *found = NULL;
     if (waiting != NULL && (found = Py_XNewRef(PyDict_GetItemWithError(waiting, moment))) != NULL
         && PyDict_DelItem(waiting, moment) < 0)
         Py_CLEAR(found);
@@ -376,9 +376,9 @@ end:
 static int64_t waiting_rows(PyObject *node, PyObject *moment) {
     PyObject *reader = GET(node, reader), *handle = reader == NULL ? NULL : GET(reader, handle);
     PyObject *todo = GET(node, todo), *parts = todo == NULL ? NULL : GET(todo, _parts);
-    int64_t rows = handle == NULL || parts == NULL ? -1 : PyList_Size(parts) == 1 ? rows_waiting(handle) : FEW_ROWS + 1;
+    int64_t rows = handle == NULL || parts == NULL ? -1 : PyObject_Size(parts) == 1 ? rows_waiting(handle) : FEW_ROWS + 1;
     if (rows >= 0 && rows <= FEW_ROWS) {
-        PyObject *keys = PyDict_GetItemWithError(PyList_GetItem(parts, 0), moment);
+        PyObject *keys = PyDict_GetItemWithError(element(parts, 0), moment);
         if (keys != NULL)
             rows += rows_of(keys);
         else if (PyErr_Occurred())

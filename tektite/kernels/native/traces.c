@@ -13,6 +13,7 @@
 #include "traces.h"
 
 static PyTypeObject *trace_type, *handle_type, *mint_type;
+static PyObject *no_batches; /* the queue of a shard for which nothing waits: nobody adds to it */
 
 RECORD(trace, TRACE_FIELDS)
 RECORD(handle, HANDLE_FIELDS)
@@ -56,8 +57,13 @@ static int put_batches(Handle *handle, Py_ssize_t shard, PyObject *batches, PyOb
             Py_XDECREF(woken);
         }
     }
-    if (done == 0)
+    if (done == 0 && queue != no_batches)
         done = extend(queue, batches);
+    else if (done == 0) {
+        PyObject *own = PySequence_List(batches);
+        done = own == NULL || put_element(handle->queues, shard, own) < 0 ? -1 : 0;
+        Py_XDECREF(own);
+    }
     Py_DECREF(queue);
     return done;
 }
@@ -89,8 +95,8 @@ static PyObject *take_all(Handle *handle, Py_ssize_t shard) {
     Py_DECREF(new);
     if (found == NULL || is_empty)
         return found;
-    PyObject *empty = PyList_New(0);
-    if (empty == NULL || PyList_SetItem(handle->queues, shard, empty) < 0 || put_element(handle->pins, shard, nothing) < 0)
+    if (put_element(handle->queues, shard, no_batches) < 0
+        || (handle->reads_versions == Py_True && put_element(handle->pins, shard, nothing) < 0))
         Py_CLEAR(found);
     return found;
 }
@@ -159,9 +165,9 @@ static PyObject *version(PyObject *self, PyObject *number) {
 /* Puts batches into the queue of every handle that gets all of them. One that has them already gets nothing. */
 static int put_to_all(Trace *trace, Py_ssize_t shard, PyObject *batches, PyObject *version) {
     PyObject *last = PyList_GetItem(batches, PyList_Size(batches) - 1);
-    if (!PyDict_Size(trace->unguarded))
-        return 0;
-    PyObject *handles = PyDict_Keys(trace->unguarded); /* what wakes may change it */
+    if (PyObject_Size(trace->unguarded) <= 0)
+        return PyErr_Occurred() ? -1 : 0;
+    PyObject *handles = PySequence_List(trace->unguarded); /* what wakes may change it */
     if (handles == NULL)
         return -1;
     int done = 0;
@@ -183,6 +189,18 @@ static PyObject *placed(Trace *trace, PyObject *rows) {
     return is_set(trace->memory) && rows_in(rows) >= FEW_ROWS ? call_method((PyObject *)trace, "_placed", rows) : Py_NewRef(rows);
 }
 
+/* Counts rows that are minted up to `upper`: as a whole, or not at all where there is no memory. */
+static int moved_to(Trace *trace, Py_ssize_t shard, PyObject *upper, int64_t rows) {
+    PyObject *uppers = with_element(trace->_uppers, shard, upper);
+    if (uppers == NULL || add_to_field(&trace->minted, rows) < 0) {
+        Py_XDECREF(uppers);
+        return -1;
+    }
+    set_field(&trace->_uppers, uppers);
+    Py_DECREF(uppers);
+    return 0;
+}
+
 int minted_rows(PyObject *self, Py_ssize_t shard, PyObject *rows, PyObject *upper) {
     Trace *trace = (Trace *)self;
     if (!PyObject_TypeCheck(self, trace_type)) {
@@ -192,10 +210,8 @@ int minted_rows(PyObject *self, Py_ssize_t shard, PyObject *rows, PyObject *uppe
     PyObject *lower = element(trace->_uppers, shard);
     if (lower == NULL)
         return -1;
-    if (!is_set(trace->spines) && !is_set(trace->on_mint) && !PyDict_Size(trace->handles)) { /* nobody reads it */
-        const int64_t more = rows_in(rows);
-        return put_element(trace->_uppers, shard, upper) < 0 ? -1 : add_to_field(&trace->minted, more);
-    }
+    if (!is_set(trace->spines) && !is_set(trace->on_mint) && PyObject_Size(trace->handles) == 0) /* nobody reads it */
+        return moved_to(trace, shard, upper, rows_in(rows));
     Py_INCREF(lower);
     rows = placed(trace, rows);
     PyObject *batch = rows == NULL ? NULL : new_batch(rows, lower, upper, lower);
@@ -210,7 +226,7 @@ int minted_rows(PyObject *self, Py_ssize_t shard, PyObject *rows, PyObject *uppe
     PyObject *version = NULL;
     int done = -1;
     Spine *spine = NULL;
-    if (put_element(trace->_uppers, shard, upper) < 0 || add_to_field(&trace->minted, rows_in(batch)) < 0)
+    if (moved_to(trace, shard, upper, rows_in(batch)) < 0)
         goto end;
     if (is_set(trace->on_mint)) {
         PyObject *told = PyObject_CallFunction(trace->on_mint, "nO", shard, batch);
@@ -318,8 +334,7 @@ static PyObject *apply(PyObject *self, PyObject *unused) {
         return NULL;
     PyObject *upper = ((Batch *)last)->upper;
     if (before != upper) {
-        /* the count goes first: it may lack memory, and is not repeated once the frontier has moved, which lacks nothing */
-        if (add_to_field(&trace->minted, rows_of(given->batches)) < 0 || put_element(trace->_uppers, shard, upper) < 0)
+        if (moved_to(trace, shard, upper, rows_of(given->batches)) < 0)
             return NULL;
     }
     if (put_to_all(trace, shard, given->batches, given->version) < 0)
@@ -413,6 +428,7 @@ int add_trace_types(PyObject *module) {
     return ADD(handle_type, "HandleRecord", Handle, record, handle_slots, NULL)
                    && ADD(trace_type, "TraceRecord", Trace, record, trace_slots, NULL)
                    && ADD(mint_type, "Mint", Mint, Py_TPFLAGS_HAVE_GC, mint_slots, NULL)
+                   && (no_batches = PyList_New(0)) != NULL && PyModule_AddObjectRef(module, "NO_BATCHES", no_batches) == 0
                ? 0
                : -1;
 }

@@ -108,16 +108,26 @@ typedef struct {
     PyObject *lower, *upper, *_since;
 } Batch;
 
-/* A borrowed element of a list that a record has, or NULL with an error. */
+/* A borrowed element of a list or tuple that a record has, or NULL with an error. */
 static inline PyObject *element(PyObject *list, Py_ssize_t at) {
-    if (list == NULL || !PyList_Check(list)) {
-        PyErr_SetString(PyExc_SystemError, "a record has not begun");
-        return NULL;
-    }
-    return PyList_GetItem(list, at);
+    if (list != NULL && PyList_Check(list))
+        return PyList_GetItem(list, at);
+    if (list != NULL && PyTuple_Check(list))
+        return PyTuple_GetItem(list, at);
+    PyErr_SetString(PyExc_SystemError, "a record has not begun");
+    return NULL;
 }
 
 static inline int put_element(PyObject *list, Py_ssize_t at, PyObject *value) { return PyList_SetItem(list, at, Py_NewRef(value)); }
+
+/* A tuple with another element in one place: a new reference. */
+static inline PyObject *with_element(PyObject *tuple, Py_ssize_t at, PyObject *value) {
+    const Py_ssize_t size = PyTuple_Size(tuple);
+    PyObject *made = size < 0 ? NULL : PyTuple_New(size);
+    for (Py_ssize_t i = 0; made != NULL && i < size; i++)
+        PyTuple_SetItem(made, i, Py_NewRef(i == at ? value : PyTuple_GetItem(tuple, i)));
+    return made;
+}
 
 static inline int add_to_field(PyObject **field, int64_t more) {
     const int64_t number = *field == NULL ? 0 : PyLong_AsLongLong(*field);
