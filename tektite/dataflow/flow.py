@@ -70,6 +70,13 @@ class SweepPart(Protocol):
         """The next part of the dataflow's sweep, if other processes run that as well."""
 
 
+class Dependent(Protocol):
+    """Somebody who is told when a dataflow fails."""
+
+    def flow_failed(self) -> None:
+        """The dataflow has failed. May be called again."""
+
+
 class EpochSource(Protocol):
     """An input or dataflow that another dataflow reads. It closes epochs and has answers for the epochs first ≤ e < low."""
 
@@ -173,7 +180,8 @@ class Dataflow(FlowRecord):
         self.error_holds: tuple[Hold, ...] = ()
         """Holds on the errors that its results depend on."""
         self.on_swept: tuple[Callable[[], None], ...] = ()
-        self.on_failed: tuple[Callable[[], None], ...] = ()
+        self.on_failed: tuple[Dependent, ...] = ()
+        """Who is told when it fails: its views, in their order, and others."""
         self.part: SweepPart | None = None
         self.journal: Journal | None = None
         self.failure: TektiteError | None = None
@@ -499,8 +507,8 @@ class Dataflow(FlowRecord):
         """Stop forever and release everything. Users of the result get the error. May be repeated: it runs until that is done."""
         self.failure = explained(error, self.name)
         self.drop()
-        for callback in self.on_failed:
-            callback()
+        for dependent in self.on_failed:
+            dependent.flow_failed()
         self.running = False
 
     def drop(self) -> None:

@@ -52,7 +52,7 @@ def install(
     try:
         flow.settle_start(since)
         for (name, collection), found in zip(collections.items(), arranged, strict=True):
-            view = ViewCore(core, name, collection.operator, flow, found, keep, views)
+            view = ViewCore(core, name, collection.operator, flow, found, keep, len(views))
             view.facade = View(core.engine, view)
             view.row_order = row_order(name, collection)
             views.append(view)

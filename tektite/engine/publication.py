@@ -46,11 +46,15 @@ class Publication:
         """Whether it waits until the view has an answer again."""
         view.flow.on_swept += (self.publish,)
         view.flow.add_outlet(self.handle)
-        view.flow.on_failed += (self.handle.drop,)
+        view.flow.on_failed += (self,)
         self.publish()
         if self.low is None and found is None and not self.waits:  # readers find a view that is empty so far
             described = self.description.to_json()
             storage.append(DurableChange(view.engine.epoch, arrangements={view.name: described}, lows={view.name: 0}))
+
+    def flow_failed(self) -> None:
+        """Follow the view no further."""
+        self.handle.drop()
 
     def publish(self) -> None:
         """Store what the view has changed since the last time."""

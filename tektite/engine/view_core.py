@@ -21,6 +21,7 @@ from tektite.expr.program import row_condition
 from tektite.plan import algebra as plan
 from tektite.plan.unique import unique_columns
 from tektite.trace.trace import Hold, Trace
+from tektite.values.schema import Schema
 from tektite.values.words import Words
 
 if TYPE_CHECKING:
@@ -31,6 +32,12 @@ if TYPE_CHECKING:
 
 class ViewCore:
     """A view: a source of dataflows, and what plans read."""
+
+    # There may be ten thousand.
+    __slots__ = (
+        "__weakref__", "_feeds", "_place", "_waiters_here", "columns", "definition", "dropped", "engine", "facade", "flow",
+        "hold", "name", "operator", "publication", "row_order", "sharded_by", "trace",
+    )  # fmt: skip
 
     kind = "view"
 
@@ -51,23 +58,19 @@ class ViewCore:
         flow: Dataflow,
         arranged: Arranged,
         keep: bool,
-        together: Sequence[ViewCore],
+        place: int,
     ) -> None:
-        """`together` are the views of its dataflow that were made before it."""
+        """`place` is its number among the views of its dataflow."""
         self.engine = engine
-        self._place = len(together)
+        self._place = place
         self.name = name
-        self.together = together
-        """The views that its dataflow makes, itself included."""
         self.definition = definition
-        self.schema = definition.schema
         self.operator = plan.Read(definition.schema, self)
         """The plan that reads it."""
         self.flow = flow
         self.trace = arranged.trace
         self.columns = arranged.columns
         self.sharded_by = arranged.sharded_by
-        self.is_stream = not keep
         self.hold = Hold(self.trace, LastClosed(self, engine.catalog.earliest)) if keep else None
         self.dropped = False
         self.row_order: Callable[[pa.Table], pa.Table] | None = None
@@ -75,7 +78,22 @@ class ViewCore:
         self.publication: Publication | None = None
         self._feeds: dict[ChangeFeed, None] | None = None
         self._waiters_here: dict[Waiter, None] | None = None
-        flow.on_failed += (self._let_go,)
+        flow.on_failed += (self,)
+
+    @property
+    def together(self) -> list[ViewCore]:
+        """The views that its dataflow makes, itself included."""
+        return [dependent for dependent in self.flow.on_failed if isinstance(dependent, ViewCore)]
+
+    @property
+    def schema(self) -> Schema:
+        """Names and types of its columns."""
+        return self.definition.schema
+
+    @property
+    def is_stream(self) -> bool:
+        """Whether it keeps no history: only its changes can be read."""
+        return self.hold is None
 
     @property
     def lock(self) -> EngineLock:
@@ -323,9 +341,10 @@ class ViewCore:
     def release(self) -> None:
         """Let go of the trace and of all subscriptions, for good."""
         self.dropped = True
-        self._let_go()
+        self.flow_failed()
 
-    def _let_go(self) -> None:
+    def flow_failed(self) -> None:
+        """End all subscriptions, and let go of the trace."""
         for feed in list(self.feeds):
             feed.end()
         if self.hold is not None:
