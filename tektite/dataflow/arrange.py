@@ -302,7 +302,7 @@ class ArrangementReader:
         """Open a handle on the trace. Its present history is the first delta."""
         flow = self.node.flow
         frontier = None if self._scope is None else self._scope.frontier
-        self.handle = Handle(self.trace, frontier, flow.wake if self.imported else None)
+        self.handle = Handle(self.trace, frontier, flow if self.imported else None)
         flow.handles += (self.handle,)
         if self._guard is not None:
             self.handle.guard(*self._guard)
@@ -316,7 +316,7 @@ class ArrangementReader:
         """A handle on another trace, all of whose contents the node has consumed."""
         flow = self.node.flow
         frontier = None if self._scope is None else self._scope.frontier
-        handle = Handle(trace, frontier, flow.wake if self.imported else None)
+        handle = Handle(trace, frontier, flow if self.imported else None)
         handle.forget()
         flow.handles += (handle,)
         return handle

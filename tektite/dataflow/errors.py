@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -162,11 +163,17 @@ def sources_of(
     own: ErrorNode | None,
     results: Sequence[Trace],
     imported: Mapping[int, Sequence[ErrorSource]],
-) -> list[tuple[ErrorSource, ...]]:
+) -> Sequence[tuple[ErrorSource, ...]]:
     """For each result of a dataflow, the errors that it depends on. `imported` has those of traces of other dataflows, by id."""
     if own is None and not any(imported.values()):
-        return [()] * len(results)
+        return _no_errors(len(results))
     return [_merged(own, *_upstream(flow, result), imported) for result in results]
+
+
+@cache
+def _no_errors(results: int) -> tuple[tuple[()], ...]:
+    """For each of some results, none."""
+    return ((),) * results
 
 
 def _merged(

@@ -280,7 +280,7 @@ class Dataflow(FlowRecord):
         """Take turns while a handle on its result has something: whoever empties it is told after each sweep. The result may be
         the arrangement of a source, and then nothing else wakes this dataflow.
         """
-        handle.wake = self.wake
+        handle.wake = self
         self.outlets += (handle,)
         self.wake()
 

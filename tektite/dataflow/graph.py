@@ -106,10 +106,13 @@ if TYPE_CHECKING:
             """Take the next node from the agenda under the parent's moment `outer`; None if there is none."""
 
     _NOTHING: dict[Moment, list[int]]
+    _NO_MOMENTS: list[Moment]
 else:
     ScopeRecord = calls().ScopeRecord
     _NOTHING = calls().NO_AGENDA
     """The agenda of scopes that have nothing to do. Nobody adds to it."""
+    _NO_MOMENTS = calls().NO_MOMENTS
+    """Its moments."""
 _run_agenda: Any = calls().run_agenda
 _FIELDS = tuple(name for name, value in vars(ScopeRecord).items() if isinstance(value, MemberDescriptorType))
 
@@ -129,7 +132,7 @@ class Scope(ScopeRecord):
         self.body: list[Node | Scope] = []
         self.position = -1
         self.moment: Moment = (0,) * self.depth
-        self._moments: list[Moment] = []
+        self._moments = _NO_MOMENTS
         self._agenda = _NOTHING
         self._passed: tuple[object, Frontier] = (None, ())
         self._running: tuple[object, Frontier] = (None, ())
@@ -237,8 +240,7 @@ class Scope(ScopeRecord):
 
     def clear(self) -> None:
         """Empty the agenda and all buffers."""
-        self._moments.clear()
-        self._agenda = _NOTHING
+        self._moments, self._agenda = _NO_MOMENTS, _NOTHING
         self.rest()
         for member in self.body:
             member.clear()

@@ -79,5 +79,5 @@ class Succession:
         new.limit = old.limit
         new.on_swept, new.on_failed = self._swept, self._failed
         for handle in self._outlets:
-            handle.wake = new.wake
+            handle.wake = new
         new.outlets = self._outlets

@@ -56,7 +56,8 @@ class Entry:
     """One shared arrangement: whose it is, where it comes from, and who reads it."""
 
     name: str
-    collection: tuple[Any, ...]
+    made_from: tuple[Any, ...] | None
+    """The collection; of a table or a view itself, its source says it."""
     source: EpochSource
     trace: Trace
     columns: tuple[int, ...]
@@ -77,6 +78,20 @@ class Entry:
     """Graphs that read it and are kept for the next dataflow of their plan: of which plan, and by which columns. Most views have
     no reader, and none of these.
     """
+
+    @property
+    def collection(self) -> tuple[Any, ...]:
+        """The collection that it has, as plans name it."""
+        if self.made_from is None:
+            source: Any = self.source
+            found: tuple[Any, ...] = source.operator.fingerprint
+            return found
+        return self.made_from
+
+    @property
+    def glance(self) -> Hashable:
+        """What is quickly compared of its collection."""
+        return id(self.source) if self.made_from is None else _at_a_glance(self.made_from)
 
     @property
     def errors(self) -> Sequence[ErrorSource]:
@@ -290,7 +305,7 @@ class Catalog:
     def add(self, *entries: Entry) -> None:
         """Let queries find the arrangements of a collection that is new. May be repeated."""
         for entry in entries:
-            glance = _at_a_glance(entry.collection)
+            glance = entry.glance
             alike = self._alike.get(glance, ())
             if entry not in alike:
                 self._alike[glance] = (*alike, entry)
@@ -299,7 +314,7 @@ class Catalog:
     def remove(self, entry: Entry) -> None:
         """Let queries not find an arrangement any more. May be repeated."""
         self.entries.pop(entry, None)
-        glance = _at_a_glance(entry.collection)
+        glance = entry.glance
         alike = tuple([other for other in self._alike.get(glance, ()) if other is not entry])
         if alike:
             self._alike[glance] = alike
@@ -429,6 +444,10 @@ class Catalog:
         for entry in used:
             self._drop_unread(entry)
         self._used.pop(reader, None)
+
+    def used_by(self, reader: Dataflow) -> tuple[Entry, ...]:
+        """The arrangements that a dataflow reads, in the order in which it came to them."""
+        return self._used.get(reader, ())
 
     def note(self, reader: Dataflow, entry: Entry) -> None:
         """Count a dataflow among the readers of an arrangement."""

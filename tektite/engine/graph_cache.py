@@ -68,13 +68,19 @@ class GraphCache:
         """The arrangements of some collections found in the present generation, by the first one. Thousands of views ask about
         the same ones. Collections are no keys: hashing one visits a part as often as others take it.
         """
+        self._grounds: dict[tuple[int, ...], tuple[FoundArrangements, ...]] = {}
+        """Some of them together, by their ids: what graphs stand on."""
         self._ground_of = -1
+
+    def _clear_ground(self) -> None:
+        self._ground.clear()
+        self._grounds.clear()
 
     def _first_of(self, operator: Operator) -> Operator:
         """The plan that graphs of this one are known by: the same one, which came first."""
         if operator in self._known:
             return operator
-        other = self._recent.get(operator.digest)
+        other = self._recent.get(operator.digest) if self._recent else None
         return operator if other is None or not is_same(other, operator) else other
 
     def _remember(self, operator: Operator) -> None:
@@ -116,15 +122,21 @@ class GraphCache:
     def add(self, key: Lead, renderer: Renderer, arranged: Arranged, recording: RecordingCatalog) -> None:
         """Remember a graph, for when its dataflow is dropped."""
         if renderer.reusable:
-            ground = tuple([self._ground_now(collection) for collection in recording.asked])
+            ground = self._shared_ground(tuple([self._ground_now(collection) for collection in recording.asked]))
             self._running[renderer.flow] = CachedGraph(
-                renderer.flow, key, arranged, tuple(recording.used), tuple(renderer.remembering), ground,
+                renderer.flow, key, arranged, self._catalog.used_by(renderer.flow), tuple(renderer.remembering), ground,
                 self._catalog.generation, self._catalog.plans.get(renderer.flow),
             )  # fmt: skip
 
+    def _shared_ground(self, ground: tuple[FoundArrangements, ...]) -> tuple[FoundArrangements, ...]:
+        """One for all graphs that stand on the same arrangements."""
+        if not all([found in self._ground for _, there in ground for found in there[:1]]):
+            return ground
+        return self._grounds.setdefault(tuple([id(found) for found in ground]), ground)
+
     def _ground_now(self, collection: tuple[Any, ...]) -> FoundArrangements:
         if self._ground_of != self._catalog.generation:
-            self._ground.clear()
+            self._clear_ground()
             self._ground_of = self._catalog.generation
         there = self._catalog.all_of(collection)
         if not there:
@@ -162,7 +174,7 @@ class GraphCache:
 
     def forget(self, entry: Entry) -> None:
         """Let go of what may be used and reads an arrangement that is dropped."""
-        self._ground.clear()
+        self._clear_ground()
         for of, key in (entry.graphs or {}).values():
             operator = of()
             if operator is not None:

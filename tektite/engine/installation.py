@@ -171,6 +171,4 @@ def entry_for(source: InputCore | ViewCore) -> Entry:
     names = source.schema.names
     if source.columns != tuple(range(len(names))):
         names = tuple([names[c] for c in source.columns])
-    return Entry(
-        source.name, source.operator.fingerprint, source, source.trace, source.columns, names, source.sharded_by, None
-    )
+    return Entry(source.name, None, source, source.trace, source.columns, names, source.sharded_by, None)

@@ -128,7 +128,7 @@ class Renderer:
             reading.choose_rows()
         flow.name_purposes(line)
         node = ErrorNode(flow, self.origins) if self.origins else None
-        flow.results = tuple(results)
+        flow.results = flow.traces if flow.traces == tuple(results) else tuple(results)
         flow.result_errors = tuple(sources_of(flow, node, results, self._imported))
         flow.hold_errors()
 

@@ -9,7 +9,7 @@ from tektite.errors import IncorrectError
 from tektite.expr import Expr
 from tektite.expr import type_of as expression_type
 from tektite.expr.predicates import conjunction
-from tektite.plan.algebra import Operator
+from tektite.plan.algebra import Operator, Read
 from tektite.query import joins
 from tektite.query.collection import Collection
 from tektite.query.columns import column_list
@@ -27,8 +27,9 @@ OTHER_KINDS = {
 
 _PLAIN = {str, type(None)}
 _JOINS: weakref.WeakValueDictionary[tuple[Any, ...], Operator] = weakref.WeakValueDictionary()
-"""Plans by what was asked for. A program that asks again while somebody has the plan gets the same, about which the engine knows
-everything that it has worked out.
+"""Plans of joins of a table or a view by what was asked for. A program that asks again while somebody has the plan gets the same,
+about which the engine knows everything that it has worked out. Other collections are seldom the same when asked for again, and ten
+thousand views of their joins would each be noted here.
 """
 
 
@@ -42,7 +43,8 @@ def joined(
     suffix: str,
 ) -> Collection:
     """Pairs of rows, or rows by whether they have a partner; see `Collection.join`."""
-    if not {type(on), type(how), type(left_on), type(right_on), type(suffix)} <= _PLAIN:
+    asked_again = isinstance(left.operator, Read)
+    if not asked_again or not {type(on), type(how), type(left_on), type(right_on), type(suffix)} <= _PLAIN:
         return derived(_joined(left, right, on, how, left_on, right_on, suffix).operator, left, right)
     key = (left.operator, right.operator, on, how, left_on, right_on, suffix)
     known = _JOINS.get(key)

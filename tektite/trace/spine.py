@@ -30,7 +30,8 @@ keys in epochs of 10k updates:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
+from typing import Protocol
 
 import numpy as np
 
@@ -71,11 +72,18 @@ def _level(rows: int) -> int:
     return (rows >> 6).bit_length()
 
 
+class Distinguishing(Protocol):
+    """Who reads a spine."""
+
+    def frontier(self) -> Words:
+        """The times (k x nt) from which on it must distinguish times; k == 0 if it must distinguish all."""
+
+
 class Spine(SpineRecord):
     """The trace of one shard for updates of `shape` (data, time and diff columns).
 
-    `frontier` returns the times (k x nt) from which on readers must distinguish times; k == 0 if they must distinguish all.
-    It is called whenever a merge starts. The array is not copied: a frontier that moves is another array.
+    `reader` is asked for its frontier whenever a merge starts. Without one, all times are distinguished. The array is not copied:
+    a frontier that moves is another array.
 
     `effort` is "default", "lazy" (less work at each insertion, more batches for readers) or "eager" (all merges at once).
     """
@@ -86,7 +94,7 @@ class Spine(SpineRecord):
         self,
         shape: BatchShape,
         effort: str = "default",
-        frontier: Callable[[], Words] | None = None,
+        reader: Distinguishing | None = None,
         upper: Frontier = (),
         memory: BatchMemory | None = None,
     ) -> None:
@@ -98,7 +106,7 @@ class Spine(SpineRecord):
         self._effort = _EFFORTS[effort]
         self._at_once = _ALL if effort == "eager" else SMALL
         self._may_wait = 0 if effort == "eager" else WAITING
-        self._frontier = frontier or (lambda: np.empty((0, shape[1]), np.int64))
+        self._reader = reader
         self._units: list[Batch | Merge] = []  # oldest first
         # The merges among the units; not valid while `_stale`.
         self._open: tuple[Merge, ...] = ()
@@ -113,6 +121,9 @@ class Spine(SpineRecord):
         """`version`, if that has been asked for since the units changed."""
         self.merged = 0
         """Rows of merges that were done step by step."""
+
+    def _frontier(self) -> Words:
+        return np.empty((0, self.shape[1]), np.int64) if self._reader is None else self._reader.frontier()
 
     def _insert_large(self, batch: Batch) -> None:
         """`insert` for a batch that is not of the lowest level, or while merges are open."""

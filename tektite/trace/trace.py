@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from functools import lru_cache
+from typing import Protocol
 
 import numpy as np
 
@@ -205,7 +206,7 @@ class Trace(TraceRecord):
     def _new_spines(self) -> tuple[Spine, ...]:
         """Spines without batches."""
         shape = shared(self.shape)
-        return tuple([Spine(shape, self.effort, self.frontier, memory=self.memory) for _ in range(self.shards)])
+        return tuple([Spine(shape, self.effort, self, memory=self.memory) for _ in range(self.shards)])
 
     def add_handle(self, handle: Handle) -> None:
         """Queue what is minted from here on for a reader."""
@@ -384,6 +385,13 @@ class AskedHolds:
         return min([self._epoch, *[hold.frontier()[0][0] for hold in self.new]])
 
 
+class SleepingFlow(Protocol):
+    """A dataflow, which reads."""
+
+    def wake(self) -> None:
+        """Note that there is something to do."""
+
+
 class Handle(HandleRecord):
     """One reader's place in a trace: the queue of batches not consumed yet and, with `frontier`, a hold on versions.
 
@@ -393,9 +401,12 @@ class Handle(HandleRecord):
     __slots__ = ()
 
     def __init__(
-        self, trace: Trace, frontier: Callable[[], Frontier] | None, wake: Callable[[], None] | None = None
+        self,
+        trace: Trace,
+        frontier: Callable[[], Frontier] | None,
+        wake: Callable[[], None] | SleepingFlow | None = None,
     ) -> None:
-        """`wake` is called when a queue that was empty is about to get a batch."""
+        """`wake` is called, or a dataflow is woken, when a queue that was empty is about to get a batch."""
         self.guarded_by: int | None = None
         """The column by which it chooses rows, if it does."""
         self.trace = trace

@@ -20,6 +20,7 @@ from tektite.trace.batch import Batch
 from tektite.trace.merge import DiffOverflow
 from tektite.trace.records import Version
 from tektite.trace.spine import WAITING, Spine
+from tektite.values.words import Words
 from tests.support.nightly import by_day_or_night
 from tests.support.rows_twin import LEAST, MOST, Row, Rows, consolidate, read
 
@@ -32,14 +33,27 @@ def make_batch(rows: Sequence[Row], shape: tuple[int, int, int], lower: int, upp
     return Batch(head, buf, ((lower, *rest),), ((upper, *rest),), ((0, *rest),))
 
 
+class Held:
+    """A reader whose frontier is the only element of a list."""
+
+    def __init__(self, held: list[Words]) -> None:
+        self.held = held
+
+    def frontier(self) -> Words:
+        return self.held[0]
+
+
 class Feed:
     """A spine for (key, value) at one epoch per batch, and everything that went in."""
 
     def __init__(self, effort: str = "default") -> None:
         self.epoch = 0
         self.held = np.zeros((1, 1), np.int64)
-        self.spine = Spine((2, 1, 1), effort, lambda: self.held)
+        self.spine = Spine((2, 1, 1), effort, self)
         self.history: list[Row] = []
+
+    def frontier(self) -> Words:
+        return self.held
 
     def insert(self, data: Iterable[tuple[int, int, int]]) -> None:
         rows = [(key, value, self.epoch, diff) for key, value, diff in data]
@@ -112,7 +126,7 @@ def test_any_number_of_time_columns(nt: int, seed: int) -> None:
     """Rounds are sorted again when the epochs before them are compacted, across antichains of several elements."""
     generator = random.Random(seed)
     held = [np.zeros((1, nt), np.int64)]
-    spine = Spine((1, nt, 2), "default", lambda: held[0])
+    spine = Spine((1, nt, 2), "default", Held(held))
     history: list[Row] = []
     for epoch in range(40):
         rows = [
@@ -177,7 +191,7 @@ def test_batches_stay_logarithmically_many(kind: str, effort: str, cancelling: b
             super()._enforce_bound()
             forced.append(open_before - self.open_merges)
 
-    spine = CountingSpine((1, 1, 1), effort, lambda: held[0])
+    spine = CountingSpine((1, 1, 1), effort, Held(held))
     inserted = 0
     for epoch, size in enumerate(sizes(kind)):
         keys = generator.integers(0, 5000 if cancelling else 2**60, size)

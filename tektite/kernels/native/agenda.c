@@ -16,7 +16,7 @@ RECORD(sweep, SWEEP_FIELDS)
 
 static PyTypeObject *scope_type, *journal_type, *sweep_type;
 PyTypeObject *flow_type;
-static PyObject *no_agenda; /* of scopes that have nothing to do: nobody adds to it */
+static PyObject *no_agenda, *no_moments; /* of scopes that have nothing to do: nobody adds to them */
 static PyObject *push, *pop; /* of Python's module heapq */
 static PyObject *now; /* `time.perf_counter` */
 static PyObject *n_run, *n_is_interrupted;
@@ -46,11 +46,15 @@ static int schedule_at(Scope *scope, PyObject *position, PyObject *moment) {
     if (PyErr_Occurred())
         return -1;
     if (scope->_agenda == no_agenda) {
-        PyObject *own = PyDict_New();
-        if (own == NULL)
+        PyObject *own = PyDict_New(), *moments = PyList_New(0);
+        if (own != NULL && moments != NULL) {
+            set_field(&scope->_moments, moments);
+            set_field(&scope->_agenda, own);
+        }
+        Py_XDECREF(own);
+        Py_XDECREF(moments);
+        if (PyErr_Occurred())
             return -1;
-        set_field(&scope->_agenda, own);
-        Py_DECREF(own);
     }
     PyObject *alone = PyList_New(1);
     if (alone == NULL)
@@ -120,8 +124,10 @@ static int next_of(Scope *scope, PyObject *outer, PyObject **member, PyObject **
         }
         Py_DECREF(over);
     }
-    if (scope->_agenda != no_agenda) /* an emptied dict keeps its table */
+    if (scope->_agenda != no_agenda) { /* an emptied dict keeps its table */
         set_field(&scope->_agenda, no_agenda);
+        set_field(&scope->_moments, no_moments);
+    }
     return 0;
 }
 
@@ -441,7 +447,9 @@ static PyObject *low_of(Flow *flow) {
 static PyObject *flow_low(PyObject *self, void *unused) { return low_of((Flow *)self); }
 
 PyDoc_STRVAR(wake_doc, "wake(): note that there is something to do.");
-static PyObject *wake_flow(PyObject *self, PyObject *unused) {
+static PyObject *wake_flow(PyObject *self, PyObject *unused) { return woken_flow(self); }
+
+PyObject *woken_flow(PyObject *self) {
     Flow *flow = (Flow *)self;
     if (flow->awake != Py_True) {
         PyObject *low = low_of(flow); /* as far as it had nothing to do */
@@ -539,8 +547,9 @@ int add_agenda(PyObject *module) {
     n_run = PyUnicode_InternFromString("run");
     n_is_interrupted = PyUnicode_InternFromString("is_interrupted");
     no_agenda = PyDict_New();
-    if (push == NULL || pop == NULL || n_run == NULL || n_is_interrupted == NULL || no_agenda == NULL
-        || PyModule_AddObjectRef(module, "NO_AGENDA", no_agenda) < 0)
+    no_moments = PyList_New(0);
+    if (push == NULL || pop == NULL || n_run == NULL || n_is_interrupted == NULL || no_agenda == NULL || no_moments == NULL
+        || PyModule_AddObjectRef(module, "NO_AGENDA", no_agenda) < 0 || PyModule_AddObjectRef(module, "NO_MOMENTS", no_moments) < 0)
         return -1;
     const unsigned long record = Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC;
     return ADD(scope_type, "ScopeRecord", Scope, record, scope_slots, NULL) && ADD(flow_type, "FlowRecord", Flow, record, flow_slots, NULL)

@@ -52,7 +52,7 @@ static int put_batches(Handle *handle, Py_ssize_t shard, PyObject *batches, PyOb
         if (handle->reads_versions == Py_True)
             done = put_element(handle->pins, shard, version);
         if (done == 0 && is_set(handle->wake)) {
-            PyObject *woken = PyObject_CallNoArgs(handle->wake);
+            PyObject *woken = PyObject_TypeCheck(handle->wake, flow_type) ? woken_flow(handle->wake) : PyObject_CallNoArgs(handle->wake);
             done = woken == NULL ? -1 : 0;
             Py_XDECREF(woken);
         }

@@ -78,8 +78,8 @@ static inline PyTypeObject *add_type(PyObject *module, const char *name, const c
     F(_asked) F(_uppers) F(data) F(diffs) F(effort) F(handles) F(holds) F(memory) F(minted) F(on_mint) F(routes) F(shards)       \
     F(spines) F(times) F(unguarded)
 #define SPINE_FIELDS(F)                                                                                                          \
-    F(_allowed) F(_at_once) F(_effort) F(_frontier) F(_joined) F(_may_wait) F(_memory) F(_open) F(_open_table) F(_owed)          \
-    F(_stale) F(_units) F(fresh) F(known) F(merged) F(shape) F(upper)
+    F(_allowed) F(_at_once) F(_effort) F(_joined) F(_may_wait) F(_memory) F(_open) F(_open_table) F(_owed)                       \
+    F(_reader) F(_stale) F(_units) F(fresh) F(known) F(merged) F(shape) F(upper)
 #define HANDLE_FIELDS(F) F(guarded_by) F(hold) F(pins) F(queues) F(reads_versions) F(trace) F(wake)
 #define VERSION_FIELDS(F) F(batches) F(table)
 #define MINT_FIELDS(F) F(batches) F(routed) F(shard) F(trace) F(version)
@@ -196,6 +196,8 @@ static inline PyObject *not_begun(void) {
     return NULL;
 }
 
+/* `Dataflow.wake`. */
+PRIVATE PyObject *woken_flow(PyObject *flow);
 /* The dataflow of a node: a new reference. */
 PRIVATE PyObject *flow_of(PyObject *node);
 
