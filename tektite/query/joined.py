@@ -28,8 +28,8 @@ OTHER_KINDS = {
 _PLAIN = {str, type(None)}
 _JOINS: weakref.WeakValueDictionary[tuple[Any, ...], Operator] = weakref.WeakValueDictionary()
 """Plans of joins of a table or a view by what was asked for. A program that asks again while somebody has the plan gets the same,
-about which the engine knows everything that it has worked out. Other collections are seldom the same when asked for again, and ten
-thousand views of their joins would each be noted here.
+about which the engine knows everything that it has worked out. Other collections are seldom the same when asked for again, and
+ten thousand views of their joins would each be noted here.
 """
 
 
