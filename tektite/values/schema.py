@@ -51,7 +51,7 @@ class Schema:
     True
     """
 
-    __slots__ = ("_arrow", "_empty", "_ints", "names", "types")
+    __slots__ = ("_arrow", "_empty", "_hash", "_ints", "names", "types")
 
     names: tuple[str, ...]
     types: tuple[Type, ...]
@@ -91,6 +91,7 @@ class Schema:
         # plans make many schemas, most of which no table is ever decoded by
         self._arrow: pa.Schema | None = None
         self._empty: pa.Table | None = None
+        self._hash: int | None = None
         self._ints = all([type.kind == "int" for type in types])
 
     @property
@@ -262,7 +263,10 @@ class Schema:
         return isinstance(other, Schema) and self.names == other.names and self.types == other.types
 
     def __hash__(self) -> int:
-        return hash((self.names, self.types))
+        found = self._hash
+        if found is None:  # a type's is a call of Python, and each plan asks its schemas
+            found = self._hash = hash((self.names, self.types))
+        return found
 
     def __repr__(self) -> str:
         return f"Schema({', '.join(f'{name}={type}' for name, type in zip(self.names, self.types, strict=True))})"
