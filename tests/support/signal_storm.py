@@ -38,16 +38,19 @@ class Storm:
     def __init__(self, pause: float) -> None:
         be_quiet()
         self.interrupts = 0
-        self._pause = pause
+        self._pause = self._now = pause
         threading.Thread(target=self._send, daemon=True).start()
 
     def _send(self) -> None:
         while True:
-            time.sleep(self._pause)
+            time.sleep(self._now)
             os.kill(os.getpid(), signal.SIGINT)
 
     def call(self, function: Callable[[], object], is_done: Callable[[], bool] = lambda: False) -> None:
-        """Call a function until it returns, or has done its work before an interrupt came."""
+        """Call a function until it returns, or has done its work before an interrupt came. The more often it is interrupted, the
+        longer the next one takes to come: on a machine with other work, no call would end otherwise.
+        """
+        self._now = self._pause
         while True:
             try:
                 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -57,6 +60,7 @@ class Storm:
             except KeyboardInterrupt:
                 be_quiet()
                 self.interrupts += 1
+                self._now *= 1.2
                 if is_done():
                     return
 
