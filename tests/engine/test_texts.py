@@ -30,8 +30,10 @@ def test_texts_are_bounded_by_the_rows_that_are_there() -> None:
         for epoch in range(120):
             table.insert([(k, f"row {k} in epoch {epoch}") for k in range(2000)])
             most = max(most, texts(engine))
+            if epoch % 10 == 9:  # beside the epochs; how soon depends on the machine
+                until(lambda: not core_of(engine).texts.is_running)
         assert core_of(engine).texts.count > 3
-        assert most < 120 * 2000 / 2  # beside the epochs; how soon depends on the machine
+        assert most < 120 * 2000 / 4
         assert collected(engine) == 2000
         assert sum(n for _, n in longest.rows()) == 2000
 
@@ -236,11 +238,11 @@ def test_threads_read_and_write_across_collections(monkeypatch: pytest.MonkeyPat
             thread.start()
         for thread in writers:
             thread.join()
+        until(lambda: failures or core_of(engine).texts.count > 0)
         stop.set()
         for thread in readers:
             thread.join()
         assert not failures
-        assert core_of(engine).texts.count > 0
         assert sorted(upper.rows()) == [(100 * w + k, f"WRITER {w} ROW {k} AT 59") for w in (0, 1) for k in range(100)]
         gc.collect()
         assert collected(engine) <= 2 * 400
@@ -285,8 +287,4 @@ def test_an_engine_that_nobody_holds_goes_though_texts_are_being_collected() -> 
     gone = weakref.ref(core)
     core.texts.finish(1.0)
     del engine, table, core
-    for _ in range(50):
-        gc.collect()
-        if gone() is None:
-            break
-    assert gone() is None
+    until(lambda: gc.collect() >= 0 and gone() is None)
