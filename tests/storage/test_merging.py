@@ -19,6 +19,7 @@ from tektite.storage.leases import Lease
 from tektite.storage.manifest import Manifest
 from tektite.storage.store import PosixStore
 from tektite.trace.chunk import Chunk
+from tests.support.patience import until
 from tests.support.stored import WORDS, Twin, declare, play, state_of
 
 
@@ -60,6 +61,30 @@ def test_large_batches_are_merged_beside_the_epochs(tmp_path: Path) -> None:
     assert any("-merge-" in name for name in state_of(tmp_path).files)
     with tk.Engine(storage=tmp_path, autocommit=False) as engine:
         assert {n for (n,) in engine.install("all", engine.table("numbers")).rows()} == expected
+
+
+def test_a_wish_for_work_that_comes_while_the_writer_looks_for_some_is_not_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It comes in the middle of a look that was wished for as well."""
+    looks, due = [0], epoch_writer.EpochWriter._smallest_due
+
+    def wished_again(writer: epoch_writer.EpochWriter) -> Any:
+        found = due(writer)
+        if writer._maintained[0] > 0:
+            looks[0] += 1
+            if looks[0] == 1:
+                writer._maintained = (1, -1)
+                writer.maintain()
+        return found
+
+    monkeypatch.setattr(epoch_writer.EpochWriter, "_smallest_due", wished_again)
+    with tk.Engine(storage=tmp_path) as engine:
+        engine.create_table("numbers", {"n": tk.Int}).insert([(1,)])
+        engine.sync()
+        while engine.idle():
+            pass
+        until(lambda: looks[0] >= 2)
 
 
 class NoMerges(PosixStore):
