@@ -16,6 +16,7 @@ from tektite.kernels.layout.rows import head_of_array, select_columns
 from tektite.values.types import Date, Int, String
 from tektite.values.words import NULL
 from tests.support.expression_twin import Rows, TextDictionary, read
+from tests.support.patience import PATIENCE
 
 COLUMNS = {"a": (0, Int), "b": (1, Int)}
 a, b = col("a"), col("b")
@@ -194,7 +195,7 @@ def test_a_memo_is_read_while_it_grows() -> None:
     source = Rows({"s": String}, [("x" * (n % 50),) for n in range(2000)], dictionary)
     runner = source.compile([col("s").length()])
     assert runner._memos == (memo,)
-    stop = threading.Event()
+    stop, has_read = threading.Event(), threading.Semaphore(0)
     failures: list[str] = []
 
     def read_on() -> None:
@@ -202,10 +203,12 @@ def test_a_memo_is_read_while_it_grows() -> None:
             _, head = runner.run(int(source.head[1]), 1, 1, 1, NULL, source.array)
             if read(head)[0].tolist() != [n % 50 for n in range(2000)]:
                 failures.append("wrong")
+            has_read.release()
 
     readers = [threading.Thread(target=read_on) for _ in range(2)]
     for reader in readers:
         reader.start()
+        assert has_read.acquire(timeout=PATIENCE)
     for k in range(60):
         words = np.array([[dictionary.word(f"{k} {n}") for n in range(200)]], np.int64)
         memo.learn(words, dictionary)
