@@ -92,7 +92,16 @@ class Memo:
 
     def _use(self, table: Words) -> None:
         self._tables.append(table)
-        self.cell[0] = table.ctypes.data
+        self._point()
+
+    def _point(self) -> None:
+        """Let programs read the last table. Repeated where that matters: an interrupt may have come before it."""
+        self.cell[0] = self._tables[-1].ctypes.data
+
+    def _free(self) -> None:
+        """Free all tables but the last. No program reads them."""
+        self._point()
+        del self._tables[:-1]
 
     def begin(self) -> None:
         """A program begins to run. Its kernels may read the current table until `end`. If texts hardly repeat, as comments
@@ -108,8 +117,8 @@ class Memo:
         with self._lock:
             self._mostly_new = learnt * NEW_OF > rows * (NEW_OF - 1)
             self._readers -= 1
-            if not self._readers:
-                del self._tables[:-1]
+            if not self._readers and len(self._tables) > 1:
+                self._free()
 
     def forget(self) -> None:
         """Start again with an empty table."""
@@ -120,7 +129,7 @@ class Memo:
         self.forgotten += 1
         self._use(new_table(len(self.function.arguments), SMALLEST))
         if not self._readers:
-            del self._tables[:-1]
+            self._free()
 
     def __len__(self) -> int:
         return int(self._tables[-1][2])
@@ -143,6 +152,7 @@ class Memo:
                     memo_insert(larger, np.ascontiguousarray(entries[:, :-1].T), np.ascontiguousarray(entries[:, -1]))
                     self._use(larger)
                 memo_insert(self._tables[-1], part, results)
+                self._point()
 
 
 def new_table(arguments: int, slots: int) -> Words:

@@ -47,13 +47,30 @@ def due_run(rows: Sequence[int]) -> tuple[int, int] | None:
     return None
 
 
+def last_epoch(state: ManifestState, arrangement: str) -> int:
+    """The last durable epoch of an arrangement: no reader of the files asks for earlier ones."""
+    return max(state.lows.get(arrangement, 0) - 1, 0)
+
+
+def holds_history(state: ManifestState, lives: Sequence[Live]) -> bool:
+    """Whether rows of batches of one arrangement and shard may cancel once they are merged, or one of them is rewritten: there
+    are several, or a single one that distinguishes epochs that no reader asks for, because they were written together.
+    """
+    if len(lives) != 1:
+        return len(lives) > 1
+    section = lives[0].section
+    if section.shape[1] != 1:
+        return False
+    first = max([time[0] for frontier in (section.lower, section.since) for time in frontier], default=0)
+    last = min([time[0] - 1 for time in section.upper], default=first)
+    return first < min(last, last_epoch(state, section.arrangement))
+
+
 def merged_section(files: Files, state: ManifestState, inputs: Sequence[Live]) -> BatchSection | TextSection:
     """The section that replaces neighbouring live sections of one arrangement and shard, or some sections of texts."""
     first = inputs[0].section
     if first.kind == "texts":
         return TextSection.joined(files.open(state.files[live.file]).texts(live.index) for live in inputs)
-    # The last durable epoch: no reader of the files asks for earlier ones.
-    low = max(state.lows.get(first.arrangement, 0) - 1, 0)
-    since: Frontier = ((low,),) if first.shape[1] == 1 else ()
+    since: Frontier = ((last_epoch(state, first.arrangement),),) if first.shape[1] == 1 else ()
     batch = merge_all([files.batch(state, live) for live in inputs], first.shape, since, files.memory)
     return BatchSection(first.arrangement, first.shard, first.shape, batch)

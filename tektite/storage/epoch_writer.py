@@ -262,7 +262,8 @@ class EpochWriter:
         found = self._appended, self._dictionary.texts
         if self._maintained != found:
             self._maintained = found
-            self._wants_work = self._looks_again = True
+            self._looks_again = True
+            self._wants_work = True  # second: the writer, which sees it, does all that it stands for
             self._inbox.put(None)
 
     def close(self, discard: bool = False) -> None:
@@ -491,9 +492,10 @@ class EpochWriter:
                 self._merging = _Merging(inputs, self._beside.submit(merge, inputs), bool(looked_at))
                 self._merging.result.add_done_callback(lambda _: self._inbox.put(None))
         self._until_clean -= 1
-        if wanted:
-            self._wants_work = self._merging is not None
-            self._until_clean = self._until_clean if self._wants_work else 0
+        if wanted and self._merging is not None:
+            self._wants_work = True  # never false: it may have been asked for again meanwhile
+        elif wanted:
+            self._until_clean = 0
         if self._until_clean <= 0 and (self._cleaning is None or self._cleaning.done()):
             self._until_clean = _CLEAN_EVERY
             self._cleaning = self._beside.submit(self._clean)

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from tektite.storage.batchfile import TextSection, write_file
-from tektite.storage.compaction import merged_section
+from tektite.storage.compaction import holds_history, merged_section
 from tektite.storage.files import Files
 from tektite.storage.manifest import Live, Manifest, ManifestChange, ManifestState
 from tektite.values.dictionary import Dictionary, text_ids
@@ -62,7 +62,7 @@ def small_batches(state: ManifestState, texts: int) -> list[list[Live]]:
     """The batches, by arrangement and shard, that are few enough rows to be merged for the sake of so many texts."""
     found = []
     for lives in state.batches().values():
-        if len(lives) > 1 and sum([live.section.rows for live in lives]) <= ROWS_A_TEXT * texts:
+        if holds_history(state, lives) and sum([live.section.rows for live in lives]) <= ROWS_A_TEXT * texts:
             found.append(lives)
     return found
 
@@ -108,7 +108,7 @@ class TextCompaction:
             arrangement, shard = self._merges.pop()
             self._kept = self._kept if self._merges else 0
             lives = state.live(arrangement, shard)
-            if len(lives) > 1:
+            if holds_history(state, lives):
                 return lives
         return []
 

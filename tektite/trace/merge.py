@@ -148,10 +148,26 @@ def merge_now(
     return merged
 
 
+def nothing_after(batch: Batch) -> Batch:
+    """An empty batch that follows `batch`: merging with it rewrites the batch at another frontier."""
+    return Batch(_empty_head(len(batch.head) // 3 - 1), None, batch.upper, batch.upper, batch.since)
+
+
+def _empty_head(columns: int) -> Words:
+    """The head of no rows."""
+    head = np.zeros(3 + 3 * columns, np.int64)
+    at = head.ctypes.data
+    head[1:3] = at, columns
+    head[3::3] = at + 8 * np.arange(5, 5 + 3 * columns, 3)
+    return head
+
+
 def merge_all(
     batches: Sequence[Batch], shape: tuple[int, int, int], since: Frontier, memory: BatchMemory | None = None
 ) -> Batch:
-    """One batch with the rows of neighbouring ones, oldest first. It distinguishes times from `since` on."""
+    """One batch with the rows of neighbouring ones, or of a single one, oldest first. It distinguishes times from `since` on."""
+    if len(batches) == 1 and since:
+        batches = [*batches, nothing_after(batches[0])]
     frontier = np.array(since, np.int64).reshape(len(since), shape[1])
     lower, upper = batches[0].lower, batches[-1].upper
     order = count()

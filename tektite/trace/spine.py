@@ -41,7 +41,7 @@ from tektite.trace.addresses import addresses
 from tektite.trace.batch import LATEST, Batch
 from tektite.trace.batch_memory import BatchMemory
 from tektite.trace.chunk import returning_chunks
-from tektite.trace.merge import DiffOverflow, Merge, merge_now
+from tektite.trace.merge import DiffOverflow, Merge, merge_now, nothing_after
 from tektite.trace.records import SpineRecord, Version
 from tektite.trace.times import Frontier
 from tektite.values.words import Words
@@ -251,7 +251,7 @@ class Spine(SpineRecord):
             place = min(range(len(sizes) - 1), key=lambda i: sizes[i] + sizes[i + 1])
             self._merge_at(place, frontier)
         if self._units and isinstance(unit := self._units[0], Batch):
-            self._replace(0, 1, self._merged(unit, self._nothing_after(unit), frontier))
+            self._replace(0, 1, self._merged(unit, nothing_after(unit), frontier))
 
     def _pay(self, fuel: int) -> None:
         if advance_merges(self._open_table, fuel):
@@ -390,10 +390,6 @@ class Spine(SpineRecord):
         while self._open and len(self._units) + len(self._open) > self._allowed:
             self._finish(min(self._open, key=lambda merge: merge.n))
 
-    def _nothing_after(self, batch: Batch) -> Batch:
-        """An empty batch that follows `batch`: merging with it rewrites the batch at the current frontier."""
-        return Batch(empty_head(sum(self.shape)), None, batch.upper, batch.upper, batch.since)
-
     def _rest_candidate(self) -> tuple[int, bool] | None:
         """What to merge next if no merge is open: (place, whether the batch is rewritten alone)."""
         units = self._units
@@ -416,7 +412,7 @@ class Spine(SpineRecord):
             place, alone = candidate
             unit = self._units[place]
             assert isinstance(unit, Batch)
-            self._open_at(place, self._frontier(), self._nothing_after(unit) if alone else None)
+            self._open_at(place, self._frontier(), nothing_after(unit) if alone else None)
 
 
 class Unmerged(Spine):
@@ -454,12 +450,3 @@ def _worth_compacting(batch: Batch, floor: int) -> bool:
     low = max(min((time[0] for time in frontier), default=floor) for frontier in (since, batch.lower))
     latest = batch.latest_epoch()
     return latest != LATEST and floor > low and 2 * (floor - low) >= latest - low
-
-
-def empty_head(columns: int) -> Words:
-    """The head of no rows."""
-    head = np.zeros(3 + 3 * columns, np.int64)
-    at = head.ctypes.data
-    head[1:3] = at, columns
-    head[3::3] = at + 8 * np.arange(5, 5 + 3 * columns, 3)
-    return head

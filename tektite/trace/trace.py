@@ -29,10 +29,10 @@ from tektite.trace.addresses import addresses
 from tektite.trace.batch import LATEST, Batch
 from tektite.trace.batch_memory import BatchMemory
 from tektite.trace.chunk import Chunk, KernelRows
-from tektite.trace.merge import DiffOverflow
+from tektite.trace.merge import DiffOverflow, nothing_after
 from tektite.trace.records import EMPTY, NO_BATCHES, HandleRecord, Mint, TraceRecord, Version
 from tektite.trace.routes import Intervals, Routes
-from tektite.trace.spine import BatchShape, Spine, Unmerged, empty_head
+from tektite.trace.spine import BatchShape, Spine, Unmerged
 from tektite.trace.times import Frontier, antichain, first_frontier
 from tektite.values.shared_values import shared
 from tektite.values.words import Words
@@ -498,7 +498,7 @@ class Handle(HandleRecord):
 def split_at(batch: Batch, time_at: int, epoch: int) -> tuple[Batch, Batch]:
     """`split_batch`, for a batch that may lie on one side of `epoch` as a whole."""
     if batch.upper[0][0] <= epoch or batch.lower[0][0] >= epoch:
-        nothing = Batch(empty_head(len(batch.head) // 3 - 1), None, batch.upper, batch.upper, batch.since)
+        nothing = nothing_after(batch)
         return (batch, nothing) if batch.upper[0][0] <= epoch else (nothing, batch)
     return split_batch(batch, time_at, epoch)
 

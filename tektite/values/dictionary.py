@@ -199,8 +199,8 @@ class Dictionary:
                 return found
             except BaseException:
                 if state[strings.USED] != before.position:
-                    state[strings.USED] = before.position
                     space.set_table(len(space.table) // 2, before)
+                    state[strings.USED] = before.position
                 raise
 
     def reserve(self, texts: int, size: int) -> None:

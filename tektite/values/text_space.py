@@ -92,12 +92,11 @@ class TextSpace:
 
     def set_heap(self, heap: np.ndarray[Any, np.dtype[np.uint8]]) -> None:
         """Use a heap that begins like the present one."""
-        self.heap = heap
-        self.reading = None
-        self.state[strings.HEAP] = heap.ctypes.data
-        self.state[strings.CAPACITY] = len(heap)
-        self.crowded_bytes = max(2 * len(heap) // 3, LARGE_BYTES)
+        state, address, size = self.state, heap.ctypes.data, len(heap)
+        self.crowded_bytes = max(2 * size // 3, LARGE_BYTES)
         """Bytes from which on texts should move to where there is more room, beside what others do."""
+        # One statement without a call: no interrupt comes between its parts, and kernels find no heap that is gone.
+        self.heap, self.reading, state[strings.HEAP], state[strings.CAPACITY] = heap, None, address, size
 
     def grow_heap(self, more: int) -> None:
         """Make room for so many more bytes."""
@@ -112,15 +111,14 @@ class TextSpace:
         shift = 64 - (slots.bit_length() - 1)
         if upto.texts:
             strings.rebuild(self.table, table, shift, upto.position)
-        self.table = table
-        self.reading = None
-        self.state[strings.TABLE] = table.ctypes.data
-        self.state[strings.SHIFT] = shift
-        self.state[strings.COUNT] = upto.texts
         # Three quarters full: linear probing then looks at about two slots for a text that is there.
-        self.state[strings.LIMIT] = slots * 3 // 4
+        state, address, texts, limit = self.state, table.ctypes.data, upto.texts, slots * 3 // 4
         self.crowded_texts = max(slots // 2, LARGE_TEXTS)
         """As `crowded_bytes`, in texts."""
+        # One statement, as in `set_heap`.
+        self.table, self.reading, state[strings.TABLE], state[strings.SHIFT], state[strings.COUNT], state[strings.LIMIT] = (
+            table, None, address, shift, texts, limit,
+        )  # fmt: skip
 
 
 def copied_texts(

@@ -53,7 +53,7 @@ QUERIES: dict[str, tuple[Any, Any]] = {
     "totals": (lambda t: t.group_by("k").agg(total=tk.sum("v"), number=tk.count()), totals),
     "kinds": (lambda t: t.select("k").distinct(), lambda rows: Counter({(k,) for k, _ in rows})),
     "pairs": (lambda t: t.count(by=["k", "v"]), lambda rows: Counter([(k, v, n) for (k, v), n in rows.items()])),
-    "all": (lambda t: t.select("k").count(), lambda rows: Counter([(rows.total(),)])),
+    "all": (lambda t: t.select("k").count(), lambda rows: Counter([(rows.total(),)] if rows else [])),
 }
 
 

@@ -13,6 +13,8 @@ import pytest
 
 import tektite as tk
 from tektite.dataflow.away import LONG
+from tektite.engine.core import core_of
+from tests.support.patience import until
 from tests.support.stops import SECONDS, Stop
 
 MANY = LONG + 5000
@@ -137,6 +139,7 @@ def test_the_engine_can_be_closed_at_every_stop(stop: Stop, query: str, workers:
     for world, installing in each_stop(stop, HEAVY[query], workers):
         closing = threading.Thread(target=world.engine.close)
         closing.start()
+        until(lambda: core_of(world.engine).is_closed)  # noqa: B023
         stop.go_on()
         closing.join(SECONDS)
         assert not closing.is_alive()

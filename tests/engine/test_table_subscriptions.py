@@ -11,6 +11,7 @@ import pytest
 
 import tektite as tk
 from tests.support.executors import make_engine
+from tests.support.patience import PATIENCE
 
 pytestmark = pytest.mark.executors
 
@@ -54,7 +55,7 @@ def test_a_thread_waits_for_a_table_until_it_ends() -> None:
     for n in range(3):
         table.insert([(n,)])
     table.finish()
-    thread.join(60)
+    thread.join(PATIENCE)
     assert not thread.is_alive() and [n for batch in told for n in batch] == [0, 1, 2]
     with pytest.raises(tk.ConflictError, match="the subscription to table 't' has ended: the table has ended"):
         subscription.poll(0)
@@ -109,6 +110,6 @@ def test_sql_subscribes_to_the_same(statement: str) -> None:
     subscription = engine.sql(statement).subscription
     assert isinstance(subscription, tk.Subscription)
     time = table.insert([(5,)])
-    delta = subscription.poll(60)
+    delta = subscription.poll(PATIENCE)
     assert delta is not None and (delta.time, delta.table.to_pylist()) == (time, [{"n": 5, "diff": 1}])
     assert isinstance(subscription.source, tk.Table | tk.View) is ("SELECT" not in statement)

@@ -9,13 +9,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tektite.expr import Expr, col, compile, lit, when
+from tektite.expr import Expr, RowProgram, col, compile, lit, when
 from tektite.expr.steps import TextFunction
-from tektite.expr.text import memo_for
+from tektite.expr.text import Memo, memo_for
 from tektite.kernels.layout.rows import head_of_array, select_columns
 from tektite.values.types import Date, Int, String
 from tektite.values.words import NULL
 from tests.support.expression_twin import Rows, TextDictionary, read
+from tests.support.fault_injection import Injector
+from tests.support.patience import PATIENCE
 
 COLUMNS = {"a": (0, Int), "b": (1, Int)}
 a, b = col("a"), col("b")
@@ -187,6 +189,34 @@ def test_several_threads_run_one_program() -> None:
     assert not wrong
 
 
+@pytest.mark.parametrize("error", [KeyboardInterrupt, MemoryError])
+def test_an_interrupt_leaves_no_program_a_table_that_is_gone(error: type[BaseException]) -> None:
+    texts = [("x" * n,) for n in range(50)]
+    wanted = [(n,) for n in range(50)]
+    function = TextFunction("length", (None,), (String,), Int)
+
+    def in_use() -> tuple[Memo, Rows, RowProgram]:
+        source = Rows({"s": String}, texts, TextDictionary())
+        program = source.compile([col("s").length()])
+        assert rows_of(program, source) == wanted
+        return memo_for(function, source.dictionary), source, program
+
+    def rows_of(program: RowProgram, source: Rows) -> list[tuple[int, ...]]:
+        _, head = program.run(int(source.head[1]), 1, 1, 1, NULL, source.array)
+        return [(n,) for n in read(head)[0].tolist()]
+
+    injector = Injector(("expr/text.py",))
+    memo, *_ = in_use()
+    injector.call(memo.forget)
+    assert injector.lines > 5
+    for at in range(1, injector.lines + 1):
+        memo, source, program = in_use()
+        assert injector.call(memo.forget, at, error)
+        for _ in range(2):
+            assert rows_of(program, source) == wanted, injector.where
+            assert int(memo.cell[0]) == memo._tables[-1].ctypes.data, injector.where
+
+
 def test_a_memo_is_read_while_it_grows() -> None:
     dictionary = TextDictionary()
     function = TextFunction("length", (None,), (String,), Int)
@@ -194,7 +224,7 @@ def test_a_memo_is_read_while_it_grows() -> None:
     source = Rows({"s": String}, [("x" * (n % 50),) for n in range(2000)], dictionary)
     runner = source.compile([col("s").length()])
     assert runner._memos == (memo,)
-    stop = threading.Event()
+    stop, has_read = threading.Event(), threading.Semaphore(0)
     failures: list[str] = []
 
     def read_on() -> None:
@@ -202,10 +232,12 @@ def test_a_memo_is_read_while_it_grows() -> None:
             _, head = runner.run(int(source.head[1]), 1, 1, 1, NULL, source.array)
             if read(head)[0].tolist() != [n % 50 for n in range(2000)]:
                 failures.append("wrong")
+            has_read.release()
 
     readers = [threading.Thread(target=read_on) for _ in range(2)]
     for reader in readers:
         reader.start()
+        assert has_read.acquire(timeout=PATIENCE)
     for k in range(60):
         words = np.array([[dictionary.word(f"{k} {n}") for n in range(200)]], np.int64)
         memo.learn(words, dictionary)

@@ -179,7 +179,7 @@ def simulate(
                     work_nd.append(nd)
                     source.mint([(*r[: nd + nt_in], *r[nd + nt :]) for r in half])
             if moment in todo:
-                rows = sorted((*r, *moment, 1) for r in todo.pop(moment))
+                rows = sorted((*r, *moment, -1) for r in todo.pop(moment))  # the diff that they were put off with
                 parts.append(Rows(rows, kc + nt + 1, fold))
                 work_nd.append(kc)
             after, own = source.version(fold), mine.version(fold)
@@ -199,7 +199,7 @@ def simulate(
             assert all(lo <= r[kc + vo] < hi and r[kc + vo + 1 : -1] == moment for r in rows)
             assert later == consolidate(later)
             for r in later:
-                assert r[kc + 1 : -1] > moment and lo <= r[kc] < hi
+                assert r[-1] == -1 and r[kc + 1 : -1] > moment and lo <= r[kc] < hi
                 todo[r[kc + 1 : -1]].add(r[: kc + 1])
             mine.mint(rows)
             emitted += rows

@@ -8,6 +8,7 @@ import subprocess
 import psycopg
 import pytest
 
+from tests.support.patience import PATIENCE
 from tests.support.server import RunningServer
 
 TABLES = """
@@ -47,7 +48,7 @@ def test_search_path_of_a_client_is_its_own(served: RunningServer, client) -> No
 @pytest.mark.skipif(shutil.which("psql") is None, reason="psql is not installed")
 def test_psql_describes_a_table(served: RunningServer, client) -> None:
     ran = subprocess.run(
-        ["psql", served.conninfo(), "-c", "\\d t", "-c", "\\dt s.*"], capture_output=True, text=True, timeout=60
+        ["psql", served.conninfo(), "-c", "\\d t", "-c", "\\dt s.*"], capture_output=True, text=True, timeout=PATIENCE
     )
     assert ran.returncode == 0, ran.stderr
     lines = [" ".join(line.split()) for line in ran.stdout.splitlines()]

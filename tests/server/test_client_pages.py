@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.patience import PATIENCE
 from tests.support.server import RunningServer
 
 PAGES = Path(__file__).parents[2] / "docs" / "how-to" / "clients"
@@ -44,7 +45,7 @@ def test_page_of_javascript_runs(served: RunningServer, tmp_path: Path) -> None:
     asked = subprocess.run([*command[:2], "-p", "typeof WebSocket"], capture_output=True, text=True)
     if asked.stdout.strip() != "function":
         pytest.skip("this version of Node has no WebSocket")
-    ran = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE)
     assert ran.returncode == 0, ran.stderr
     last = ran.stdout.splitlines()[-1]
     assert "[ '/', 2 ]" in last and "[ '/about', 1 ]" in last

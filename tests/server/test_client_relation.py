@@ -43,7 +43,7 @@ def test_everybody_sees_its_own_connections_and_superusers_see_all(guarded: Runn
         assert found == [("ann", "postgres", 0, None), ("bob", "postgres", 0, None), ("root", "postgres", 0, CLIENTS)]
         assert ann.execute("SELECT count(*) FROM system.clients WHERE user_name = 'bob'").fetchone() == (0,)
         address, since = bob.execute("SELECT address, since FROM system.clients").fetchall()[0]
-        assert "127.0.0.1" in address and abs(since.timestamp() - time.time()) < 60
+        assert "127.0.0.1" in address and abs(since.timestamp() - time.time()) < 3600
         with pytest.raises(errors.InsufficientPrivilege):
             bob.execute("CREATE POLICY more ON system.clients USING (true)")
         bob.close()
@@ -95,6 +95,6 @@ def test_a_superuser_ends_what_others_run_and_everybody_what_is_their_own(guarde
                     )
                 else:
                     ann.socket.send('{"id": 0, "request": "cancel"}')
-            found = ann.receive(60)
+            found = ann.receive()
             assert found["id"] == ran and found["error"]["code"] == "cancelled"
             assert user == "bob" or user in found["error"]["message"]

@@ -18,6 +18,7 @@ import pytest
 import sqlalchemy as sa
 from adbc_driver_postgresql import dbapi
 
+from tests.support.patience import PATIENCE
 from tests.support.server import RunningServer
 
 ROW = (1, "x", datetime.date(2020, 1, 2), Decimal("1.50"), datetime.datetime(2020, 1, 1, 2, 3, 4, 5), 2.5, True)
@@ -222,7 +223,7 @@ def psql(served: RunningServer, *commands: str, data: str = "") -> str:
     environment = {**os.environ, "PGCONNECT_TIMEOUT": "10"}
     done = subprocess.run(
         [program, "-X", "-A", "-t", served.url, *options],
-        input=data, capture_output=True, text=True, timeout=60, env=environment,
+        input=data, capture_output=True, text=True, timeout=PATIENCE, env=environment,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     return done.stdout

@@ -19,7 +19,7 @@ import pytest
 from psycopg import errors
 from pyarrow import parquet
 
-from tests.support.patience import eventually
+from tests.support.patience import PATIENCE, eventually
 from tests.support.server import RunningServer, running_server
 from tests.support.server_process import server_process
 
@@ -73,7 +73,7 @@ def test_pushed_rows_with_a_number_are_taken_once(stored: RunningServer) -> None
         request = urllib.request.Request(
             f"http://127.0.0.1:{stored.http_port}/v1/push", data, {"Content-Type": "application/json"}
         )
-        with urllib.request.urlopen(request, timeout=20) as answer:
+        with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
             found: dict[str, Any] = json.loads(answer.read())
             return found
 
@@ -89,7 +89,9 @@ def test_pushed_rows_with_a_number_are_taken_once(stored: RunningServer) -> None
 
 def accumulated(file: Path) -> Counter[Any]:
     held: Counter[Any] = Counter()
-    for line in file.read_text().splitlines():
+    for line in file.read_text().splitlines(keepends=True):
+        if not line.endswith("\n"):
+            break  # it is being written
         row = json.loads(line)
         held[row["n"]] += row["diff"]
     return Counter({n: count for n, count in held.items() if count})

@@ -23,7 +23,7 @@ from tests.support.wire import json_client
 
 
 def shown(url: str, path: str = "") -> str:
-    with urllib.request.urlopen(url + path, timeout=20) as answer:
+    with urllib.request.urlopen(url + path, timeout=PATIENCE) as answer:
         return str(answer.read().decode())
 
 
@@ -107,7 +107,7 @@ def test_the_command_finds_the_console_of_a_server() -> None:
 
 def test_import_tektite_loads_no_server_and_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     text = "import sys, tektite, json; tektite.Engine; print(json.dumps([n for n in sys.modules if 'server' in n or n == 'h11']))"
-    found = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, timeout=60, check=True)
+    found = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, timeout=PATIENCE, check=True)
     assert [name for name in json.loads(found.stdout) if name.startswith(("tektite", "h11"))] == []
     real = importlib.util.find_spec
     monkeypatch.setattr("importlib.util.find_spec", lambda name, *rest: None if name == "h11" else real(name, *rest))

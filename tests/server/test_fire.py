@@ -350,7 +350,12 @@ class Schedule:
         for thread in threads:
             thread.start()
         wanted, deadline = self.done + operations, time.monotonic() + PATIENCE
-        while self.done < wanted and time.monotonic() < deadline and not self.failed:
+        checked = [reader.checked for reader in self.readers]
+        while (
+            (self.done < wanted or any(r.checked == n for r, n in zip(self.readers, checked, strict=True)))
+            and time.monotonic() < deadline
+            and not self.failed
+        ):
             time.sleep(0.005)
         over.set()
         said = self.server.kill(number)

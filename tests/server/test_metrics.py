@@ -9,11 +9,12 @@ from prometheus_client.parser import text_string_to_metric_families
 from typer.testing import CliRunner
 
 from tektite.__main__ import app
+from tests.support.patience import PATIENCE
 from tests.support.server import RunningServer
 
 
 def scraped(served: RunningServer) -> dict[tuple[str, tuple[str, ...]], float]:
-    client = http.client.HTTPConnection("127.0.0.1", served.http_port, timeout=20)
+    client = http.client.HTTPConnection("127.0.0.1", served.http_port, timeout=PATIENCE)
     client.request("GET", "/metrics")
     found = client.getresponse()
     assert found.status == 200 and found.getheader("content-type", "").startswith("text/plain")
@@ -38,7 +39,7 @@ def test_prometheus_reads_what_is_so(served: RunningServer) -> None:
 
 
 def test_another_method_is_refused(served: RunningServer) -> None:
-    client = http.client.HTTPConnection("127.0.0.1", served.http_port, timeout=20)
+    client = http.client.HTTPConnection("127.0.0.1", served.http_port, timeout=PATIENCE)
     client.request("POST", "/metrics", b"{}")
     assert client.getresponse().status == 405
 

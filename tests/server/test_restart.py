@@ -12,7 +12,7 @@ import psycopg
 import pytest
 from psycopg import errors
 
-from tests.support.patience import eventually
+from tests.support.patience import PATIENCE, eventually
 from tests.support.server_process import ServerProcess, server_process
 from tests.support.wire import json_client
 
@@ -74,7 +74,7 @@ def push(server: ServerProcess, token: str, numbers: list[int], number: int) -> 
     data = json.dumps({"source": "doorbell", "rows": [[n] for n in numbers], "number": number}).encode()
     headers = {"Content-Type": "application/json", "Authorization": f"Bearer {token}"}
     request = urllib.request.Request(f"http://127.0.0.1:{server.http_port}/v1/push", data, headers)
-    with urllib.request.urlopen(request, timeout=60) as answer:
+    with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
         return bool(json.loads(answer.read())["taken"])
 
 

@@ -17,7 +17,7 @@ from psycopg import errors
 import tektite as tk
 from tektite.engine.system.relations import SYSTEM
 from tektite.sql.access.verifiers import Verifier
-from tests.support.patience import eventually
+from tests.support.patience import PATIENCE, eventually
 from tests.support.server import RunningServer, running_server
 from tests.support.wire import JsonClient, json_client
 
@@ -54,7 +54,7 @@ def fetched(server: RunningServer, path: str, user: str, body: dict[str, Any] | 
         f"http://127.0.0.1:{server.http_port}{path}", data, {"authorization": f"Basic {proof}"}
     )
     try:
-        with urllib.request.urlopen(request, timeout=30) as answer:
+        with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
             return answer.status, answer.read().decode()
     except urllib.error.HTTPError as refused:
         return refused.code, refused.read().decode()
@@ -310,7 +310,7 @@ def test_clients_of_two_consoles_have_numbers_of_their_own_and_cancel_each_other
             eventually(lambda: len(asking.rows("sql", text=running)), 1)
             ((number,),) = asking.rows("sql", text=running)
             assert asking.ask("cancel-client", client=number)["was_running"] is True
-            found = slow.receive(60)
+            found = slow.receive()
             assert found["id"] == ran and found["error"]["code"] == "cancelled"
 
 

@@ -25,7 +25,7 @@ import pytest
 
 import tektite as tk
 from tests.support.nightly import few_of
-from tests.support.patience import until
+from tests.support.patience import PATIENCE, until
 from tests.support.server import RunningServer, running_server
 from tests.support.wire import json_client
 
@@ -87,7 +87,7 @@ def asked(served: RunningServer, path: str, **body: Any) -> Any:
         json.dumps(body).encode(),
         {"Content-Type": "application/json"},
     )
-    with urllib.request.urlopen(request, timeout=20) as answer:
+    with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
         return json.loads(answer.read())
 
 
@@ -157,9 +157,11 @@ def asyncpg_in(served: RunningServer, kind: str, literal: str, value: Any, folde
     name = made(served, kind, literal)
 
     async def read() -> list[Any]:
-        connection = await asyncpg.connect(served.url, timeout=20)
+        connection = await asyncpg.connect(served.url, timeout=PATIENCE)
         try:
-            return [plain(row["v"]) for row in await connection.fetch(f"SELECT v FROM {name} ORDER BY k", timeout=20)]
+            return [
+                plain(row["v"]) for row in await connection.fetch(f"SELECT v FROM {name} ORDER BY k", timeout=PATIENCE)
+            ]
         finally:
             await connection.close()
 

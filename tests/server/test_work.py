@@ -10,6 +10,7 @@ import time
 import pytest
 
 from tektite.server.work import CallCancelled, CancellableCall
+from tests.support.patience import PATIENCE
 
 TRACED = """
 import sys, threading, time
@@ -55,7 +56,7 @@ print(lines)
 def test_python_does_not_look_for_exceptions_after_calls(cancel: str) -> None:
     # Some versions of Python would look for ever, where a program is traced.
     ran = subprocess.run(
-        [sys.executable, "-c", TRACED.format(cancel=cancel)], capture_output=True, text=True, timeout=60
+        [sys.executable, "-c", TRACED.format(cancel=cancel)], capture_output=True, text=True, timeout=PATIENCE
     )
     assert ran.stdout == "['call', 'line', 'return']\n", ran.stderr
 
@@ -84,5 +85,5 @@ def test_a_cancel_that_comes_too_late_hits_no_other_call() -> None:
 
     thread = threading.Thread(target=work)
     thread.start()
-    thread.join(60)
+    thread.join(PATIENCE)
     assert ended[1::2] == [2] * 300 and {*ended[::2]} <= {1, None}

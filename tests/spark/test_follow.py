@@ -25,6 +25,7 @@ from tektite.spark.follow import Following, StreamStopped
 from tektite.spark.load import write_files
 from tektite.spark.progress import EpochProgress
 from tektite.storage.store import PosixStore
+from tests.support.patience import PATIENCE
 from tests.support.row_changes import row_changes
 from tests.support.spark_files import NOW, Files
 
@@ -44,7 +45,7 @@ def test_micro_batches_become_epochs(spark: SparkSession, tmp_path: Path, form: 
     view = engine.install("all", table)
     changes = row_changes(view)
     following = table.follow(files.stream(), trigger=NOW)
-    assert following.await_termination(60)
+    assert following.await_termination(PATIENCE)
     assert (following.epochs, following.rows, following.batch, engine.next_epoch) == (3, 6, 2, 3)
     assert sorted(view.rows()) == [(0, "a0"), (0, "b"), (1, "a1"), (1, "b"), (2, "a2"), (2, "b")]
     assert sorted({change.time for change in changes}) == [0, 1, 2]
@@ -310,15 +311,15 @@ def test_micro_batch_that_the_storage_lost_is_not_committed_before_it_is_durable
     with tk.Engine(storage=tk.Storage(Full(tmp_path / "store")), autocommit=False) as engine:
         table = engine.create_table("t", {"k": tk.Int, "v": tk.String})
         view = engine.install("all", table)
-        assert table.follow(files.stream(), trigger=NOW).await_termination(60)
+        assert table.follow(files.stream(), trigger=NOW).await_termination(PATIENCE)
         files.add([(2, "b")])
         full.append(True)
         for _ in range(2):  # the second time the micro-batch counts already
             with pytest.raises(FaultError, match="cannot be written"):
-                table.follow(files.stream(), trigger=NOW).await_termination(60)
+                table.follow(files.stream(), trigger=NOW).await_termination(PATIENCE)
             assert not (tmp_path / "store" / "checkpoints" / "t" / "commits" / "1").exists()
         full.clear()
-        assert table.follow(files.stream(), trigger=NOW).await_termination(60)
+        assert table.follow(files.stream(), trigger=NOW).await_termination(PATIENCE)
         assert engine.durable == engine.next_epoch and sorted(view.rows()) == [(1, "a"), (2, "b")]
 
 
@@ -333,7 +334,7 @@ def test_input_that_was_dropped_begins_again(spark: SparkSession, files: Files, 
             view = engine.install("all", table)
             assert table.load(frame, once="history") == 1
             following = table.follow(files.stream(), checkpoint=str(tmp_path / "c"), trigger=NOW)
-            assert following.await_termination(60)
+            assert following.await_termination(PATIENCE)
             assert sorted(view.rows()) == [(1, "a"), (2, "b")]
             engine.drop("all")
             engine.drop("t")
@@ -449,8 +450,8 @@ def test_listener_that_raises_is_named_and_its_epoch_counts(files: Files, tmp_pa
             raise ValueError("mine")
 
         with pytest.raises(FaultError, match="micro-batch 0 counts, but on_progress raised ValueError: mine"):
-            table.follow(files.stream(), trigger=NOW, on_progress=fail).await_termination(60)
-        assert table.follow(files.stream(), trigger=NOW).await_termination(60)
+            table.follow(files.stream(), trigger=NOW, on_progress=fail).await_termination(PATIENCE)
+        assert table.follow(files.stream(), trigger=NOW).await_termination(PATIENCE)
         assert view.rows() == [(1, "a")]
 
 
@@ -459,7 +460,7 @@ def test_damaged_checkpoint_and_streams_that_cannot_start_are_named(files: Files
     with tk.Engine(storage=tmp_path / "store", autocommit=False) as engine:
         table = engine.create_table("t", {"k": tk.Int, "v": tk.String})
         counts = engine.create_table("n", {"k": tk.Int, "n": tk.Int})
-        assert table.follow(files.stream(), trigger=NOW).await_termination(60)
+        assert table.follow(files.stream(), trigger=NOW).await_termination(PATIENCE)
         (tmp_path / "store" / "checkpoints" / "t" / "metadata").write_text("garbage")
         with pytest.raises(FaultError, match=r"table 't': the checkpoint .*checkpoints/t cannot be read: .*Checksum"):
             table.follow(files.stream(), trigger=NOW)

@@ -23,6 +23,7 @@ from tektite.spark.encoded import collect
 from tektite.spark.feed import Feed
 from tektite.values.dictionary import Dictionary
 from tektite.values.schema import Schema
+from tests.support.patience import until
 
 UTC = dt.UTC
 INT64 = 2**63 - 1
@@ -331,11 +332,7 @@ def test_interrupted_load_leaves_no_job_and_no_row(spark: SparkSession, tmp_path
         threading.Thread(target=interrupt, daemon=True).start()
         with pytest.raises(KeyboardInterrupt):
             table.load(spark.range(0, 120, 1, 2).select(slow("id").alias("k")))
-        for _ in range(100):
-            if not tracker.getActiveJobsIds():
-                break
-            time.sleep(0.1)
-        assert not tracker.getActiveJobsIds()
+        until(lambda: not tracker.getActiveJobsIds())
         assert table.load(spark.range(3).selectExpr("id AS k")) == 3
         assert sorted(view.rows()) == [(0,), (1,), (2,)] and engine.next_epoch == 1
 

@@ -14,6 +14,7 @@ from tektite.engine.input_core import InputCore
 from tektite.storage import batchfile
 from tektite.storage.store import PosixStore
 from tests.support.nightly import few_of
+from tests.support.patience import PATIENCE
 from tests.support.spark_files import NOW, Files
 
 SCHEMA = tk.Schema(k=tk.String, n=tk.Int, v=tk.Int)
@@ -152,7 +153,7 @@ def test_micro_batch_with_a_null_in_its_key_stops_the_stream_and_goes_on_when_it
                 tk.IncorrectError,
                 match=r"table 't': .*column 'k' holds a NULL in row 1 of a batch.*; found in micro-batch 1, of which",
             ):
-                following.await_termination(60)
+                following.await_termination(PATIENCE)
             assert not following.active and following.batch == 0
             engine.sync()
             before = files_of(tmp_path / f"store {kind}")

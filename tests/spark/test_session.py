@@ -18,6 +18,7 @@ from tektite.errors import FaultError, IncorrectError, NotFoundError, Unsupporte
 from tektite.spark import java
 from tektite.spark.preflight import _problems, preflight
 from tektite.spark.session import _interrupts_kept, classic
+from tests.support.patience import PATIENCE
 
 
 def make_java(home: Path, version: str) -> Path:
@@ -292,5 +293,5 @@ def test_worker_whose_reader_has_gone_ends_without_a_word() -> None:
 
         until_nobody_reads(worker)(None, True)
     """
-    done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, timeout=PATIENCE)
     assert (done.returncode, done.stderr) == (1, "")

@@ -19,6 +19,7 @@ import pytest
 import tektite as tk
 from tektite.storage import epoch_writer
 from tests.support.nightly import size
+from tests.support.patience import PATIENCE, until
 from tests.support.stored import PROGRAM, Full, PowerCut, Twin, check, declare, play, run, state_of
 
 
@@ -207,9 +208,8 @@ def test_a_merge_that_fails_is_tried_again_and_holds_up_no_epoch(
         for n in range(40):
             numbers.insert([(n,)])
             engine.advance()
-            assert engine.sync(timeout=60) == n + 1
-    assert failed
-    assert len(list(state_of(tmp_path).sections("batch"))) < 40
+            assert engine.sync(timeout=PATIENCE) == n + 1
+        until(lambda: failed and len(list(state_of(tmp_path).sections("batch"))) < 40)
     with tk.Engine(storage=tmp_path, autocommit=False) as engine:
         assert sorted(engine.table("numbers").rows()) == [(n,) for n in range(40)]
 
@@ -230,9 +230,9 @@ def test_a_merge_for_which_no_thread_can_be_started_waits(tmp_path: Path, monkey
         for n in range(40):
             numbers.insert([(n,)])
             engine.advance()
-            assert engine.sync(timeout=60) == n + 1
+            assert engine.sync(timeout=PATIENCE) == n + 1
+        until(lambda: len(list(state_of(tmp_path).sections("batch"))) < 40)
     assert len(refused) == 5
-    assert len(list(state_of(tmp_path).sections("batch"))) < 40
 
 
 class WriterWithoutMemory:
@@ -278,7 +278,7 @@ def play_without_memory(folder: Path, injected: WriterWithoutMemory) -> tuple[in
             texts.insert([(str(n),)])
             engine.advance()
             if n % 2:
-                durable = max(durable, engine.sync(timeout=20))
+                durable = max(durable, engine.sync(timeout=PATIENCE))
     except tk.FaultError as error:
         refused = True
         assert "not everything was durable after" not in str(error), injected.where  # somebody waits for nothing
@@ -318,8 +318,8 @@ def test_a_lack_of_memory_loses_nothing_that_the_writer_has_taken(tmp_path: Path
             numbers.insert([(n,)])
             engine.advance()
             with suppress(tk.FaultError):  # it is tried again
-                engine.sync(timeout=60)
-        assert engine.sync(timeout=60) == 4, injected.where
+                engine.sync(timeout=PATIENCE)
+        assert engine.sync(timeout=PATIENCE) == 4, injected.where
         engine.close()
         with tk.Engine(storage=tmp_path / str(at), autocommit=False) as engine:
             assert sorted(engine.table("numbers").rows()) == [(n,) for n in range(4)], injected.where
@@ -347,7 +347,7 @@ def test_an_interrupt_does_not_let_the_writer_pass_for_ended(tmp_path: Path) -> 
     finally:
         sys.settrace(before)
     table.insert([(2,)])
-    assert engine.sync(timeout=20) == engine.next_epoch
+    assert engine.sync(timeout=PATIENCE) == engine.next_epoch
     engine.close()
     with tk.Engine(storage=tmp_path) as again:
         assert (2,) in again.table("t").rows()

@@ -138,7 +138,8 @@ import random, sys
 from tests.support.stored import Twin
 from tests.storage.test_kills import work_on
 from tektite.storage.store import PosixStore
-work_on(PosixStore(sys.argv[1]), Twin(99, 4000), random.Random(0), lambda n: print(n, flush=True), 4000)
+work_on(PosixStore(sys.argv[1]), Twin(99, 4000), random.Random(0), lambda n: print(n, flush=True), 900)
+sys.stdin.read()  # until it is killed
 """
 
 
@@ -150,17 +151,19 @@ def test_program_killed_from_outside_goes_on_where_it_was(tmp_path: Path) -> Non
     for _ in range(4):
         program = subprocess.Popen(
             [sys.executable, "-c", PROGRAM, str(tmp_path)],
+            stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
             env=os.environ | {"PYTHONPATH": str(root)},
         )
-        assert program.stdout is not None
+        assert program.stdin is not None and program.stdout is not None
         first = program.stdout.readline()
         assert first, program.wait()
         time.sleep(rng.uniform(0, 0.3))
         program.send_signal(signal.SIGKILL)
         durable = max([durable, int(first), *(int(line) for line in program.stdout if line.endswith("\n"))])
         assert program.wait() == -signal.SIGKILL
+        program.stdin.close()
         with tk.Engine(storage=tmp_path, autocommit=False) as engine:
             assert engine.next_epoch >= durable
             check(engine, twin)

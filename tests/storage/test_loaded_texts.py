@@ -17,7 +17,7 @@ from tektite.engine.core import core_of
 from tektite.values.dictionary import Dictionary
 
 MANY = 50_000
-SECONDS = 60
+SECONDS = 120
 
 
 class Gate:

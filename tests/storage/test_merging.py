@@ -19,12 +19,22 @@ from tektite.storage.leases import Lease
 from tektite.storage.manifest import Manifest
 from tektite.storage.store import PosixStore
 from tektite.trace.chunk import Chunk
+from tests.support.patience import until
 from tests.support.stored import WORDS, Twin, declare, play, state_of
 
 
 def test_files_stay_few_while_epochs_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(epoch_writer, "_CLEAN_EVERY", 16)
     counts: Counter[Any] = Counter()
+    bound = compaction.FAN * (compaction.level(6000) + 1)
+
+    def few_sections() -> bool:
+        state = state_of(tmp_path)
+        return len(state.live("numbers", 0)) < bound and len(state.texts()) < bound
+
+    def few_files() -> bool:
+        return len(os.listdir(tmp_path / "batches")) < 4 * bound and len(os.listdir(tmp_path / "manifest")) < 200
+
     with tk.Engine(storage=tk.Storage(tmp_path, retention=0.0), autocommit=False) as engine:
         numbers = engine.create_table("numbers", {"n": tk.Int, "label": tk.String})
         for n in range(600):
@@ -33,13 +43,15 @@ def test_files_stay_few_while_epochs_go_on(tmp_path: Path, monkeypatch: pytest.M
             numbers.insert(rows)
             engine.advance()
             engine.sync()
-        engine.advance()
-    state = state_of(tmp_path)
-    bound = compaction.FAN * (compaction.level(6000) + 1)
-    assert len(state.live("numbers", 0)) < bound
-    assert len(state.texts()) < bound
-    assert len(os.listdir(tmp_path / "batches")) < 4 * bound
-    assert len(os.listdir(tmp_path / "manifest")) < 200
+            if n % 50 == 49:  # beside the epochs, when the writer has a turn
+                until(few_sections)
+
+        def are_few_after_an_epoch() -> bool:
+            engine.advance()
+            engine.sync()
+            return few_files()
+
+        until(are_few_after_an_epoch)
     with tk.Engine(storage=tmp_path, autocommit=False) as engine:
         assert engine.install("all", engine.table("numbers")).multiplicities() == counts
 
@@ -60,6 +72,30 @@ def test_large_batches_are_merged_beside_the_epochs(tmp_path: Path) -> None:
     assert any("-merge-" in name for name in state_of(tmp_path).files)
     with tk.Engine(storage=tmp_path, autocommit=False) as engine:
         assert {n for (n,) in engine.install("all", engine.table("numbers")).rows()} == expected
+
+
+def test_a_wish_for_work_that_comes_while_the_writer_looks_for_some_is_not_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It comes in the middle of a look that was wished for as well."""
+    looks, due = [0], epoch_writer.EpochWriter._smallest_due
+
+    def wished_again(writer: epoch_writer.EpochWriter) -> Any:
+        found = due(writer)
+        if writer._maintained[0] > 0:
+            looks[0] += 1
+            if looks[0] == 1:
+                writer._maintained = (1, -1)
+                writer.maintain()
+        return found
+
+    monkeypatch.setattr(epoch_writer.EpochWriter, "_smallest_due", wished_again)
+    with tk.Engine(storage=tmp_path) as engine:
+        engine.create_table("numbers", {"n": tk.Int}).insert([(1,)])
+        engine.sync()
+        while engine.idle():
+            pass
+        until(lambda: looks[0] >= 2)
 
 
 class NoMerges(PosixStore):
@@ -84,12 +120,13 @@ def test_epochs_go_on_while_merges_fail(tmp_path: Path, monkeypatch: pytest.Monk
         assert len(state_of(tmp_path).live("numbers", 0)) == 40
         assert state_of(tmp_path).version < 60  # nothing is committed for a merge that failed
         store.full = False
+        monkeypatch.setattr(epoch_writer, "_AFTER_FAILURE", 0.0)  # of a merge that has not failed yet
         monkeypatch.setattr(core_of(engine).storage.writer, "_no_merge_before", 0.0)  # type: ignore[union-attr]
         for n in range(40, 50):
             numbers.insert([(n,)])
             engine.advance()
             engine.sync()
-    assert len(state_of(tmp_path).live("numbers", 0)) < 20
+        until(lambda: len(state_of(tmp_path).live("numbers", 0)) < 20)
     with tk.Engine(storage=tmp_path, autocommit=False) as engine:
         assert len(engine.install("all", engine.table("numbers")).rows()) == 50
 
@@ -132,7 +169,7 @@ def test_leased_version_keeps_its_files(tmp_path: Path, monkeypatch: pytest.Monk
             engine.advance()
             engine.sync()
         held = state_of(tmp_path)
-        lease = Lease(store, held.version, 60)
+        lease = Lease(store, held.version, 3600)
         for n in range(5, 200):
             numbers.insert([(n,)])
             engine.advance()
@@ -141,7 +178,10 @@ def test_leased_version_keeps_its_files(tmp_path: Path, monkeypatch: pytest.Monk
         assert set(held.files) <= there
         assert Manifest(store).load(held.version) == held
         lease.release()
-        for _ in range(12):
+
+        def is_clean_after_an_epoch() -> bool:
             engine.advance()
             engine.sync()
-    assert not set(held.files) & set(os.listdir(tmp_path / "batches"))
+            return not set(held.files) & set(os.listdir(tmp_path / "batches"))
+
+        until(is_clean_after_an_epoch)

@@ -67,4 +67,4 @@ class Running:
 def waiting(view: tk.View) -> bool:
     """Whether somebody waits for changes of a view, or for a time of it."""
     core = core_of(view)
-    return bool(core.waiters) or any(feed.waiters for feed in core.feeds)
+    return bool(core.waiters) or any(feed.waiters for feed in list(core.feeds))

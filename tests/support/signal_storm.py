@@ -33,30 +33,43 @@ def be_quiet() -> None:
 
 
 class Storm:
-    """Ctrl-C, again and again."""
+    """Ctrl-C, again and again: once at most in each try of a call, so that none comes while another one is being dealt with."""
 
     def __init__(self, pause: float) -> None:
         be_quiet()
         self.interrupts = 0
-        self._pause = pause
+        self._pause = self._now = pause
+        self._is_armed = self._is_sending = False
         threading.Thread(target=self._send, daemon=True).start()
 
     def _send(self) -> None:
         while True:
-            time.sleep(self._pause)
-            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(self._now)
+            self._is_sending = True
+            if self._is_armed:
+                self._is_armed = False
+                os.kill(os.getpid(), signal.SIGINT)
+            self._is_sending = False
 
     def call(self, function: Callable[[], object], is_done: Callable[[], bool] = lambda: False) -> None:
-        """Call a function until it returns, or has done its work before an interrupt came."""
+        """Call a function until it returns, or has done its work before an interrupt came. The more often it is interrupted, the
+        longer the next one takes to come: on a machine with other work, no call would end otherwise.
+        """
+        self._now = self._pause
         while True:
+            while self._is_sending:
+                time.sleep(0)
             try:
                 signal.signal(signal.SIGINT, signal.default_int_handler)
+                self._is_armed = True
                 function()
+                self._is_armed = False
                 be_quiet()
                 return
             except KeyboardInterrupt:
                 be_quiet()
                 self.interrupts += 1
+                self._now *= 1.2
                 if is_done():
                     return
 

@@ -18,6 +18,7 @@ from tektite.values import dictionary as dictionary_module
 from tektite.values.dictionary import Dictionary, text_ids
 from tektite.values.text_space import START
 from tektite.values.words import NULL
+from tests.support.fault_injection import Injector
 from tests.support.xxh64 import colliding_texts, eight_bytes_with, signed, xxh64
 
 TEXTS = st.lists(st.one_of(st.none(), st.text(), st.text(alphabet="ab", min_size=20, max_size=120)))
@@ -179,6 +180,31 @@ def test_marks_see_each_text_once_in_order() -> None:
     second, mark = dictionary.since(mark)
     assert (first.to_pylist(), second.to_pylist()) == (["b", "a"], ["c", ""])
     assert dictionary.since(mark)[0].to_pylist() == []
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, MemoryError])
+def test_an_interrupt_leaves_kernels_no_memory_that_is_gone(error: type[BaseException]) -> None:
+    known = pa.array([f"known {number}" for number in range(600)])
+    further = pa.array([f"further {number} {'x' * number}" for number in range(600)])
+
+    def filled() -> Dictionary:
+        dictionary = Dictionary()
+        dictionary.add(known)
+        return dictionary
+
+    injector, dictionary = Injector(("values/text_space.py",)), filled()
+    before = dictionary._space.table, dictionary._space.heap
+    injector.call(lambda: dictionary.add(further))
+    assert dictionary._space.table is not before[0] and dictionary._space.heap is not before[1]
+    for at in range(1, injector.lines + 1):
+        dictionary = filled()
+        assert injector.call(lambda: dictionary.add(further), at, error)  # noqa: B023
+        space = dictionary._space
+        assert space.state[strings.TABLE] == space.table.ctypes.data, injector.where
+        assert space.state[strings.HEAP] == space.heap.ctypes.data, injector.where
+        assert dictionary.texts == 600, injector.where
+        for texts in (known, further):
+            assert dictionary.lookup(dictionary.add(texts)).to_pylist() == texts.to_pylist(), injector.where
 
 
 @settings(deadline=None, max_examples=20)

@@ -16,9 +16,11 @@ import pytest
 import tektite as tk
 from tektite.storage import epoch_writer, manifest
 from tektite.storage.batchfile import TextSection
+from tektite.storage.files import Files
 from tektite.storage.leases import Lease
 from tektite.storage.manifest import Manifest
 from tektite.storage.store import PosixStore
+from tektite.storage.text_sections import drop_unused_texts
 from tektite.trace.chunk import Chunk, column_spec
 from tests.house.mutations.fault import Fault, altered, misled, nothing, returning
 from tests.support.stored import Twin, Unlocked, check, declare, play
@@ -193,6 +195,19 @@ def positions_are_kept_with_their_epoch(folder: Path) -> None:
         assert engine.positions == {"topic": {"offset": 7}}
 
 
+@in_a_folder
+def texts_of_rows_that_one_batch_gains_and_loses_go(folder: Path) -> None:
+    many = 3000
+    rows = [(n, f"text {n}") for n in range(many)]
+    with kept(folder) as (engine, table):
+        table.update(rows * 2, times=[0] * many + [1] * many, diffs=[1] * many + [-1] * many)
+        engine.advance(2)
+    store = PosixStore(folder)
+    versions = Manifest.open(store)
+    assert drop_unused_texts(versions, Files(store)) == many
+    assert sum([live.section.rows for live in versions.state.texts()]) == 0
+
+
 def zeros_behind(batch: Any, width: int, more: int) -> Any:
     chunk = Chunk(batch.head, batch.memory).select(column_spec([*range(width), *([-1] * more), width, width + 1], (0,)))
     return type(batch)(chunk.head, chunk.memory, batch.lower, batch.upper, batch.since)
@@ -220,6 +235,11 @@ FAULTS = [
           lambda there: lambda where, content: json.loads(content.partition(b"\n")[2]), a_changed_version_is_found),
     Fault("nobody waits for the disk", f"{STORAGE}.epoch_writer EpochWriter.sync", nothing, what_sync_waits_for_is_durable),
     Fault("leases are not looked at", f"{STORAGE}.leases leased_versions", returning([]), a_lease_is_honoured),
+    Fault("one batch of many epochs is left as it is", f"{STORAGE}.compaction holds_history",
+          lambda there: lambda state, lives: len(lives) > 1, texts_of_rows_that_one_batch_gains_and_loses_go),
+    Fault("a batch is not rewritten alone", "tektite.trace.merge merge_all",
+          lambda there: lambda batches, *given: batches[0] if len(batches) == 1 else there(batches, *given),
+          texts_of_rows_that_one_batch_gains_and_loses_go),
     Fault("rows stay in their shard", f"{STORAGE}.partition Moving.pieces",
           lambda there: lambda self, rows, shards: iter([(0, rows)]), rows_move_with_the_number_of_shards),
     Fault("a column that is gained is zero", f"{STORAGE}.added_columns widened_batch", lambda there: zeros_behind,

@@ -15,6 +15,7 @@ import pytest
 
 from tektite.engine.system.relations import RELATIONS
 from tektite.server.web.console_files import KINDS, ROOT, console_file
+from tests.support.patience import PATIENCE
 from tests.support.server import RunningServer
 
 TOOLS = Path(__file__).parents[3] / "tools" / "console"
@@ -70,7 +71,7 @@ def test_other_files_are_not_served(path: str) -> None:
 
 def asked(served: RunningServer, path: str, **headers: str) -> Any:
     request = urllib.request.Request(f"http://127.0.0.1:{served.http_port}{path}", headers=headers)
-    return urllib.request.urlopen(request, timeout=20)
+    return urllib.request.urlopen(request, timeout=PATIENCE)
 
 
 def test_a_copy_that_is_still_right_is_not_sent_again(served: RunningServer) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator
+from itertools import count
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ import pytest
 from tektite.sql import runner
 from tektite.sql.access.verifiers import Verifier
 from tests.support.browser import page_of, wait_for
+from tests.support.patience import until
 from tests.support.server import RunningServer, running_server
 
 SETUP = """
@@ -100,6 +102,11 @@ def test_areas_are_true_to_memory_and_edges_lead_to_what_is_read(filled: Running
     assert page.locator(".sharing .edge.reads").count() == reads == 5
 
 
+def followed(served: RunningServer) -> set[str]:
+    """The names of the relations that somebody follows."""
+    return {feed.source.relation.name for feed in list(served.server.feeds._feeds.values()) if feed.subscribers}
+
+
 def test_a_view_is_chosen_by_keys_and_shows_its_definition_and_changes(filled: RunningServer, page: Any) -> None:
     opened(page, "views").wait_for_selector(".sharing .node.query[tabindex='0']")
     page.focus(".sharing .node[tabindex='0']")
@@ -111,7 +118,7 @@ def test_a_view_is_chosen_by_keys_and_shows_its_definition_and_changes(filled: R
     page.wait_for_selector(".detail h2:has-text('cities')")
     page.wait_for_selector(".detail pre:has-text('GROUP BY')")
     assert "edges by (dst)" in page.inner_text(".detail .chips")
-    page.wait_for_timeout(300)  # the subscription begins behind what was committed before it
+    until(lambda: "cities" in followed(filled))
     filled.engine.table("edges").insert([(99, 3)])
     page.wait_for_selector(".detail .changes .in")
     assert "city 0" in page.inner_text(".detail .changes")
@@ -149,10 +156,15 @@ def test_the_dataflow_has_loops_with_rounds_and_shared_parts(filled: RunningServ
     assert page.locator(".graph .operator.own .title:text-is('join')").count() == 1
     filled.engine.sql(SIBLINGS)
     page.wait_for_selector(".graph .operator.index:has-text('3 readers')")
-    for number in range(12):
+    numbers = count()
+
+    def is_busy() -> bool:
+        number = next(numbers)
         filled.engine.table("edges").insert([(number, 1000 + number)])
         page.wait_for_timeout(150)
-    page.wait_for_selector(".graph .way.active .rate:has-text('/s')")
+        return bool(page.locator(".graph .way.active .rate:has-text('/s')").count())
+
+    until(is_busy)
     page.click("details.text summary")
     page.wait_for_selector("details.text li:has-text('join on dst = src')")
     filled.engine.sql("DROP MATERIALIZED VIEW hops")
