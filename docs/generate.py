@@ -25,7 +25,7 @@ from tektite.client.subscriptions import AsyncSubscription
 from tektite.client.tables import RemoteRelation, RemoteSubscription, RemoteTable, RemoteView
 from tektite.engine.readable_collection import ReadableCollection
 from tektite.engine.system.relations import SYSTEM
-from tektite.query.former_names import without_former
+from tektite.former_names import without_former
 
 FOLDER = Path(__file__).parent / "api"
 PAGES: dict[str, tuple[str, tuple[str, ...]]] = {

@@ -446,7 +446,7 @@ class Dataflow(FlowRecord):
     def _note(self) -> None:
         """Start a record of the sweep for the journal."""
         if self.journal is not None and self.sweep is None:
-            self.sweep = Sweep(self.name, self.reached, self.high, self.queued())
+            self.sweep = Sweep(self.name, self.reached, self.high - 1, self.queued())
 
     def begin(self) -> bool:
         """Start a sweep if epochs are available. Returns whether one was started."""

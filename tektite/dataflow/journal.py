@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
 
 from tektite.dataflow.work_log import WorkLog
+from tektite.former_names import former_name, without_former
 from tektite.kernels.ready import calls
 
 T = TypeVar("T")
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
         began: float
 
-        def __init__(self, name: str, low: int, high: int, rows: int) -> None: ...
+        def __init__(self, name: str, first: int, time: int, rows: int) -> None: ...
 
     class JournalRecord:
         """What a journal does at the end of every sweep; see native/agenda.c."""
@@ -51,10 +52,10 @@ class Sweep(SweepRecord):
     # sets it.
 
     name: str
-    low: int
+    first: int
     """The first epoch that it computed."""
-    high: int
-    """The first epoch after it, which it left to the next sweep."""
+    time: int
+    """The last epoch that it computed."""
     rows: int
     """Changes of its sources that waited when it began."""
     why: str
@@ -69,6 +70,21 @@ class Sweep(SweepRecord):
     """Rows that the shards of these jobs sent each other."""
     written: int = 0
     """Bytes of the files that the tasks of these jobs wrote."""
+
+    @property
+    @former_name("sweep.first")
+    def low(self) -> int:
+        """`first`, by its former name."""
+        return self.first
+
+    @property
+    @former_name("sweep.time + 1")
+    def high(self) -> int:
+        """The first epoch after it, by a former name."""
+        return self.time + 1
+
+    def __dir__(self) -> list[str]:
+        return without_former(type(self), super().__dir__())
 
     @property
     def where(self) -> str:

@@ -31,11 +31,11 @@ from tektite.engine.view import View
 from tektite.engine.view_core import ViewCore
 from tektite.errors import IncorrectError, TektiteError
 from tektite.expr import Expr
+from tektite.former_names import former_name, former_options, without_former
 from tektite.kernels.ready import ensure_compiled
 from tektite.plan.explanation import Explanation
 from tektite.query.collection import Collection
 from tektite.query.derived import check_function
-from tektite.query.former_names import former_name, former_options, without_former
 from tektite.query.limits import Sorted
 from tektite.refused_operators import NamesAlone
 from tektite.runtime.memory_limit import bytes_from

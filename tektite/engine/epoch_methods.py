@@ -17,8 +17,8 @@ from tektite.engine.system.spans import SpanExport
 from tektite.engine.view import View
 from tektite.engine.view_core import ViewCore
 from tektite.errors import IncorrectError, NotFoundError
+from tektite.former_names import former_name
 from tektite.query.derived import check_function
-from tektite.query.former_names import former_name
 from tektite.storage.open_storage import Position
 from tektite.unknown_options import explains_options
 from tektite.values.columns import hint
@@ -202,11 +202,11 @@ class EpochMethods:
 
         >>> import tektite as tk
         >>> engine = tk.Engine()
-        >>> engine.on_sweep(lambda sweep: print(sweep.name, sweep.low, sweep.high, sweep.rows, sweep.where))
+        >>> engine.on_sweep(lambda sweep: print(sweep.name, sweep.first, sweep.time, sweep.rows, sweep.where))
         >>> edges = engine.create_table("edges", {"src": tk.Int, "dst": tk.Int})
         >>> degrees = engine.install("degrees", edges.count(by="src"))
         >>> _ = edges.insert([(1, 2), (1, 3), (2, 3)])
-        degrees 0 1 3 driver
+        degrees 0 0 3 driver
         """
         check_function(listener, "on_sweep")
         self._core.coordinator.journal.listeners.append(listener)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from tektite.dataflow.flow import Dataflow
 from tektite.engine.lock import StepByStep, guarded_by_core
-from tektite.query.former_names import former_name
+from tektite.former_names import former_name, without_former
 from tektite.trace.trace import Hold
 from tektite.unknown_options import explains_options
 
@@ -33,9 +33,26 @@ class IndexInfo:
     rows: int
     batches: int
     bytes: int
-    since: int
-    upper: int
+    first: int
+    """The first time that it answers for."""
+    time: int | None
+    """The last time that it answers for; None before there is one."""
     readers: tuple[str, ...]
+
+    @property
+    @former_name("index.first")
+    def since(self) -> int:
+        """`first`, by its former name."""
+        return self.first
+
+    @property
+    @former_name("index.time + 1")
+    def upper(self) -> int:
+        """The first time that it does not answer for, by a former name."""
+        return 0 if self.time is None else self.time + 1
+
+    def __dir__(self) -> list[str]:
+        return without_former(type(self), super().__dir__())
 
 
 @explains_options

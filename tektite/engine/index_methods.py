@@ -14,9 +14,9 @@ from tektite.engine.lock import StepByStep, guarded_by_core
 from tektite.engine.table import Table
 from tektite.engine.view import View
 from tektite.errors import ConflictError, IncorrectError
+from tektite.former_names import former_name
 from tektite.query.collection import Collection
 from tektite.query.columns import column_numbers
-from tektite.query.former_names import former_name
 from tektite.trace.trace import Hold
 from tektite.unknown_options import explains_options
 
@@ -118,11 +118,12 @@ class IndexMethods:
             if of is not None and entry.collection != of.operator.fingerprint:
                 continue
             trace = entry.trace
-            since = min((t[0] for t in trace.since()), default=entry.source.low)
+            low = entry.source.low
+            first = min((t[0] for t in trace.since()), default=low)
             found.append(
                 IndexInfo(
-                    entry.name, entry.column_names, trace.count, trace.batches, trace.bytes, since, entry.source.low,
-                    tuple(sorted({reader.name for reader in entry.readers})),
+                    entry.name, entry.column_names, trace.count, trace.batches, trace.bytes, first,
+                    low - 1 if low else None, tuple(sorted({reader.name for reader in entry.readers})),
                 )
             )  # fmt: skip
         return found

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, Literal
 from tektite.client_protocol import Cardinality, Mode
 from tektite.engine.lock import guarded_by_core
 from tektite.errors import IncorrectError
+from tektite.former_names import former_options
 from tektite.query.collection import ROUND_LIMIT, Collection
 from tektite.query.derived import check_collection
-from tektite.query.former_names import former_options
 from tektite.query.match import Joins
 from tektite.unknown_options import explains_options
 from tektite.values.arguments import whole_number

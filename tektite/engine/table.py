@@ -14,8 +14,8 @@ from tektite.engine.table_edits import check_zones, rewrite
 from tektite.engine.versions import decoded
 from tektite.errors import IncorrectError
 from tektite.expr import Expr, lit
+from tektite.former_names import former_name
 from tektite.query.collection import Collection
-from tektite.query.former_names import former_name
 from tektite.unknown_options import explains_options
 from tektite.values.words import Words
 

@@ -14,11 +14,11 @@ from tektite.engine.lock import guarded_by_core
 from tektite.engine.readable_collection import ReadableCollection
 from tektite.engine.subscription import check_timeout
 from tektite.errors import ConflictError, IncorrectError, TektiteError, UnsupportedError
+from tektite.former_names import former_name
 from tektite.plan.explanation import Explanation
 from tektite.query.builders import derived
 from tektite.query.collection import Collection
 from tektite.query.columns import ColumnNames
-from tektite.query.former_names import former_name
 from tektite.unknown_options import explains_options
 from tektite.values.words import Words
 

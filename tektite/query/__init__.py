@@ -10,7 +10,6 @@ columns                columns of an operator by name: numbers, projections, flo
 condition_joins        joins of two collections on any condition
 derived                collections made of others, and checks of what they are made of
 expression_aggregates  the aggregates that an expression is made of
-former_names           names of former versions, which work and warn
 group_functions        functions of many groups at once, over arrays of words
 grouped                `Grouped`: groups of rows, and `agg`
 grouping_sets          `GroupingSets`: groups by several sets of keys

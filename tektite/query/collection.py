@@ -14,12 +14,12 @@ from tektite.expr import Expr, col
 from tektite.expr import type_of as expression_type
 from tektite.expr.other_names import advice
 from tektite.expr.predicates import conjunction
+from tektite.former_names import former_name, former_options, without_former
 from tektite.plan import algebra as plan
 from tektite.plan.explanation import Explanation
 from tektite.query import joins
 from tektite.query.columns import ColumnName, ColumnNames, column_list, column_numbers, project
 from tektite.query.derived import check_collection, check_function, derived
-from tektite.query.former_names import former_name, former_options, without_former
 from tektite.query.other_names import METHODS, OTHERWISE
 from tektite.query.outputs import (
     Outputs,

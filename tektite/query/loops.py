@@ -10,11 +10,11 @@ from typing import Any
 
 from tektite.errors import ConflictError, IncorrectError
 from tektite.expr import Expr, coalesce, col, greatest
+from tektite.former_names import former_options
 from tektite.plan import algebra as plan
 from tektite.plan.names import free_name
 from tektite.query.collection import ROUND_LIMIT, Collection
 from tektite.query.derived import check_collection, derived
-from tektite.query.former_names import former_options
 from tektite.unknown_options import explains_options
 from tektite.values import types
 from tektite.values.arguments import whole_number

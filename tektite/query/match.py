@@ -15,11 +15,11 @@ from typing import Any, Literal, get_args
 from tektite.errors import IncorrectError, NotFoundError
 from tektite.expr import Expr, col, lift, lit, rank, type_of
 from tektite.expr.predicates import conjunction
+from tektite.former_names import former_options
 from tektite.plan import algebra as plan
 from tektite.plan.algebra import describe
 from tektite.query.collection import Collection
 from tektite.query.derived import derived
-from tektite.query.former_names import former_options
 from tektite.unknown_options import explained
 from tektite.values import types
 from tektite.values.columns import hint

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 from tektite.errors import IncorrectError
 from tektite.expr import Expr
 from tektite.expr import type_of as expression_type
+from tektite.former_names import former_name
 from tektite.plan import algebra as plan
 from tektite.query import reductions
 from tektite.query.columns import ColumnName, ColumnNames, column_list, column_numbers, is_shown_apart
-from tektite.query.former_names import former_name
 from tektite.query.outputs import flat, outputs_of
 from tektite.query.own_columns import named_columns
 from tektite.unknown_options import GROUP_OPTIONS, explains_options

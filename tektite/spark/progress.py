@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from pyspark.sql import SparkSession
 
-from tektite.query.former_names import former_name
+from tektite.former_names import former_name
 
 SECONDS_BETWEEN = 0.2
 Shown = Callable[[int, int], None]

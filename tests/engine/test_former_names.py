@@ -74,7 +74,10 @@ def test_former_names_of_options_and_methods_work_and_warn() -> None:
             "arrangements": lambda: [info.name for info in engine.arrangements()],
             "arrange": lambda: table.arrange("v"),
             "epoch": lambda: (engine.epoch, table.epoch),
-            "low": lambda: view.low,
+            "low": lambda: (view.low, engine.progress[-1].low),
+            "high": lambda: engine.progress[-1].high,
+            "since": lambda: [info.since for info in engine.indexes(view)],
+            "upper": lambda: [info.upper for info in engine.indexes(view)],
             "changes": lambda: [tuple(change) for change in view.changes()],
         }
         found = {}
@@ -82,7 +85,8 @@ def test_former_names_of_options_and_methods_work_and_warn() -> None:
             with pytest.warns(DeprecationWarning, match=f"{name}=? is a former name"):
                 found[name] = call()
         assert found["key"] == [(1, 2)] and found["semantics"] == "bag" and found["epoch"] == (1, 1)
-        assert found["low"] == 1 and found["changes"] == [((1, 2), 0, 1)] and "t" in found["arrangements"]
+        assert found["low"] == (1, 0) and found["changes"] == [((1, 2), 0, 1)] and "t" in found["arrangements"]
+        assert (found["high"], found["since"], found["upper"]) == (1, [0], [1])
         with pytest.raises(tk.IncorrectError, match="strategy= is the former name of joins=: give one of them"):
             tk.match((table, ("a", "b")), strategy="binary", joins="delta")  # type: ignore[call-arg]
 
@@ -90,8 +94,9 @@ def test_former_names_of_options_and_methods_work_and_warn() -> None:
 def test_former_names_are_not_listed() -> None:
     with tk.Engine() as engine:
         table = engine.create_table("t", COLUMNS)
-        listed = {*dir(engine), *dir(table), *dir(engine.install("v", table))}
-    assert {"create_table", "create_index", "subscribe", "persist"} <= listed
-    assert (
-        not {"input", "keep", "arrange", "epoch", "visible", "low", "changes", "on_change", "publish", "top"} & listed
-    )
+        view = engine.install("v", table.count())
+        table.insert([(1, 2)])
+        listed = {*dir(engine), *dir(table), *dir(view), *dir(engine.progress[-1]), *dir(engine.indexes()[0])}
+    assert {"create_table", "create_index", "subscribe", "persist", "first", "time"} <= listed
+    former = {"input", "keep", "arrange", "epoch", "visible", "low", "high", "since", "upper", "changes", "on_change"}
+    assert not (former | {"publish", "top"}) & listed

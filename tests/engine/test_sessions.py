@@ -243,7 +243,7 @@ def test_a_forgotten_transaction_holds_no_history() -> None:
     for n in range(3):
         accounts.insert([("ann", n)])
         engine.advance()
-    assert {info.since for info in engine.indexes(accounts)} == {engine.next_epoch - 1}
+    assert {info.first for info in engine.indexes(accounts)} == {engine.next_epoch - 1}
 
 
 @pytest.mark.parametrize("seed", range(4))

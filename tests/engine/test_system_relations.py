@@ -75,6 +75,18 @@ def test_what_is_asked_for_is_what_is_so() -> None:
     assert shown == (info.rows, info.bytes, 1)
 
 
+def test_indexes_and_sweeps_have_a_first_time_and_a_last_one() -> None:
+    engine, sales, _ = small_engine()
+    before = sales.insert([("east", 1)])
+    with engine.hold(sales):
+        after = sales.insert([("east", 2)])
+        ((first, time),) = engine.sql("SELECT first, time FROM system.indexes WHERE name = 'sales'").rows()
+        (info,) = engine.indexes(sales)
+        assert first == info.first == before and info.time == sales.time and after <= time <= info.time
+    swept = engine.sql("SELECT first, time FROM system.sweeps WHERE name = 'totals' ORDER BY number").rows()
+    assert swept == [(s.first, s.time) for s in engine.progress if s.name == "totals"] and (after, after) in swept
+
+
 def test_a_view_over_them_follows_though_nobody_commits() -> None:
     engine, sales, _ = small_engine()
     text = """SELECT v.name, i.name AS index FROM system.views v, system.index_readers r, system.indexes i

@@ -15,7 +15,7 @@ LAYERS = (
     ("errors",),
     ("blocks",),
     ("unknown_names",),
-    ("unknown_options", "refused_operators"),
+    ("unknown_options", "refused_operators", "former_names"),
     ("values.types",),
     ("values.words",),
     ("trace.times",),

@@ -304,10 +304,10 @@ def test_progress_says_where_each_sweep_ran_and_why(spark: SparkSession, tmp_pat
         lines.insert([(0, "part 1", 1000)])
         engine.advance()
         large, small = [sweep for sweep in engine.progress if sweep.name == "revenue"]
-        assert (large.where, large.low, large.high, large.rows) == ("jobs", 0, 1, 360)
+        assert (large.where, large.first, large.time, large.rows) == ("jobs", 0, 0, 360)
         assert large.stages > 1 and large.sent > 0 and large.written > 0
         assert "at least 100 rows" in large.why
-        assert (small.where, small.low, small.high, small.rows) == ("driver", 1, 2, 1)
+        assert (small.where, small.first, small.time, small.rows) == ("driver", 1, 1, 1)
         assert "fewer than 100 rows" in small.why
         assert small.seconds > 0
 

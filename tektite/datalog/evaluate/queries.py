@@ -28,8 +28,8 @@ from tektite.engine.changes import Changes
 from tektite.engine.core import core_of
 from tektite.engine.versions import read_version
 from tektite.errors import IncorrectError, NotFoundError
+from tektite.former_names import former_name
 from tektite.query.builders import derived
-from tektite.query.former_names import former_name
 from tektite.query.match import check_strategy
 from tektite.unknown_options import explains_options
 

@@ -72,11 +72,11 @@ def tables(seen: Observation) -> Iterable[SystemRow]:
 def indexes(seen: Observation) -> Iterable[SystemRow]:
     for entry in seen.entries:
         trace = entry.trace
-        since = min((time[0] for time in trace.since()), default=entry.source.low)
+        first = min((time[0] for time in trace.since()), default=entry.source.low)
         readers = len(seen.readers(entry))
         yield (
             entry.name, ", ".join(entry.column_names), seen.core.workers, trace.batches, trace.count, trace.bytes,
-            min(since, seen.clock), seen.until(entry.source.low), readers, _kind_of_index(entry), trace.minted,
+            min(first, seen.clock), seen.until(entry.source.low), readers, _kind_of_index(entry), trace.minted,
             seen.number_of_maker(trace), None if entry.source.flow is None else seen.numbers.of(entry.source.flow),
         )  # fmt: skip
 
@@ -208,8 +208,8 @@ def sweeps(seen: Observation) -> Iterable[SystemRow]:
             yield (
                 number,
                 shown_name(sweep.name),
-                sweep.low,
-                sweep.high,
+                sweep.first,
+                sweep.time,
                 sweep.rows,
                 sweep.seconds,
                 sweep.where,
@@ -325,11 +325,11 @@ RELATIONS: dict[str, SystemRelation] = {
         tables,
     ),
     "indexes": SystemRelation(
-        "every shared index: its columns, shards, batches, rows, bytes, the times that it tells apart (since to upper), how many "
-        "dataflows read it; whether it is that of a table or a view, or was made for its readers (index); how many rows were "
-        "added to it or taken from it so far; the operator that keeps it and its dataflow, which a table has not",
-        {"name": String, "columns": String, "shards": Int, "batches": Int, "rows": Int, "bytes": Int, "since": Int,
-         "upper": Int, "readers": Int, "kind": String, "changes": Int, "operator": Int, "dataflow": Int},
+        "every shared index: its columns, shards, batches, rows, bytes, the first and the last time that it answers for, how "
+        "many dataflows read it; whether it is that of a table or a view, or was made for its readers (index); how many rows "
+        "were added to it or taken from it so far; the operator that keeps it and its dataflow, which a table has not",
+        {"name": String, "columns": String, "shards": Int, "batches": Int, "rows": Int, "bytes": Int, "first": Int,
+         "time": Int, "readers": Int, "kind": String, "changes": Int, "operator": Int, "dataflow": Int},
         indexes,
     ),
     "index_readers": SystemRelation(
@@ -394,10 +394,10 @@ RELATIONS: dict[str, SystemRelation] = {
         merges,
     ),
     "sweeps": SystemRelation(
-        "the last 256 sweeps: which dataflow went from which epoch to which, with how many changes, how long, where and why; "
-        "and of its Spark jobs, how many, their stages, the rows that their shards sent each other, and the bytes that they "
+        "the last 256 sweeps: which dataflow computed which epochs, first to time, with how many changes, how long, where and "
+        "why; and of its Spark jobs, how many, their stages, the rows that their shards sent each other, and the bytes that they "
         "wrote",
-        {"number": Int, "name": String, "low": Int, "high": Int, "rows": Int, "seconds": Float, "place": String,
+        {"number": Int, "name": String, "first": Int, "time": Int, "rows": Int, "seconds": Float, "place": String,
          "reason": String, "jobs": Int, "stages": Int, "sent": Int, "written": Int},
         sweeps,
     ),

@@ -116,8 +116,8 @@ class SpanExport:
         waiting, self._sweeps = self._sweeps, []
         for sweep, at in waiting:
             about: dict[str, str | int] = {
-                "tektite.dataflow": sweep.name, "tektite.rows": sweep.rows, "tektite.from_epoch": sweep.low,
-                "tektite.to_epoch": sweep.high, "tektite.place": sweep.where,
+                "tektite.dataflow": sweep.name, "tektite.rows": sweep.rows, "tektite.from_epoch": sweep.first,
+                "tektite.to_epoch": sweep.time, "tektite.place": sweep.where,
             }  # fmt: skip
             self._begun("sweep", at, about, parent).end(_nanoseconds(at + sweep.seconds))
 

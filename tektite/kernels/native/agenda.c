@@ -271,14 +271,14 @@ static int wake_imports(PyObject *imports, PyObject *outermost) {
     return done;
 }
 
-/* Begins the record of a sweep. */
-static int begin_record(Sweep *record, PyObject *name, PyObject *low, PyObject *high, PyObject *rows) {
+/* Begins the record of a sweep. `time` is the last epoch that it computes. */
+static int begin_record(Sweep *record, PyObject *name, PyObject *first, PyObject *time, PyObject *rows) {
     PyObject *began = PyObject_CallNoArgs(now), *seconds = PyFloat_FromDouble(0), *why = PyUnicode_FromString("");
     const int failed = began == NULL || seconds == NULL || why == NULL;
     if (!failed) {
         set_field(&record->name, name);
-        set_field(&record->low, low);
-        set_field(&record->high, high);
+        set_field(&record->first, first);
+        set_field(&record->time, time);
         set_field(&record->rows, rows);
         set_field(&record->began, began);
         set_field(&record->seconds, seconds);
@@ -291,10 +291,10 @@ static int begin_record(Sweep *record, PyObject *name, PyObject *low, PyObject *
 }
 
 static int init_sweep(PyObject *self, PyObject *given, PyObject *options) {
-    static char *names[] = {"name", "low", "high", "rows", NULL};
-    PyObject *name, *low, *high, *rows;
-    return PyArg_ParseTupleAndKeywords(given, options, "OOOO", names, &name, &low, &high, &rows)
-               ? begin_record((Sweep *)self, name, low, high, rows)
+    static char *names[] = {"name", "first", "time", "rows", NULL};
+    PyObject *name, *first, *time, *rows;
+    return PyArg_ParseTupleAndKeywords(given, options, "OOOO", names, &name, &first, &time, &rows)
+               ? begin_record((Sweep *)self, name, first, time, rows)
                : -1;
 }
 
@@ -341,12 +341,17 @@ static PyObject *record_of(PyObject *class, PyObject *flow, PyObject *reached, P
         rows += rows_waiting(handle);
         Py_DECREF(handle);
     }
-    PyObject *name = FIELD(flow, name), *number = PyLong_FromLongLong(rows);
-    PyObject *record = name == NULL || number == NULL ? NULL : PyType_GenericAlloc((PyTypeObject *)class, 0);
-    if (record != NULL && begin_record((Sweep *)record, name, reached, high, number) < 0)
+    const int64_t end = PyLong_AsLongLong(high);
+    if (end == -1 && PyErr_Occurred())
+        return NULL;
+    PyObject *name = FIELD(flow, name), *number = PyLong_FromLongLong(rows), *time = PyLong_FromLongLong(end - 1);
+    PyObject *record =
+        name == NULL || number == NULL || time == NULL ? NULL : PyType_GenericAlloc((PyTypeObject *)class, 0);
+    if (record != NULL && begin_record((Sweep *)record, name, reached, time, number) < 0)
         Py_CLEAR(record);
     Py_XDECREF(name);
     Py_XDECREF(number);
+    Py_XDECREF(time);
     return record;
 }
 

@@ -92,7 +92,7 @@ STRUCT(Mint, MINT_FIELDS)
 
 /* What `Journal` and `Sweep` of tektite/dataflow/journal.py inherit, and `Dataflow` of tektite/dataflow/flow.py. */
 #define JOURNAL_FIELDS(F) F(ended_sweeps) F(listeners) F(sweeps) F(why) F(work)
-#define SWEEP_FIELDS(F) F(began) F(high) F(low) F(name) F(rows) F(seconds) F(why)
+#define SWEEP_FIELDS(F) F(began) F(first) F(name) F(rows) F(seconds) F(time) F(why)
 STRUCT(Journal, JOURNAL_FIELDS)
 STRUCT(Sweep, SWEEP_FIELDS)
 

@@ -13,7 +13,7 @@ from tektite.engine.subscription import Subscription
 from tektite.engine.view import View
 from tektite.errors import IncorrectError
 from tektite.expr.other_names import advice
-from tektite.query.former_names import former_name
+from tektite.former_names import former_name
 from tektite.unknown_options import explains_options
 from tektite.values.columns import named_rows, python_rows
 from tektite.values.frames import ArrowReadable

@@ -122,7 +122,7 @@ export function mount(element, { session }) {
   });
   listed("sweeps", { sql: "SELECT * FROM system.sweeps", by: "number" }, {
     key: (row) => row.number, nothing: "Nothing has run yet", filter: (row) => `${row.name} ${row.place} ${row.reason}`,
-    columns: [["dataflow", (row) => row.name, "grow"], ["epochs", (row) => (row.high - row.low > 1 ? `${row.low}–${row.high - 1}` : `${row.low}`), "right"], ["changes", (row) => compact(row.rows), "right"], ["time", (row) => seconds(row.seconds), "right"],
+    columns: [["dataflow", (row) => row.name, "grow"], ["epochs", (row) => (row.time > row.first ? `${row.first}–${row.time}` : `${row.first}`), "right"], ["changes", (row) => compact(row.rows), "right"], ["time", (row) => seconds(row.seconds), "right"],
       ["where", (row) => h("span", { title: row.reason ?? "" }, row.place)]],
   }, (a, b) => b.number - a.number);
   listed("indexes", { sql: "SELECT name, columns, batches, rows, bytes, readers FROM system.indexes" }, {
