@@ -15,6 +15,7 @@ from tektite.query.aggregate_calls import AggregateCall
 from tektite.query.aggregation import aggregate
 from tektite.query.builders import project
 from tektite.query.collection import Collection
+from tektite.query.column_aggregates import joined_parts
 from tektite.query.columns import is_shown_apart
 from tektite.query.derived import derived
 from tektite.query.expression_aggregates import Extraction
@@ -122,9 +123,23 @@ def aggregated(
     return _groups(collection, keys, extraction.calls, results, one_row(collection) if always else None)
 
 
-def each_once(collection: Collection) -> Collection:
-    """Each row once. Of equal values that differ, such as `1 month` and `30 days`, a row has the least of those there."""
-    return _groups(collection, [(name, col(name)) for name in collection.schema.names], [], [], None)
+def each_once(collection: Collection, times: int = 1) -> Collection:
+    """Each row that is there so many times, once. Of equal values that differ, such as `1 month` and `30 days`, a row has the
+    least of those there.
+    """
+    keys = [(name, col(name)) for name in collection.schema.names]
+    if times == 1:
+        return _groups(collection, keys, [], [], None)
+    counted = _groups(collection, keys, [("#times", AggregateCall("count", None))], [("#times", col("#times"))], None)
+    return project(counted, keys, col("#times") >= times)
+
+
+def with_shown_keys(found: Collection, rows: Collection, keys: Sequence[str]) -> Collection:
+    """Rows that begin with the keys of groups of `rows`, with the least of the equal values that each group has."""
+    shown = _shown([(key, col(key)) for key in keys], rows)
+    least = aggregate(rows, [(key, col(key)) for key in keys], list(shown.values()))
+    joined = joined_parts([found, least], list(keys), one_to_one=False)
+    return project(joined, [(name, col(shown[name][0] if name in shown else name)) for name in found.schema.names])
 
 
 def _groups(
@@ -135,14 +150,16 @@ def _groups(
     unit: Collection | None,
 ) -> Collection:
     """One row for each group: the keys, as they are in some row, then what is computed of aggregates."""
-    positions = collection.schema.positions
-    shown = {
-        name: (f"#shown {name}", AggregateCall("min", key))
-        for name, key in keys
-        if is_shown_apart(type_of(key, positions))
-    }
+    shown = _shown(keys, collection)
     found = aggregate(collection, keys, [*calls, *shown.values()], unit)
     return project(found, [*((name, col(shown[name][0] if name in shown else name)) for name, _ in keys), *results])
+
+
+def _shown(keys: Sequence[tuple[str, Expr]], collection: Collection) -> dict[str, tuple[str, AggregateCall]]:
+    """The aggregates, with names, that give what is shown for keys of which equal ones differ."""
+    positions = collection.schema.positions
+    apart = [(name, key) for name, key in keys if is_shown_apart(type_of(key, positions))]
+    return {name: (f"#shown {name}", AggregateCall("min", key)) for name, key in apart}
 
 
 def agg_outputs(

@@ -6,12 +6,12 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tektite.errors import IncorrectError
-from tektite.expr import Expr
+from tektite.expr import Expr, col
 from tektite.expr import type_of as expression_type
 from tektite.former_names import former_name
 from tektite.plan import algebra as plan
 from tektite.query import reductions
-from tektite.query.columns import ColumnName, ColumnNames, column_list, column_numbers, is_shown_apart
+from tektite.query.columns import ColumnName, ColumnNames, column_list, column_numbers, is_shown_apart, one_column
 from tektite.query.outputs import flat, outputs_of
 from tektite.query.own_columns import named_columns
 from tektite.unknown_options import GROUP_OPTIONS, explains_options
@@ -51,10 +51,6 @@ class ReductionMethods:
         >>> rows.distinct().sort("x").collect().to_pydict()
         {'x': [1, 2, None]}
         """
-        if self.operator.loop is None and any(map(is_shown_apart, self.operator.schema.types)):
-            from tektite.query.grouped import each_once
-
-            return each_once(self._collection)
         return self.threshold(1)
 
     def unique(self, *columns: ColumnNames, subset: ColumnNames = ()) -> Collection:
@@ -88,6 +84,10 @@ class ReductionMethods:
         least = whole_number(times, 1)
         if least is None:
             raise IncorrectError(f"threshold takes a positive number of times, not {times!r}")
+        if any(map(is_shown_apart, self.operator.schema.types)):
+            from tektite.query.grouped import each_once
+
+            return each_once(self._collection, least)
         return derived(reductions.at_least(self.operator, least), self._collection)
 
     def count(self, by: ColumnNames = (), name: str = "count") -> Collection:
@@ -207,7 +207,7 @@ class ReductionMethods:
         >>> sales.min("amount", by="shop").sort("shop").collect().to_pylist()
         [{'shop': 'a', 'amount': 3}, {'shop': 'b', 'amount': 4}]
         """
-        return derived(reductions.extreme(self.operator, column, by, last=False), self._collection)
+        return self._extreme(column, by, last=False)
 
     def max(self, column: ColumnName, by: ColumnNames = ()) -> Collection:
         """The greatest value of a column in each group. NULL does not count.
@@ -217,7 +217,24 @@ class ReductionMethods:
         >>> sales.max("amount", by="shop").sort("shop").collect().to_pylist()
         [{'shop': 'a', 'amount': 5}, {'shop': 'b', 'amount': 4}]
         """
-        return derived(reductions.extreme(self.operator, column, by, last=True), self._collection)
+        return self._extreme(column, by, last=True)
+
+    def _extreme(self, column: ColumnName, by: ColumnNames, last: bool) -> Collection:
+        found = derived(reductions.extreme(self.operator, column, by, last), self._collection)
+        return self._with_shown_keys(found, by, one_column(self.operator.schema, column))
+
+    def _with_shown_keys(self, found: Collection, by: ColumnNames, counted: str | None = None) -> Collection:
+        """Rows that begin with the keys of groups, with keys that the groups have, from rows in which the column `counted` is not
+        NULL.
+        """
+        schema = self.operator.schema
+        keys = [schema.names[at] for at in column_numbers(schema, by)]
+        if not any(is_shown_apart(schema.types[schema.index(key)]) for key in keys):
+            return found
+        from tektite.query.grouped import with_shown_keys
+
+        rows = self._collection if counted is None else self._collection.filter(col(counted).is_not_null())
+        return with_shown_keys(found, rows, keys)
 
     def top_k(self, k: int, by: OrderBy, per: ColumnNames = ()) -> Collection:
         """The `k` rows with the greatest values of some columns or expressions, of each group or of all. NULLs count as least.
@@ -301,4 +318,5 @@ class ReductionMethods:
         """
         check_function(function, "reduce")
         given = {name: as_type(type, f"reduce: {name}: ") for name, type in columns.items()}
-        return derived(reductions.reduce(self.operator, by, given, function, together=False), self._collection)
+        found = derived(reductions.reduce(self.operator, by, given, function, together=False), self._collection)
+        return self._with_shown_keys(found, by)

@@ -16,7 +16,9 @@ from tektite.query.aggregates import ColumnAggregate
 from tektite.query.builders import inner_join, project
 from tektite.query.collection import Collection
 from tektite.query.column_aggregates import column_aggregates
+from tektite.query.columns import is_shown_apart
 from tektite.query.derived import check_collection, subtracted
+from tektite.query.grouped import with_shown_keys
 from tektite.values.schema import Schema
 
 
@@ -32,8 +34,11 @@ def compare(left: Collection, right: Collection, kind: str, every: bool) -> Coll
         return common if kind == "intersect" else subtracted(common, mine)
     one = left.with_columns(**{"#left": lit(1), "#right": lit(0)})
     other = right.with_columns(**{"#left": lit(0), "#right": lit(1)})
+    both = one.concat(other)
     sums = {name: ColumnAggregate("sum", name) for name in ("#left", "#right")}
-    counted = column_aggregates(one.concat(other), names, sums)
+    counted = column_aggregates(both, names, sums)
+    if any(map(is_shown_apart, left.schema.types)):
+        counted = with_shown_keys(counted, both, names)
     ours, others = col("#left"), col("#right")
     times: Expr = least(ours, others) if kind == "intersect" else greatest(ours - others, 0)
     chosen = project(counted, [*((n, col(n)) for n in names), ("#times", times)], times > 0)

@@ -12,6 +12,10 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
+from tektite.expr import col
+from tektite.expr.predicates import conjunction
+from tektite.query.columns import is_shown_apart
+from tektite.sql.bind.clause import each_once
 from tektite.sql.bind.scope import NameScope, folded
 from tektite.sql.logical import (
     Apply,
@@ -179,7 +183,23 @@ def define(binder: Binder, member: Member, references: dict[str, Reference], sco
         binder.name(title, type) for title, type in zip(references[member.name].titles, variable.types, strict=True)
     )
     union = Union(tuple(parts), names)
-    return union if member.every else Distinct(union)
+    if member.every:
+        return union
+    return first_found(binder, variable, union) if any(map(is_shown_apart, variable.types)) else Distinct(union)
+
+
+def first_found(binder: Binder, variable: Variable, found: Node) -> Node:
+    """Each row once, where equal rows may differ, such as `1 month` and `30 days`: the one of the earliest round, and of these
+    the least. What a step makes of a row that was replaced by an equal one could be another equal one, and so on for ever.
+    """
+
+    def names() -> tuple[str, ...]:
+        return tuple(binder.name(title, type) for title, type in found.columns.items())
+
+    known = Recall(variable, names())
+    same = [col(new).is_same(col(old)) for new, old in zip(found.columns, known.names, strict=True)]
+    new = each_once(binder, Join(found, known, "anti", conjunction(same)))
+    return Union((Recall(variable, names()), new), names())
 
 
 def check_linear(binder: Binder, member: Member, own: set[Variable], plan: Node, tree: exp.Expr) -> None:
