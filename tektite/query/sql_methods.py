@@ -58,8 +58,9 @@ class SqlMethods:
         return queried(self, "sql", query, {}, params, named)
 
     def tumble(self, column: ColumnName, every: str | datetime.timedelta) -> Collection:
-        """Each row with the window of time that its date or timestamp is in, as columns `window_start` and `window_end`. Windows
-        follow one another: `tumble("at", "15m")`. It is SQL's `FROM tumble(...)`.
+        """Each row with the window of time that its date or timestamp is in, as columns `window_start` and `window_end`, which
+        are timestamps, with a zone if the column has one. Windows follow one another: `tumble("at", "15m")`. It is SQL's `FROM
+        tumble(...)`.
 
         >>> import datetime as dt, tektite as tk
         >>> clicks = tk.Engine().values({"at": [dt.datetime(2026, 1, 1, 9, minute) for minute in (3, 14, 15)]})

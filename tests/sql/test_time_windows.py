@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from datetime import datetime
 
 import pytest
 
@@ -67,3 +68,19 @@ def test_sessions_take_rows_of_one_moment_together() -> None:
     engine.sql(f"INSERT INTO seen VALUES (9, {first}), (9, {second}), (9, {second}), (8, {second})")
     query = "SELECT window_start, count(*) FROM session(seen, ts, INTERVAL '10 minutes') GROUP BY 1 ORDER BY 1"
     assert [n for _, n in engine.sql(query).rows()] == [1, 3]
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "tumble(seen, day, INTERVAL '12 hours')",
+        "hop(seen, day, INTERVAL '1 day', INTERVAL '12 hours')",
+        "session(seen, day, INTERVAL '12 hours')",
+    ],
+)
+def test_both_bounds_of_the_window_of_a_date_are_timestamps(call: str) -> None:
+    engine = make_engine(autocommit=True)
+    engine.sql("CREATE TABLE seen (day date)")
+    engine.sql("INSERT INTO seen VALUES (DATE '2024-01-02')")
+    found = engine.sql(f"SELECT window_start, window_end FROM {call}").rows()
+    assert found == [(datetime(2024, 1, 2), datetime(2024, 1, 2, 12))]

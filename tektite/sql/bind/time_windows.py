@@ -44,7 +44,7 @@ def windowed_query(binder: Binder, clause: ClauseContext, node: exp.Expr, call: 
     not_needed(call)  # what it says is in the query
     if name == "session":
         return parsed(sessions(table, moment, every, [written(key) for key in given[3:]]))
-    begins = f"time_bucket({every}, {moment})"
+    begins = f"time_bucket({every}, {bound(moment)})"
     if name == "tumble":
         return parsed(f"SELECT *, {begins} AS window_start, {begins} + {size} AS window_end FROM {table}")
     many = -(-lengths[1] // lengths[0])
@@ -59,6 +59,11 @@ def windowed_query(binder: Binder, clause: ClauseContext, node: exp.Expr, call: 
     )
 
 
+def bound(moment: str) -> str:
+    """A moment as a bound of a window: of a date, the timestamp of its midnight, since the other bound is one, too."""
+    return f"({moment} + INTERVAL '0 days')"
+
+
 def sessions(table: str, moment: str, gap: str, keys: list[str]) -> str:
     """The query of SESSION: a row that is more than a gap behind the one before it begins a session, and sessions are counted.
     The columns that this needs have names that a table is not likely to have.
@@ -71,7 +76,7 @@ def sessions(table: str, moment: str, gap: str, keys: list[str]) -> str:
     count = f"sum(__begins) OVER ({by} ORDER BY {moment} RANGE UNBOUNDED PRECEDING)"
     numbered = f"SELECT *, {count} AS __session FROM ({begins}) AS counted"
     return (
-        f"SELECT * EXCLUDE (__begins, __session), min({moment}) OVER ({number}) AS window_start, "
+        f"SELECT * EXCLUDE (__begins, __session), min({bound(moment)}) OVER ({number}) AS window_start, "
         f"max({moment}) OVER ({number}) + {gap} AS window_end FROM ({numbered}) AS sessions"
     )
 
