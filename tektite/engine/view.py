@@ -237,8 +237,8 @@ class View(ReadableCollection):
         check_timeout(timeout)
         return self._core.wait(time, timeout)
 
-    async def wait_async(self, time: int) -> None:
-        """`wait` in a task of an event loop, which goes on with its other tasks; `asyncio.timeout` limits it.
+    async def wait_async(self, time: int, timeout: float | None = None) -> bool:
+        """`wait` in a task of an event loop, which goes on with its other tasks.
 
         >>> import tektite as tk
         >>> engine = tk.Engine()
@@ -251,7 +251,8 @@ class View(ReadableCollection):
         >>> asyncio.run(total())
         [('north', 3)]
         """
-        await self._core.wait_async(time)
+        check_timeout(timeout)
+        return await self._core.wait_async(time, timeout)
 
     def _read(self, wait: bool = True, lead: int | None = None, rows: int | None = None) -> Words:
         return self._core.words(None, wait, lead, rows)

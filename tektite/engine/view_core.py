@@ -304,8 +304,12 @@ class ViewCore:
         )
         return found is not None
 
-    async def wait_async(self, time: int) -> None:
+    async def wait_async(self, time: int, timeout: float | None = None) -> bool:
         """`wait` in a task."""
+        import asyncio
+
+        if timeout is not None and await asyncio.get_running_loop().run_in_executor(None, self.wait, time, 0):
+            return True
         check_time(time, f"view {self.name!r}: ")
         answers = False
 
@@ -313,7 +317,12 @@ class ViewCore:
             nonlocal answers
             answers = self._answers(time) is not None
 
-        await wait_in_task(self._waiters(), step, lambda: True if answers else None)
+        try:
+            async with asyncio.timeout(timeout):
+                await wait_in_task(self._waiters(), step, lambda: True if answers else None)
+        except TimeoutError:
+            return False
+        return True
 
     def _waiters(self) -> list[dict[Waiter, None]]:
         return [self.waiters, self.engine.notices.at_each_epoch]

@@ -311,6 +311,22 @@ def test_tasks_are_told_of_drops_and_times(engine: tk.Engine) -> None:
     asyncio.run(main())
 
 
+def test_a_task_waits_for_a_time_as_long_as_it_wants(engine: tk.Engine) -> None:
+    table = engine.create_table("t", {"x": tk.Int})
+    view = engine.install("all", table)
+    time = table.insert([(1,)])
+
+    async def main() -> list[bool]:
+        return [
+            await view.wait_async(at, timeout)
+            for at, timeout in ((time, None), (time, 0), (time + 1, 0), (time + 1, 0.01))
+        ]
+
+    assert asyncio.run(main()) == [True, True, False, False]
+    with pytest.raises(tk.IncorrectError, match="a timeout is a number of seconds"):
+        asyncio.run(view.wait_async(time, "1"))  # type: ignore[arg-type]
+
+
 def test_a_loop_that_is_closed_does_not_disturb_the_engine(engine: tk.Engine) -> None:
     table = engine.create_table("t", {"x": tk.Int})
     view = engine.install("all", table)
