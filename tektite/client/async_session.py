@@ -44,7 +44,7 @@ class AsyncTransaction(ShowsWhatIsDocumented):
     >>> import asyncio
     >>> import tektite as tk
     >>> async def main(url):
-    ...     async with await tk.connect_async(url) as session:
+    ...     async with tk.connect_async(url) as session:
     ...         stock = await session.create_table("stock", {"item": str, "pieces": int})
     ...         async with session.transaction() as begun:
     ...             await stock.insert([("tea", 3)])
@@ -92,7 +92,7 @@ class AsyncStatement:
     >>> import asyncio
     >>> import tektite as tk
     >>> async def main(url):
-    ...     async with await tk.connect_async(url) as session:
+    ...     async with tk.connect_async(url) as session:
     ...         doubled = await session.prepare("SELECT 2 * CAST($1 AS INT) AS n")
     ...         found = [(await doubled.run([number])).rows() for number in (1, 2)]
     ...         await doubled.close()
@@ -131,7 +131,7 @@ class AsyncSession(WaitsByAsyncFor, SaysWhatDoesNotTravel):
     >>> import asyncio
     >>> import tektite as tk
     >>> async def main(url):
-    ...     async with await tk.connect_async(url) as session:
+    ...     async with tk.connect_async(url) as session:
     ...         sales = await session.create_table("sales", {"shop": str, "amount": int})
     ...         totals = await session.create_view("totals", "SELECT shop, sum(amount) AS total FROM sales GROUP BY shop")
     ...         changes = await session.subscribe("SELECT max(total) AS most FROM totals")

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from websockets.asyncio.client import ClientConnection, connect
-from websockets.exceptions import ConnectionClosed, InvalidStatus, WebSocketException
+from websockets.exceptions import ConnectionClosed, InvalidMessage, InvalidStatus, WebSocketException
 
 from tektite.client.address import ServerAddress, authorization
 from tektite.errors import ConflictError, TektiteError
@@ -134,7 +134,15 @@ class Link:
                     f"{address.url} refuses the connection: {error.response.status_code} {said}"
                 ) from None
             except (OSError, WebSocketException, TimeoutError) as error:
-                raise ConnectionLost(f"cannot connect to {address.url}: {error}") from None
+                hint = ""
+                if isinstance(error, ConnectionRefusedError):
+                    hint = "; `tektite serve` starts a server, and engine.console() one in a program"
+                elif isinstance(error, InvalidMessage):
+                    hint = (
+                        "; is this the port of PostgreSQL's protocol? Give that of HTTP and WebSocket, which is 5434 unless the "
+                        "server was told another"
+                    )
+                raise ConnectionLost(f"cannot connect to {address.url}: {error}{hint}") from None
             self._socket = socket
             self.generation += 1
             self._reader = asyncio.get_running_loop().create_task(self._read(socket))

@@ -11,11 +11,14 @@ from tektite.client.conversion import as_table
 from tektite.errors import ConflictError, IncorrectError, TektiteError
 from tektite.unknown_options import explains_options
 from tektite.values.columns import python_rows
+from tektite.values.frames import pandas_frame, polars_frame
 from tektite.values.schema import Schema
 from tektite.wire.failures import from_data
 from tektite.wire.rows import value_as_data
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from tektite.client.async_session import AsyncSession
     from tektite.client.subscriptions import AsyncSubscription
 
@@ -27,7 +30,7 @@ class AsyncRelation(SaysWhatDoesNotTravel):
     >>> import asyncio
     >>> import tektite as tk
     >>> async def main(url):
-    ...     async with await tk.connect_async(url) as session:
+    ...     async with tk.connect_async(url) as session:
     ...         sales = await session.create_table("sales", {"shop": str, "amount": int}, order_by="shop")
     ...         time = await sales.insert([("north", 3), ("south", 5)])
     ...         print(sales.name, sales.schema, await sales.time() == time, await sales.count())
@@ -70,6 +73,14 @@ class AsyncRelation(SaysWhatDoesNotTravel):
     async def rows(self, at: int | None = None) -> list[tuple[Any, ...]]:
         """All rows, as tuples."""
         return self._tuples(await self.to_arrow(at))
+
+    async def to_pandas(self, at: int | None = None) -> pd.DataFrame:
+        """All rows as a pandas DataFrame; `at` is as for `to_arrow`."""
+        return pandas_frame(await self.to_arrow(at))
+
+    async def to_polars(self, at: int | None = None) -> Any:
+        """All rows as a Polars DataFrame; `at` is as for `to_arrow`."""
+        return polars_frame(await self.to_arrow(at))
 
     async def head(self, n: int = 5) -> pa.Table:
         """The first rows."""
@@ -123,7 +134,7 @@ class AsyncTable(AsyncRelation):
     >>> import asyncio
     >>> import tektite as tk
     >>> async def main(url):
-    ...     async with await tk.connect_async(url) as session:
+    ...     async with tk.connect_async(url) as session:
     ...         sales = await session.create_table("sales", {"shop": str, "amount": int})
     ...         await sales.insert([("north", 3), ("south", 5)])
     ...         time = await sales.remove([("south", 5)])
@@ -162,7 +173,7 @@ class AsyncView(AsyncRelation):
     >>> import asyncio
     >>> import tektite as tk
     >>> async def main(url):
-    ...     async with await tk.connect_async(url) as session:
+    ...     async with tk.connect_async(url) as session:
     ...         sales = await session.create_table("sales", {"shop": str, "amount": int})
     ...         view = await session.create_view("large", "SELECT shop FROM sales WHERE amount > 4")
     ...         time = await sales.insert([("north", 3), ("south", 5)])

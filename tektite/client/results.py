@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import pyarrow as pa
 
+from tektite.errors import IncorrectError
+from tektite.expr.other_names import advice
 from tektite.unknown_options import explains_options
 from tektite.values.columns import named_rows, python_rows
 from tektite.values.frames import ArrowReadable
 from tektite.values.text_table import show_table
+
+OF_SESSIONS = {
+    **dict.fromkeys(("filter", "select", "join", "group_by"), "session.sql(text), with that in its text"),
+    "create_view": "session.create_view(name, text)",
+    "subscribe": "session.subscribe(text)",
+}
+"""What a session has in place of what an engine has for a query."""
 
 
 @explains_options
@@ -52,6 +61,22 @@ class RemoteResult(ArrowReadable):
 
     def __iter__(self) -> Iterator[tuple[Any, ...]]:
         return named_rows(self.rows(), () if self.table is None else self.table.column_names)
+
+    if not TYPE_CHECKING:  # type checkers are to see names that are not there
+
+        def __getattr__(self, name: str) -> NoReturn:
+            from tektite.sql.statements.result import OTHER_NAMES
+
+            here = {other: ours for other, ours in OTHER_NAMES.items() if "engine." not in ours} | OF_SESSIONS
+            hint = advice(name, here, type(self), "use to_arrow(), to_pandas() or to_polars(), which have more")
+            raise AttributeError(f"a result of SQL has no {name!r}{hint}")
+
+        def __getitem__(self, key: object) -> NoReturn:
+            instead = f"to_arrow()[{key!r}]" if isinstance(key, str) else f"rows()[{key!r}]"
+            raise IncorrectError(f"result[{key!r}]: use {instead}")
+
+        def __aiter__(self) -> NoReturn:
+            raise IncorrectError("the rows of a result are here already: write `for`")
 
     def __len__(self) -> int:
         return 0 if self.table is None else self.table.num_rows

@@ -279,9 +279,7 @@ class RemoteSession(SaysWhatDoesNotTravel):
     if not TYPE_CHECKING:  # type checkers are to see methods that are not there
 
         async def __aenter__(self) -> NoReturn:
-            raise IncorrectError(
-                "a RemoteSession waits: write `with`, or `async with await tk.connect_async(url)` in a task"
-            )
+            raise IncorrectError("a RemoteSession waits: write `with`, or `async with tk.connect_async(url)` in a task")
 
         async def __aexit__(self, *_: object) -> None:
             """Never called: there is no block."""

@@ -37,7 +37,7 @@ class AsyncSubscription(WaitsByAsyncFor, ShowsWhatIsDocumented):
     >>> import asyncio
     >>> import tektite as tk
     >>> async def main(url):
-    ...     async with await tk.connect_async(url) as session:
+    ...     async with tk.connect_async(url) as session:
     ...         sales = await session.create_table("sales", {"shop": str, "amount": int})
     ...         changes = await sales.subscribe()
     ...         await sales.insert([("north", 3)])

@@ -28,8 +28,11 @@ def health(server: Server, path: str) -> tuple[int, dict[str, Any]] | None:
 def status_of(server: Server) -> dict[str, Any]:
     """The state of a server, without waiting for its engine."""
     core = core_of(server.engine)
+    internal = core.system.names()
+    tables = [name for name in tuple(core.inputs) if not name.startswith("__") and name not in internal]
+    views = [name for name in tuple(core.views) if not name.startswith("__")]
     return {
         "ready": server.is_ready, "seconds": round(time.time() - server.began, 3), "connections": len(server.connections),
-        "epoch": core.epoch, "durable": core.durable, "tables": len(core.inputs), "views": len(core.views),
+        "epoch": core.epoch, "durable": core.durable, "tables": len(tables), "views": len(views),
         "feeds": len(server.feeds),
     }  # fmt: skip
