@@ -13,6 +13,7 @@ from tektite.errors import IncorrectError
 from tektite.plan import algebra as plan
 from tektite.query.collection import Collection
 from tektite.values.equal_keys import key_words
+from tektite.values.frames import arrow_table
 from tektite.values.schema import Schema
 
 
@@ -60,7 +61,7 @@ def _inferred(data: Any) -> pa.Schema | None:
     if hasattr(data, "__arrow_c_schema__"):
         return pa.schema(data)
     if hasattr(data, "__arrow_c_stream__"):
-        return pa.table(data).schema
+        return arrow_table(data).schema
     return None
 
 

@@ -111,6 +111,7 @@ class Engine(EpochMethods, IndexMethods, LanguageMethods, ServingMethods):
         if merging not in MERGING:
             raise IncorrectError(f"merging is one of {', '.join(MERGING)}, not {merging!r}")
         move: Move = move_here
+        self._spark = spark
         if spark is not None:
             from tektite.spark.resharding import moved_by
             from tektite.spark.session import session
@@ -118,7 +119,6 @@ class Engine(EpochMethods, IndexMethods, LanguageMethods, ServingMethods):
             spark = session(spark)
             move = moved_by(spark)
         ticks = None if clock is None else seconds_from(clock)
-        self._spark = spark
         self._attributes: dict[str, Attribute] = {}
         ensure_compiled()
         self._core = core = EngineCore(

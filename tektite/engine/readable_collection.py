@@ -28,6 +28,7 @@ from tektite.values.words import ZEROS, Words
 
 if TYPE_CHECKING:
     import pandas as pd
+    from pyspark.sql import DataFrame, SparkSession
 
     from tektite.engine.input_core import InputCore
     from tektite.engine.view_core import ViewCore
@@ -51,6 +52,11 @@ class ReadableCollection(Collection):
     _core: InputCore | ViewCore
     _kind: str
     """Its name in messages."""
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """The name of the table or view."""
 
     @abstractmethod
     def snapshot(self, at: int | None = None) -> pa.Table:
@@ -113,6 +119,15 @@ class ReadableCollection(Collection):
     def to_polars(self, at: int | None = None) -> Any:
         """The snapshot as a Polars DataFrame."""
         return polars_frame(self.snapshot(at))
+
+    def to_spark(self, spark: SparkSession | None = None, *, at: int | None = None) -> DataFrame:
+        """The snapshot as a Spark DataFrame, in the session that the engine was given or another one.
+
+        Timestamps come as Spark's `timestamp`, moments that are shown in the session's time zone.
+        """
+        from tektite.spark.view_frames import to_spark
+
+        return to_spark(self, spark, at)
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         """The snapshot as an Arrow stream, for whatever reads those: `pyarrow.table(view)`, `polars.DataFrame(view)`, `FROM view`

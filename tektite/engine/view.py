@@ -23,7 +23,7 @@ from tektite.unknown_options import explains_options
 from tektite.values.words import Words
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
     from tektite.engine.engine import Engine
@@ -401,15 +401,6 @@ class View(ReadableCollection):
         self._core.check(failed=False)
         self._core.engine.drop(self.name)
         return None
-
-    def to_spark(self, spark: SparkSession | None = None, *, at: int | None = None) -> DataFrame:
-        """The snapshot as a Spark DataFrame, in the engine's session or another one.
-
-        Timestamps come as Spark's `timestamp`, moments that are shown in the session's time zone.
-        """
-        from tektite.spark.view_frames import to_spark
-
-        return to_spark(self, spark, at)
 
     def write_changes(
         self,

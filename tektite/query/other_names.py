@@ -145,6 +145,7 @@ METHODS = {
     "take": "limit(n).collect()",
     "toDF": "rename(...)",
     "toPandas": "collect().to_pandas()",
+    "to_spark": "create_view(name, query).to_spark(), or spark.createDataFrame(query.collect())",
     "to_csv": "collect().to_pandas().to_csv(path), or SQL: COPY x TO 'file.csv'",
     "to_dict": "collect().to_pydict()",
     "to_json": "collect().to_pandas().to_json()",

@@ -31,6 +31,7 @@ from tektite.spark.positions import ReadPositions, commit, recorded
 from tektite.spark.progress import EpochProgress, OnProgress, Steps
 from tektite.spark.session import described
 from tektite.storage.store import PosixStore
+from tektite.unknown_names import explains_names
 
 if TYPE_CHECKING:
     from tektite.engine.table import Table
@@ -59,6 +60,7 @@ class StreamStopped(Exception):
         super().__init__(INTERRUPTED)
 
 
+@explains_names
 class Following:
     """A stream that a table follows. Made by `Table.follow`."""
 
@@ -97,6 +99,10 @@ class Following:
         """Let micro-batches run: the stream's id is known."""
         self.query = query
         self._started.set()
+
+    def __repr__(self) -> str:
+        state = "running" if self.active else "stopped" if self.failure is None else f"stopped: {self.failure}"
+        return f"<Following of table {self.source.name!r}, {self.epochs} epochs, {self.rows} rows, {state}>"
 
     @property
     def active(self) -> bool:

@@ -54,9 +54,9 @@ def load(
     progress: bool | Shown | None,
 ) -> int:
     """See `tektite.Input.load`."""
-    feed = feed_of(source, frame, diff, operation, order, position, extra)
-    if frame.isStreaming:
+    if getattr(frame, "isStreaming", False):
         raise IncorrectError(f"table {source.name!r}: the DataFrame is a stream, which has no end: use follow")
+    feed = feed_of(source, frame, diff, operation, order, position, extra)
     if upto is not None and position is None:
         raise IncorrectError(f"table {source.name!r}: upto is a position: say in which column it is, position='...'")
     engine = core_of(source.engine)

@@ -17,10 +17,11 @@ from pyspark.sql.types import StructType
 from tektite.engine.core import core_of
 from tektite.errors import IncorrectError, UnsupportedError
 from tektite.spark.failures import explained
-from tektite.spark.session import classic
+from tektite.spark.session import classic, session
 from tektite.values.schema import Schema
 
 if TYPE_CHECKING:
+    from tektite.engine.readable_collection import ReadableCollection
     from tektite.engine.view import View
 
 
@@ -49,19 +50,19 @@ def moments(arrow: pa.Schema) -> pa.Schema:
     return pa.schema(fields)
 
 
-def session_of(view: View, spark: SparkSession | None) -> SparkSession:
-    """The session to use: the given one, the engine's, or the active one."""
-    found: Any = spark or view.engine.spark or SparkSession.getActiveSession()
+def session_of(relation: ReadableCollection, spark: SparkSession | None) -> SparkSession:
+    """The session to use: the given one, the one that the engine was given, or the active one."""
+    found: Any = spark or relation.engine.spark or SparkSession.getActiveSession()
     if found is None:
-        raise IncorrectError(f"view {view.name!r}: no Spark session is running: give one, spark=session")
+        raise IncorrectError(f"{relation.name!r}: no Spark session is running: give one, spark=session")
     return classic(found)
 
 
-def to_spark(view: View, spark: SparkSession | None, at: int | None) -> DataFrame:
+def to_spark(relation: ReadableCollection, spark: SparkSession | None, at: int | None) -> DataFrame:
     """See `tektite.View.to_spark`."""
-    session = session_of(view, spark)
-    table = view.snapshot(at)
-    return session.createDataFrame(table.cast(moments(table.schema)), spark_schema(view.schema))
+    given = session_of(relation, spark)
+    table = relation.snapshot(at)
+    return given.createDataFrame(table.cast(moments(table.schema)), spark_schema(relation.schema))
 
 
 def write_changes(
@@ -74,12 +75,13 @@ def write_changes(
     spark: SparkSession | None,
 ) -> StreamingQuery:
     """See `tektite.View.write_changes`."""
-    session = session_of(view, spark)
+    given = session_of(view, spark)
+    reading = session(given) if spark is None else given  # with the settings for streams; the user's stays as it is
     view.persist()
     store = core_of(view.engine).store
     assert store is not None
     view.engine.sync()
-    source = session.readStream.format("tektite").option("path", store.url).option("view", view.name)
+    source = reading.readStream.format("tektite").option("path", store.url).option("view", view.name)
     with explained(f"view {view.name!r}: its changes cannot be read", ""):
         changes = source.option("changes", "true").load()
     if format == "kafka":

@@ -19,6 +19,7 @@ import pyarrow as pa
 
 from tektite.errors import IncorrectError, UnsupportedError
 from tektite.values import composites, python_values, words
+from tektite.values.frames import arrow_table
 from tektite.values.types import String, Type
 from tektite.values.words import NULL, TextLookup, Words
 
@@ -49,7 +50,7 @@ def split(data: Any, names: Sequence[str]) -> tuple[list[Any], int]:
             raise IncorrectError(f"expected each column once, found {_listed(data.columns)}: rename the repeated ones")
         return _by_name(data, list(data.columns), names), len(data)
     elif hasattr(data, "__arrow_c_stream__"):
-        table = pa.table(data)
+        table = arrow_table(data)
         return _split_table(table, names), table.num_rows
     elif isinstance(data, Iterator):
         return split(list(data), names)

@@ -60,6 +60,16 @@ def _duration(value: Any, column: str) -> int:
     return int(days * 86_400_000_000 + nanoseconds // 1000)
 
 
+def arrow_table(source: Any) -> pa.Table:
+    """The rows of what offers an Arrow stream. Those of a Spark DataFrame are collected: its own stream ends with an error where
+    there are timestamps (Spark 4.3).
+    """
+    if type(source).__module__.startswith("pyspark.sql."):
+        found: pa.Table = source.toArrow()
+        return found
+    return pa.table(source)
+
+
 def rows_given(source: Any) -> pa.Table | None:
     """The rows of a DataFrame, an Arrow table, a mapping of columns, a list of dicts, a query, or anything else that offers an
     Arrow stream; None for what has no rows.
@@ -87,7 +97,7 @@ def _rows(source: Any) -> pa.Table | None:
         frame: Any = source
         return pa.Table.from_pandas(frame, preserve_index=False).replace_schema_metadata(None)
     if hasattr(source, "__arrow_c_stream__"):
-        return pa.table(source)
+        return arrow_table(source)
     if isinstance(source, dict):
         types = (str, type, GenericAlias, pa.DataType, np.dtype)
         has_rows = any(hasattr(value, "__len__") and not isinstance(value, types) for value in source.values())

@@ -71,10 +71,7 @@ class Schema:
         elif source is None or isinstance(source, Mapping):
             pairs = list((source or {}).items())
         else:
-            raise IncorrectError(
-                f"a schema is a dict such as {{'id': int, 'name': str}}, or a pyarrow.Schema, not {source.__class__.__name__}"
-                + (": a file is read by SQL, COPY t FROM 'file.csv'" if isinstance(source, str) else "")
-            )
+            raise IncorrectError(_no_schema(source))
         pairs += named.items()
         for at, (name, type) in enumerate(pairs):
             if not isinstance(name, str) or not name:
@@ -289,6 +286,15 @@ def _schema_of(names: tuple[str, ...], types: tuple[Type, ...]) -> Schema:
 def shared_schema(columns: Mapping[str, Type]) -> Schema:
     """The schema of some columns; the same one for equal columns, of which thousands of views have the same few."""
     return _schema_of(tuple(columns), tuple(columns.values()))
+
+
+def _no_schema(found: object) -> str:
+    """The message for something that was given for a schema."""
+    kind = found.__class__
+    if kind.__module__ == "pyspark.sql.types":
+        return "this is a schema of Spark: give pyspark.sql.pandas.types.to_arrow_schema(frame.schema)"
+    file = ": a file is read by SQL, COPY t FROM 'file.csv'" if isinstance(found, str) else ""
+    return f"a schema is a dict such as {{'id': int, 'name': str}}, or a pyarrow.Schema, not {kind.__name__}{file}"
 
 
 def _type_of_field(field: pa.Field[Any]) -> Type:

@@ -81,6 +81,9 @@ def test_stream_goes_on_while_views_are_read(files: Files) -> None:
             files.add([(number, "x")])
         following.process_all_available()
         assert following.active
+        assert repr(following) == "<Following of table 't', 4 epochs, 4 rows, running>"
+        with pytest.raises(AttributeError, match=r"use process_all_available\(\)"):
+            following.processAllAvailable()  # type: ignore[attr-defined]
     assert not following.active
     assert len(view.rows()) == 4
 

@@ -294,6 +294,33 @@ def test_many_partitions_with_few_distinct_texts(spark: SparkSession) -> None:
     assert pa.types.is_string(view.snapshot().schema.field("s").type)
 
 
+def test_a_small_data_frame_is_inserted_and_makes_a_table(spark: SparkSession) -> None:
+    """Spark's Arrow stream ends with an error where there are timestamps."""
+    frame = spark.sql("SELECT id, timestamp_seconds(id) AS at, CAST(id AS decimal(9, 2)) AS price FROM range(3)")
+    with tk.Engine() as engine:
+        made = engine.create_table("made", frame)
+        assert made.schema.types == (tk.Int, tk.TimestampTz, tk.Decimal(9, 2))
+        made.insert(frame.limit(1))
+        assert sorted(row[0] for row in made.rows()) == [0, 0, 1, 2]
+        with pytest.raises(tk.IncorrectError, match="to_arrow_schema"):
+            engine.create_table("other", frame.schema)
+
+
+def test_tables_and_views_are_frames_of_the_session_that_the_engine_was_given(spark: SparkSession) -> None:
+    with tk.Engine(spark=spark) as engine:
+        assert engine.spark is spark
+        table = engine.create_table("t", {"k": tk.Int, "s": tk.Struct({"a": tk.Int})})
+        table.insert([(1, {"a": 2})])
+        table.to_spark().createOrReplaceTempView("t_of_tektite")
+        assert spark.sql("SELECT k, s.a FROM t_of_tektite").collect() == [(1, 2)]
+        spark.catalog.dropTempView("t_of_tektite")
+        with pytest.raises(AttributeError, match=r"create_view\(name, query\)\.to_spark\(\)"):
+            table.select("k").to_spark()  # type: ignore[attr-defined]
+        stream: Any = spark.readStream.format("rate").load()
+        with pytest.raises(tk.IncorrectError, match="use follow"):
+            table.load(stream)
+
+
 @pytest.mark.parametrize("stored", [False, True], ids=["driver", "tasks"])
 def test_columns_may_have_any_name(spark: SparkSession, tmp_path: Path, stored: bool) -> None:
     """Dots, which a header of a CSV file may have, and what quotes names."""
