@@ -86,7 +86,7 @@ class RemoteResult(ArrowReadable):
         return True
 
     def __str__(self) -> str:
-        """What printing shows: the rows as a table, or the message."""
+        """The text that `print` shows: the rows as a table, or the message."""
         if self.table is None:
             return self.message
         if self.message == "EXPLAIN":
