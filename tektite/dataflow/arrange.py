@@ -64,13 +64,13 @@ _NOTHING_RAW: dict[tuple[Moment, int], tuple[int, int]] = {}
 if TYPE_CHECKING:
 
     class Buffering:
-        """What every buffer does for few rows; see native/nodes.c."""
+        """The part of every buffer that is written in C, for few rows; see native/nodes.c."""
 
         def add(self, shard: int, chunk: Chunk, moment: Moment) -> None:
             """Add a chunk. Many rows and many chunks are counted, by `_count`."""
 
     class Arranging:
-        """What an `ArrangeNode` does with few rows; see native/nodes.c."""
+        """The part of an `ArrangeNode` that is written in C, for few rows; see native/nodes.c."""
 
         def receive(self, shard: int, chunk: Chunk, moment: Moment) -> None:
             """Buffer a chunk and schedule the node."""
@@ -129,7 +129,7 @@ class Buffer(Buffering):
         return made
 
     def consolidations(self) -> list[Callable[[], None]]:
-        """What consolidates all full places: tasks that do not depend on each other."""
+        """Independent tasks that together consolidate all full places."""
         full, self._full = sorted(self._full), ()
         return [partial(self.consolidate_at, *place) for place in full]
 
@@ -380,7 +380,7 @@ class Arranged:
 
 
 class AnyArrangement(Protocol):
-    """What an arrangement of a dataflow and one of the catalog have in common."""
+    """The interface that arrangements of a dataflow and arrangements of the catalog share."""
 
     @property
     def trace(self) -> Trace:
@@ -388,11 +388,11 @@ class AnyArrangement(Protocol):
 
     @property
     def columns(self) -> tuple[int, ...]:
-        """Which column of the collection each data column of the trace is."""
+        """For each data column of the trace, the number of that column in the collection."""
 
     @property
     def sharded_by(self) -> int:
-        """How many leading columns decide the shard."""
+        """The number of leading columns that decide the shard."""
 
 
 def serves(arranged: AnyArrangement, lead: tuple[int, ...], sharded_by: int | None, key: int) -> bool:
@@ -573,6 +573,6 @@ class ChangesNode(Node):
             self.left = ()
 
     def _taken(self, shard: int) -> list[Chunk]:
-        """What waits in a shard, the newest rows first."""
+        """Takes the batches that wait in a shard, the newest first."""
         _, delta, _ = self.reader.take(shard)
         return [Chunk.of_batch(batch) for batch in reversed(delta)]

@@ -35,13 +35,13 @@ EVER = 1 << 62
 
 
 class Fallible(Protocol):
-    """What may fail on a row, or on a group of rows."""
+    """An expression or function that may fail on a row, or on a group of rows."""
 
     error: type[TektiteError]
     """Whose fault it is."""
 
     def explain(self, words: Words) -> str:
-        """What went wrong, from the data columns of one row (columns x 1)."""
+        """Describes the failure, given the data columns of one row (columns x 1)."""
 
 
 class ErrorOrigin:
@@ -69,7 +69,7 @@ class ErrorOrigin:
         node.exchange(shard, Chunk.of_array(errors), (), outbox)
 
     def explain(self, row: Words) -> str:
-        """What went wrong, from the row, with whatever is behind it."""
+        """Describes the failure, given the row; further words behind it are ignored."""
         return self.fallible.explain(np.ascontiguousarray(row[: self.width].reshape(-1, 1)))
 
 
@@ -130,7 +130,7 @@ class ErrorSource:
 
 @dataclass(frozen=True)
 class StandingErrors:
-    """What a read finds instead of an answer: one error, the dataflow it is of, and how many rows fail."""
+    """The errors that a read finds instead of an answer: one of them, its dataflow, and the number of rows that fail."""
 
     kind: type[TektiteError]
     message: str

@@ -1,4 +1,4 @@
-"""What dataflows fail with, and what users of their results are told."""
+"""The errors with which dataflows fail, and the messages that users of their results get."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class KeepsTooMuch(FaultError):
 
 
 def interrupt_of(error: BaseException | None) -> BaseException | None:
-    """What interrupted a call, if that is why it failed. Numba makes a SystemError of an interrupt as it calls a kernel."""
+    """The interrupt that made a call fail, if one did. Numba makes a SystemError of an interrupt as it calls a kernel."""
     while isinstance(error, SystemError):
         error = error.__cause__ or error.__context__
     return None if error is None or isinstance(error, Exception) else error

@@ -466,7 +466,7 @@ class Dataflow(FlowRecord):
 
     @property
     def bytes(self) -> int:
-        """What it keeps for itself: its own traces, in memory or in files, and rows that wait."""
+        """The size of its state: its own traces, in memory or in files, and rows that wait."""
         kept = sum([trace.bytes for trace in self.traces])
         nodes = [node for scope in self.root.scopes() for node in scope.nodes]
         return kept + sum([buffer.bytes for node in nodes for buffer in node.buffers])

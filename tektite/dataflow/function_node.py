@@ -72,7 +72,7 @@ class BatchFunction:
         return Chunk.of_array(np.concatenate(made, axis=1)), np.concatenate(failed, axis=1) if failed else None
 
     def explain(self, words: Words) -> str:
-        """What the function does with a row, and the row."""
+        """Calls the function on a row again, and describes its failure and the row."""
         row = shown_row(self.given, words, self.dictionary)
         try:
             self._apply(Chunk.of_array(np.concatenate([words, np.ones((2, 1), np.int64)])), 1)

@@ -66,7 +66,7 @@ class FunctionReduce(ReduceNode):
         self._remember_failures(key + 1)
 
     def explain(self, words: Words) -> str:
-        """What went wrong in a group."""
+        """Describes the failure of a group."""
         text = self.dictionary.lookup(np.ascontiguousarray(words[-1]))[0].as_py()
         return f"{text}{GroupNames(self.key_schema, self.dictionary).show(words[:-1])}"
 
@@ -109,7 +109,7 @@ class FunctionReduce(ReduceNode):
         return Chunk(request_head, request_buf), Chunk(head, buf).to_array()
 
     def settled(self, question: FunctionQuestion, outbox: Outbox) -> Chunk:
-        """What changes in the output. Sends the changes of which groups fail, and defers keys."""
+        """The changes of the output. Sends the changes of which groups fail, and defers keys."""
         assert question.todo is not None and question.changes is not None
         self.defer(question.shard, question.todo)
         failing = question.failing
@@ -122,7 +122,7 @@ class FunctionReduce(ReduceNode):
     def _settled(
         self, requests: Chunk, numbers: Words, words: Words, counts: Words, past: Version, shape: Words, at: Words
     ) -> Chunk:
-        """What groups are to show, less what a version shows of them."""
+        """The new results of groups minus those that a version holds."""
         columns = np.ascontiguousarray(np.vstack([numbers, words, np.zeros_like(numbers), counts]))
         width = len(words) + 1
         built = consolidate([Chunk.of_array(columns)], (width, 1, 1), 0)
@@ -205,7 +205,7 @@ class FunctionQuestion:
         self.node.answer(self)
 
     def settle(self, outbox: Outbox) -> Chunk:
-        """What changes in the output."""
+        """The changes of the output."""
         return self.node.settled(self, outbox)
 
 

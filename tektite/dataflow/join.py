@@ -55,7 +55,7 @@ class JoinTask:
 if TYPE_CHECKING:
 
     class Joining:
-        """What a `JoinNode` does with few rows; see native/nodes.c."""
+        """The part of a `JoinNode` that is written in C, for few rows; see native/nodes.c."""
 
         def run(self, moment: Moment) -> None:
             """Join what is new on each side with the other side, and send the pairs on."""

@@ -27,14 +27,14 @@ for; views follow; subscribers are told.
 if TYPE_CHECKING:
 
     class SweepRecord:
-        """What every sweep says of itself; see native/agenda.c. It begins when it is made."""
+        """The fields that every sweep records, in C; see native/agenda.c. Making the record begins its time."""
 
         began: float
 
         def __init__(self, name: str, first: int, time: int, rows: int) -> None: ...
 
     class JournalRecord:
-        """What a journal does at the end of every sweep; see native/agenda.c."""
+        """The part of a journal that runs at the end of every sweep, in C; see native/agenda.c."""
 
         def ended(self, sweep: Sweep) -> None:
             """Record a sweep that has ended, and call listeners."""
@@ -113,7 +113,7 @@ class ClosedEpoch:
 
     @property
     def seconds(self) -> float:
-        """How long it took altogether."""
+        """The sum of the seconds of all phases."""
         return sum(self.phases.values())
 
 

@@ -122,11 +122,11 @@ class KeptResults:
         self._forget()
 
     def minted(self, shard: int) -> list[Batch]:
-        """What the sweep that runs has minted on a shard."""
+        """The batches that the running sweep has minted on a shard."""
         return [batch for number, batch in self._minted if number == shard]
 
     def held_batches(self) -> list[Batch]:
-        """What results may be computed from, beside what others keep."""
+        """The batches that it keeps in order to compute results from them; others keep the rest."""
         return [
             *[batch for version in self._before for batch in version.batches],
             *[batch for _, batch in self._minted],

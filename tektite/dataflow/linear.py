@@ -91,7 +91,7 @@ class ProgramStep:
 
     @property
     def guard(self) -> Guard | None:
-        """What the filter says of one column."""
+        """The condition that the filter puts on one column, if there is one."""
         return self.program.guard
 
     def origin(self, column: int) -> int | None:
@@ -116,7 +116,7 @@ class ProgramStep:
         return Chunk.of_array(made), words[:, found.failing] if len(found.failing) else None
 
     def explain(self, words: Words) -> str:
-        """What went wrong in a row, and the row."""
+        """Describes the failure of a row, and the row."""
         values = [
             f"{name} = {self.program.show(int(words[place, 0]), type)}" for name, (place, type) in self.shown.items()
         ]

@@ -170,7 +170,7 @@ class KeyRows:
 
 
 def place_in(rows: Chunk, words: Sequence[int] | Words, behind: int) -> int:
-    """How many rows of a sorted chunk come before some words, or have them, too."""
+    """The number of rows of a sorted chunk that come before some words, or, with `behind`, that begin with them, too."""
     found = np.empty(1, np.int64)
     row_bounds(addresses([rows]), np.ascontiguousarray(words, np.int64), behind, found)
     return int(found[0])
@@ -193,7 +193,7 @@ class NearReduce(GroupsReduce):
         question.changes = consolidate([*changes, question.changes], self.output.trace.shape, self.flow.reached)
 
     def _near(self, question: FunctionQuestion) -> tuple[list[Chunk], Chunk] | None:
-        """What changes in large groups, and the changes of the others; None if none is large."""
+        """The changes of the results of large groups, and the input's changes of all other groups; None if no group is large."""
         delta, old = question.part.delta, question.part.old
         rows = sum(batch.n for batch in delta)
         if rows * CHANGE > old.rows or self._has_failed(question.failures):
@@ -229,7 +229,9 @@ class NearReduce(GroupsReduce):
         return consolidate(chunks, self.failures.shape, self.flow.reached).n > 0
 
     def _group(self, key: Words, changes: Words, old: Version, past: Version) -> list[Words] | None:
-        """What some changes change in the results of a group, which `past` has; None if it has to be evaluated whole."""
+        """The changes of a group's results, which are in `past`, for some changes of its rows; None if it has to be evaluated
+        whole.
+        """
         width = self.reader.trace.data
         held = KeyRows(old, key, width, self.flow.reached)
         if held.size < max(LARGE, CHANGE * changes.shape[1]):
@@ -253,7 +255,7 @@ class NearReduce(GroupsReduce):
         return made
 
     def _changed(self, held: KeyRows, shown: KeyRows, row: Words, diff: int) -> Words | None:
-        """What the change of a row's multiplicity changes in the results: rows of the output, and diffs."""
+        """The changes of the results for a change of one row's multiplicity: rows of the output, and diffs."""
         function = self.function
         behind = before = FIRST_STRETCH
         if function.to_end:

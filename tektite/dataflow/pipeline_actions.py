@@ -42,7 +42,9 @@ Taken = tuple[Version, tuple[Batch, ...], Version]
 
 
 class Versions:
-    """What all readers took when the node ran: old, delta and new, by reader and shard. `ranks` orders the relations."""
+    """The versions that all readers took when the node ran: old, delta and new, by reader and shard. `ranks` orders the
+    relations.
+    """
 
     def __init__(self, taken: list[list[Taken]], ranks: Sequence[int]) -> None:
         self.taken = taken
@@ -81,8 +83,8 @@ class Item:
 
 
 class KeyLookup:
-    """How an action in the pipeline of relation `source` looks its rows up in an arrangement of `relation`: by their first `key`
-    data columns.
+    """A look-up by an action in the pipeline of relation `source`: it finds its rows in an arrangement of `relation` by their
+    first `key` data columns.
 
     Rows have `data` columns. They are `settled` if the shard of the action before has their keys too. They are `sorted` if they
     come from a source whose batches are sorted by the key.
@@ -104,7 +106,7 @@ class KeyLookup:
 
 
 class Branch:
-    """Where the results of an action go: through linear steps, then to the next action or out of the pipeline."""
+    """The path of an action's results: through linear steps, then to the next action or out of the pipeline."""
 
     def __init__(self, steps: Sequence[LinearStep], target: Action | None) -> None:
         self.steps = tuple(steps)

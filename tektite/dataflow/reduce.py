@@ -135,7 +135,7 @@ def _rounds(moment: Moment) -> Words:
 
 
 class ReductionPart:
-    """What a shard evaluates at once: changes, and keys that were deferred, with the versions before and after."""
+    """The part of its work that a shard evaluates at once: changes and deferred keys, with the versions before and after."""
 
     __slots__ = ("delta", "new", "old", "todo")
 
@@ -161,7 +161,7 @@ class Question(Protocol):
 
 
 class ReduceNode(Node):
-    """What all reductions share: the input, the output arrangement, and deferred keys."""
+    """The base of all reductions: has the input, the output arrangement, and deferred keys."""
 
     by_function = False
     """Whether Python evaluates it, so that few changes may take long as well."""
@@ -350,7 +350,7 @@ class ReduceNode(Node):
         return result
 
     def _ask(self, shard: int, part: ReductionPart, moment: Moment) -> Question:
-        """What evaluating a part takes."""
+        """Makes the question whose answer is the result of a part."""
         raise NotImplementedError
 
     def defer(self, shard: int, todo: Chunk) -> None:
@@ -436,7 +436,7 @@ class BuiltinReduce(ReduceNode):
         super().replay(shard, moment)
 
     def evaluate(self, parts: Sequence[Chunk], epoch: int) -> Chunk:
-        """What it shows for sorted rows, all of them at one epoch."""
+        """Its result for sorted rows, all of them at one epoch."""
         widths = np.full(len(parts), self.reader.trace.data)
         none = EMPTY.table
         found: tuple[Chunk, Chunk, Words] = _reduce_rows(
@@ -510,7 +510,7 @@ class BuiltinReduce(ReduceNode):
         self.errors.send(shard, np.delete(failed, flags, axis=0), self.times, outbox)
 
     def explain(self, words: Words) -> str:
-        """Which group has a sum that does not fit."""
+        """Names the group whose sum does not fit."""
         return f"a sum does not fit into 64 bits{self.groups.show(words)}"
 
 
@@ -536,6 +536,6 @@ class KernelQuestion:
         self.found = (changes if memory is None else memory.placed(changes)), todo, status
 
     def settle(self, outbox: Outbox) -> Chunk:
-        """What changes in the output."""
+        """The changes of the output."""
         assert self.found is not None
         return self.node.settled(self.shard, self.part, self.at, self.found, outbox)

@@ -55,7 +55,7 @@ class Succession:
         return new.swept and not new.running and not old.running and new.low == old.low
 
     def _still_readable(self, errors: tuple[ErrorSource, ...]) -> tuple[ErrorSource, ...]:
-        """What stands in the way of a result before the switch, in epochs that somebody can read."""
+        """The errors of epochs before the switch that somebody can still read."""
         since = min([time[0] for trace in self.old.results for time in trace.since()], default=self.epoch)
         earlier = [source.within(0, self.epoch) for source in errors]
         return tuple([source for source in earlier if source.until > max(since, source.since)])

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class OperatorWork:
-    """What one operator has done since the log began."""
+    """The work of one operator since the log began."""
 
     runs: int = 0
     seconds: float = 0.0
@@ -40,7 +40,7 @@ class OperatorWork:
     """Its counts at the end of the last epoch, if work is counted for each epoch."""
 
     def take(self) -> tuple[int, float, int, int]:
-        """What has been done since this was last asked for: runs, seconds, rows received and sent."""
+        """The work since the last call: runs, seconds, rows received and sent."""
         runs, seconds, received, sent = self.told
         self.told = self.runs, self.seconds, self.received, self.sent
         return self.runs - runs, self.seconds - seconds, self.received - received, self.sent - sent
@@ -51,7 +51,9 @@ EpochLine = tuple[OperatorWork, int, float, int, int]
 
 @dataclass(slots=True)
 class EpochWork:
-    """What operators did for one epoch. They are named by their work, since a reference to them would keep a dropped dataflow."""
+    """The work of operators for one epoch. It refers to their `OperatorWork`, because references to operators would keep a
+    dropped dataflow.
+    """
 
     epoch: int
     work: list[EpochLine]
@@ -95,7 +97,7 @@ class WorkLog:
             self._lines -= len(self.epochs.popleft().work)
 
     def of(self, node: Node) -> OperatorWork:
-        """What an operator has done. Grows as it does more."""
+        """The work of an operator. The object is updated as the operator runs."""
         found = self._work.get(node)
         if found is None:
             found = self._work[node] = OperatorWork()
@@ -104,7 +106,7 @@ class WorkLog:
         return found
 
     def _changed(self, node: Node) -> OperatorWork:
-        """What an operator has done, which is about to grow."""
+        """The work of an operator, noted as changed in this epoch."""
         found = self.of(node)
         if self.epochs is not None:
             self._touched[id(found)] = found
