@@ -315,8 +315,8 @@ class Evaluation:
         return first, further
 
     def _begun(self, predicate: str, rules: Sequence[ir.Rule], improvement: tuple[int, str] | None) -> list[Collection]:
-        """What a predicate of a loop begins with: facts, rules from outside, and what is stored under its name. A rule whose
-        aggregate is the one that the loop takes anyway need not take it.
+        """The collections that a predicate of a loop begins with: facts, rules from outside, and rows stored under its name. A
+        rule whose aggregate is the one that the loop takes anyway need not take it.
         """
         schema = self.schema(predicate)
         facts = [rule for rule in rules if is_fact(rule)]

@@ -39,8 +39,8 @@ FRACTION = re.compile(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?|[-+]?(
 
 @dataclass(frozen=True)
 class FileForm:
-    """How the lines of a fact file are written. `columns` says where in a line each column of the relation stands; `quoted`
-    texts stand within double quotes, as RFC 4180 has it; `unsigned` columns hold no negative number.
+    """The format of the lines of a fact file. `columns` says where in a line each column of the relation stands; `quoted` texts
+    stand within double quotes, as RFC 4180 has it; `unsigned` columns hold no negative number.
     """
 
     separator: str = "\t"

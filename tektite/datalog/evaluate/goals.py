@@ -40,7 +40,7 @@ def argument_rows(parameter: Parameter, given: Any) -> list[tuple[Any, ...]]:
 
 
 class Plan:
-    """How a query is answered: its rules, rewritten for their arguments or not, and the evaluation of them."""
+    """The plan of a query: its rules, rewritten for their arguments or not, and their evaluation."""
 
     def __init__(
         self, store: RuleStore, title: str, find: Find, as_set: bool, strategy: str, joins: str = "auto"
@@ -227,7 +227,7 @@ class Plan:
         return found
 
     def _joins(self, predicate: str) -> str:
-        """How the rules of a predicate are joined: as the query says, else as its program does."""
+        """The join strategy of a predicate's rules: that of the query, else that of its program."""
         return self.joins if self.joins != "auto" else self.store.state.joins.get(magic.origin(predicate), "auto")
 
     def asks(self, inputs: Mapping[str, Table]) -> dict[str, Collection]:

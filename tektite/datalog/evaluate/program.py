@@ -76,8 +76,8 @@ class Program:
         return self.store.views(predicates)
 
     def explain(self, predicate: str, joins: bool = False) -> str:
-        """How a predicate is computed: its strata, its rules, and what is shared with others; with `joins`, how its rules are
-        joined, too.
+        """Explains how a predicate is computed: its strata, its rules, and what is shared with others; with `joins`, how its
+        rules are joined, too.
         """
         return explain_predicate(self.store, predicate, joins)
 

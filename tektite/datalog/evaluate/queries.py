@@ -170,8 +170,8 @@ class Query:
         return self._current().rows()
 
     def answer(self) -> Any:
-        """What the query's :find asks for: rows, a list of values for `[?x ...]`, a row or None for `[?x ?y]`, a value or None
-        for `?x .`; with dicts for what is pulled. Of several rows, one row is the least.
+        """The answer in the form that the query's :find asks for: rows, a list of values for `[?x ...]`, a row or None for `[?x
+        ?y]`, a value or None for `?x .`; with dicts for what is pulled. Of several rows, one row is the least.
 
         >>> import tektite as tk
         >>> engine = tk.Engine()
@@ -209,7 +209,7 @@ class Query:
         return self._current().snapshot()
 
     def multiplicities(self) -> dict[tuple[Any, ...], int]:
-        """How often each row is there."""
+        """The multiplicity of each row."""
         return self._current().multiplicities()
 
     @former_name("query.subscribe()")

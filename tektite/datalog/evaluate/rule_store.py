@@ -323,7 +323,7 @@ class RuleStore:
         return self._evaluation
 
     def rounds(self, predicate: str) -> int:
-        """How many rounds the recursion of a predicate may take."""
+        """The number of rounds that the recursion of a predicate may take."""
         return self.state.rounds.get(predicate, ROUND_LIMIT)
 
     def _base(self, name: str) -> Collection | None:

@@ -344,5 +344,5 @@ def flat(body: Iterable[ir.Literal]) -> Iterable[ir.Literal]:
 
 
 def shape_of(field: str) -> str:
-    """How a field is written in a record: as a number, a float, a quoted symbol, or a structure as it is."""
+    """The form of a field in a record: a number, a float, a quoted symbol, or a structure as it is."""
     return {"unsigned": "number", "number": "number", "float": "float", "symbol": "symbol"}.get(field, "structure")

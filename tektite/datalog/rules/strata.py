@@ -107,8 +107,9 @@ def check(rules: RulesByName, component: tuple[str, ...], improved: Mapping[str,
 
 
 def refusal(rules: RulesByName, rule: ir.Rule, other: str, how: str, inside: set[str]) -> str:
-    """What is wrong with a rule that negates or aggregates what depends on it, told in the predicates of its author: those
-    that stand for a group within a rule are passed over, and what is negated or aggregated is what they read.
+    """The message for a rule that negates or aggregates a predicate which depends on it. It names the author's predicates
+    alone: those that stand for a group within a rule are left out, and the predicate that they read is named as negated or
+    aggregated.
     """
     if how == "count or sum":
         how = "count" if " count " in other else "sum"
