@@ -73,7 +73,7 @@ class CheckedProgram:
         return CheckedRows(passing, outputs, np.flatnonzero(failed))
 
     def failure(self, columns: Words) -> FoundFailure | None:
-        """Why the first of some rows fails; None if it does not."""
+        """The failure of the first of some rows; None if it does not fail."""
         found, failed, _ = self._evaluate(columns[:, :1])
         if not failed[0]:
             return None

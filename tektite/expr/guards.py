@@ -53,7 +53,7 @@ def either(guards: Sequence[Guard | None]) -> Guard | None:
 
 
 def _guard(step: Step, word_of: Callable[[Any], int]) -> Guard | None:
-    """Where a step is true, or NULL for another reason than a NULL in the guard's column."""
+    """The guard that holds where a step is true, or NULL for another reason than a NULL in the guard's column."""
     if step.op == ops.AND:
         return _narrower(_parts(step), word_of)
     if step.op in (ops.OR, ops.COALESCE):

@@ -36,7 +36,7 @@ MOST_PART = 2**31
 
 
 def rows_of(*args: Any) -> int:
-    """How many values there are: arguments are arrays or constants."""
+    """The number of values of some arguments, which are arrays or constants."""
     return max(len(arg) for arg in args if not isinstance(arg, str | int))
 
 
@@ -107,7 +107,7 @@ def _slice(lists: Any, low: Any, high: Any) -> Array:
 
 
 def _positions(lists: Any, value: Any, type: Type) -> Words:
-    """Where a value first is in each list, from 1; NULL where it is not."""
+    """The position of the first such value in each list, from 1; NULL where there is none."""
     rows = rows_of(lists, value)
     elements, places = elements_of(texts(lists, rows))
     owner = np.repeat(np.arange(rows), np.diff(places))

@@ -230,8 +230,8 @@ def says_offset(text: str) -> bool:
 
 
 def _timestamp(text: str) -> tuple[datetime.datetime, datetime.timedelta]:
-    """What a clock shows, and how far it is ahead of UTC: a day, perhaps with a time of day and the offset of a zone. 24:00 is
-    the next midnight.
+    """The time that a clock shows, and its offset from UTC: a day, perhaps with a time of day and the offset of a zone. 24:00
+    is the next midnight.
     """
     found = _MOMENT.fullmatch(text)
     if found is None:

@@ -243,7 +243,7 @@ class TextMethods(ValueNamespace):
         return Expr("text_split", (self._value, lift(separator)))
 
     def position(self, part: Expr | str) -> Expr:
-        """Where another text first occurs, counted from 1; 0 if it does not."""
+        """The position at which another text first occurs, counted from 1; 0 if it does not."""
         return self._value.position(part)
 
     def to_date(self, format: str | None = None, strict: bool = True) -> Expr:

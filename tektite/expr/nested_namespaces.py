@@ -29,7 +29,7 @@ class ListMethods(ValueNamespace):
     _OTHER_NAMES = other_names.LIST_METHODS
 
     def len(self) -> Expr:
-        """How many elements it has."""
+        """The number of elements."""
         return _made("list_length", self._value)
 
     def get(self, index: Expr | int) -> Expr:

@@ -38,7 +38,7 @@ def is_finite(value: Expr) -> Expr:
 
 
 def most_digits(kind: Type) -> int:
-    """How many digits the results of functions of a decimal have at most: those of a word, unless it has more itself."""
+    """The most digits that results of functions of a decimal have: those of a word, unless the decimal has more itself."""
     return types.MOST_DIGITS if kind.interned else types.WORD_DIGITS
 
 

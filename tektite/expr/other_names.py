@@ -477,8 +477,8 @@ def of_expressions(name: str, kind: type) -> str:
 
 
 def advice(name: str, names: dict[str, str], kind: type | None = None, otherwise: str = "") -> str:
-    """What to write in place of a name: ours for another library's, or the public name of `kind` that is spelled almost alike, or
-    `otherwise`, which says where to look. A private name has no advice: tools ask for them.
+    """The advice on what to write in place of a name: ours for another library's, or the public name of `kind` that is spelled
+    almost alike, or `otherwise`, which says where to look. A private name has no advice: tools ask for them.
     """
     if name in names:
         return instead(names[name])
@@ -489,6 +489,6 @@ def advice(name: str, names: dict[str, str], kind: type | None = None, otherwise
 
 
 def instead(found: str) -> str:
-    """What an error says of the name that is to be written. A note that begins with "nothing: " says why nothing is."""
+    """The part of an error's message that names what to write. A note that begins with "nothing: " says why nothing is."""
     note = found.removeprefix("nothing: ")
     return f"; use {found}" if note == found else f", and needs none: {note}"

@@ -81,7 +81,7 @@ def within(found: Expr, binding: int) -> str:
 
 
 def binding_of(found: Expr) -> int:
-    """How tightly the printed form of an expression binds."""
+    """The precedence of the printed form of an expression."""
     if found.op in INFIX:
         return INFIX[found.op][1]
     if found.op == "lit" and str(found).startswith("-"):

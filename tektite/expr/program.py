@@ -56,7 +56,8 @@ _FAILURES = re.compile("|".join([*_CONDITIONS, *_TOO_LARGE]))
 
 
 def row_condition(message: str) -> str:
-    """What PostgreSQL calls the failure of a row, of which operators keep the message alone; empty if it is none of a value.
+    """PostgreSQL's name for the failure of a row, found from its message, which is all that operators keep; empty if no value
+    is at fault.
 
     >>> row_condition("a + b: overflow of int, found 9 and 9"), row_condition("n.cast(int): text does not say such a value: int")
     ('numeric-value-out-of-range', 'invalid-text-representation')
@@ -130,7 +131,7 @@ class RowProgram:
         return self._as_checked().rows(columns)
 
     def explain(self, columns: Words) -> str:
-        """Why the first of some rows fails, given as data columns x rows: the expression, what went wrong, the values."""
+        """Explains why the first of some rows fails, given as data columns x rows: the expression, what went wrong, the values."""
         found = self._as_checked().failure(columns)
         if found is None:
             return str(self)
@@ -206,7 +207,7 @@ class RowProgram:
         raise FaultError(f"{self}: texts stay unknown after they were evaluated")
 
     def _forgotten(self) -> int:
-        """How often memos were emptied."""
+        """The number of times that memos were emptied."""
         return sum([memo.forgotten for memo in self._read])
 
     def _learn(self, missing: Words, learnt: dict[Memo, int]) -> None:

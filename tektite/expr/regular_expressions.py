@@ -26,7 +26,7 @@ def checked_pattern(pattern: Any, what: str) -> str:
 
 
 def checked_replacement(pattern: Any, replacement: Any, what: str) -> str:
-    """What takes the place of a match. Raises if it names a group that the pattern has not."""
+    """The text that replaces a match. Raises if it names a group that the pattern has not."""
     if not isinstance(replacement, str):
         raise IncorrectError(f"{what} takes the replacement as a text, not {replacement!r}")
     _try(lambda: pc.replace_substring_regex(pa.scalar(""), checked_pattern(pattern, what), replacement), what)

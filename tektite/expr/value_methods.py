@@ -150,7 +150,7 @@ class ValueMethods:
         return self._made("replace", (self, old, new))
 
     def position(self, part: Expr | str) -> Expr:
-        """Where another text first occurs, counted from 1; 0 if it does not.
+        """The position at which another text first occurs, counted from 1; 0 if it does not.
 
         >>> import tektite as tk
         >>> tk.Engine().values({"w": ["salt", "tea"]}).select(tk.col("w").position("lt")).collect().to_pydict()

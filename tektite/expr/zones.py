@@ -65,7 +65,7 @@ def clock_of(zone: str) -> datetime.tzinfo:
 
 
 def offsets(moments: Words, zone: str) -> Words:
-    """How far the clocks of a zone are ahead of UTC at some moments, in microseconds."""
+    """The offsets of a zone from UTC at some moments, in microseconds."""
     fixed = _OFFSET.fullmatch(zone)
     if fixed is not None:
         ahead = (int(fixed[2]) * 60 + int(fixed[3] or 0)) * 60_000_000
