@@ -132,7 +132,7 @@ def is_same(one: Operator, other: Operator) -> bool:
 
 
 def count_uses(*roots: Operator) -> dict[Operator, int]:
-    """How many operators, loops included, take each operator of some plans as an input."""
+    """The number of operators, loops included, that take each operator of some plans as an input."""
     uses: dict[Operator, int] = {}
     for root in roots:
         uses[root] = uses.get(root, 0) + 1

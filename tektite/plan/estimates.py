@@ -37,7 +37,7 @@ UNKNOWN = 1000.0
 
 
 def selectivity(part: Expr) -> float:
-    """Which share of the rows passes a conjunct."""
+    """The share of the rows that passes a conjunct."""
     if part.op == "or":
         return min(1.0, sum(selectivity(arg) for arg in part.args))
     if part.op == "and":
@@ -48,7 +48,7 @@ def selectivity(part: Expr) -> float:
 
 
 def passing(parts: Iterable[Expr]) -> float:
-    """Which share of the rows passes all conjuncts."""
+    """The share of the rows that passes all conjuncts."""
     share = 1.0
     for part in parts:
         share *= selectivity(part)
@@ -64,7 +64,7 @@ class Sizes:
         """The sources whose sizes were asked for. A plan depends on the sizes of no others."""
 
     def of(self, source: Readable) -> int:
-        """How many rows a source has."""
+        """The number of rows of a source."""
         found = self.used.get(source)
         if found is None:
             known = self._given.get(source)
@@ -143,7 +143,7 @@ class Estimates:
 
 
 def share_of(clause: Clause, where: Iterable[Expr]) -> float:
-    """Which share of a relation's rows passes its conditions: those of the conjunction, and those below it."""
+    """The share of a relation's rows that passes its conditions: those of the conjunction, and those below it."""
     own = [part for part in where if part.columns() and set(part.columns()) <= clause.variables.keys()]
     share = passing(own) * SELECTIVITY["eq"] ** len(clause.constants)
     operator = clause.operator

@@ -56,7 +56,7 @@ class SharedArrangement(Protocol):
 
 
 class ArrangementCatalog(Protocol):
-    """Where rendering finds the arrangements of inputs, views and explicitly arranged collections."""
+    """The catalog in which rendering finds the arrangements of inputs, views and explicitly arranged collections."""
 
     def arrangement(
         self, operator: plan.Operator, lead: tuple[int, ...], sharded_by: int | None, key: int

@@ -75,8 +75,8 @@ def _reach(clause: Clause, bound: set[str]) -> int:
 
 
 def _cost(clause: Clause, bound: set[str], where: Sequence[Expr]) -> tuple[int, bool, int, int]:
-    """How a clause can be reached; whether it may have several rows for each way to bind what is bound; how few conditions it
-    fulfils; how many variables it adds.
+    """The cost of a clause, least first: how it can be reached; whether it may have several rows for each way to bind the bound
+    variables; how few conditions it fulfils; how many variables it adds.
     """
     return (_reach(clause, bound), not adds_at_most_one(clause, bound), *ties(clause, bound, where))
 

@@ -179,8 +179,9 @@ class _Planner:
         )
 
     def _access(self, relation: int, behind: ColumnNumbers = ()) -> Access:
-        """How to read a relation by what is bound. Constants are part of the key only where an arrangement has them, or where
-        nothing else is bound: filtering what an arrangement holds for a bound variable is cheaper than another arrangement.
+        """The access by which to read a relation, given the bound variables. Constants are part of the key only where an
+        arrangement has them, or where nothing else is bound: filtering what an arrangement holds for a bound variable is
+        cheaper than another arrangement.
         """
         columns, constants = self._bound_columns(relation), tuple(self.relations[relation].constants)
         if constants:
@@ -227,8 +228,8 @@ class _Planner:
         self._subtract()
 
     def _extension(self, relation: int, variable: str) -> Access | None:
-        """How to read a relation's values of a variable: by what is bound, and by its constants. None if it knows nothing but
-        constants and has no arrangement by them: a later step will read it by the variable.
+        """The access by which to read a relation's values of a variable: by the bound variables, and by its constants. None if
+        it knows nothing but constants and has no arrangement by them: a later step will read it by the variable.
         """
         clause = self.relations[relation]
         bound, behind = self._bound_columns(relation), clause.variables[variable]

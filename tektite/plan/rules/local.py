@@ -36,7 +36,7 @@ class PassContext:
 
     @computed_once
     def estimates(self) -> Estimates:
-        """How many rows the parts of the plans are likely to have."""
+        """Estimates of the rows of the parts of the plans."""
         return Estimates(self._sizes)
 
     @computed_once

@@ -161,7 +161,7 @@ def wanted_of_clauses(match: Match) -> list[set[int]]:
 
 
 def columns_kept(operator: Operator, here: set[int], kept: dict[Operator, list[int]]) -> list[int]:
-    """Which of its columns an operator has after pruning."""
+    """The columns that an operator keeps when pruned."""
     match operator:
         case _ if is_shared(operator):
             pass

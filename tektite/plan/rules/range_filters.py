@@ -160,7 +160,7 @@ def fails_on_values(bound: Expr, rows: Operator) -> bool:
 def rest_of(
     match: Match, others: tuple[Clause, ...], where: tuple[Expr, ...], variables: list[str]
 ) -> tuple[Operator, dict[str, Expr]]:
-    """What is left of a conjunction, and which of its columns the variables are. A relation that is left alone stays whole."""
+    """The rest of a conjunction, and for each variable its column there. A relation that is left alone stays whole."""
     if len(others) == 1 and not match.without:
         (clause,) = others
         if not where and not clause.constants and all(len(places) == 1 for places in clause.variables.values()):
