@@ -1,4 +1,4 @@
-"""How Python programs write queries: collections, aggregates, loops and `match`.
+"""Queries in Python: collections, aggregates, loops and `match`.
 
 aggregate_calls        an aggregate as a plan is built from it
 aggregates             aggregates as users write them: `count`, `sum` and the others

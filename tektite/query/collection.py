@@ -479,8 +479,8 @@ class Collection(ReductionMethods, SetMethods, SqlMethods, RefusesOperators):
     # ------------------------------------------------------------------ answers
 
     def explain(self) -> Explanation:
-        """How the collection would be maintained: its plan after all rewrites, the strategy and order of each match, and which
-        arrangements it would read, shared or made for it. Nothing is installed.
+        """Explains how the collection would be maintained: its plan after all rewrites, the strategy and order of each match,
+        and which arrangements it would read, shared or made for it. Nothing is installed.
 
         >>> import tektite as tk
         >>> engine = tk.Engine()

@@ -135,7 +135,7 @@ def _expression(verb: str, name: str, value: Any) -> Expr:
 
 
 def _options(given: Mapping[Any, Any]) -> str:
-    """What a mapping has, as options."""
+    """The items of a mapping, written as options."""
     return ", ".join(f"{name}={value if isinstance(value, Expr) else repr(value)}" for name, value in given.items())
 
 

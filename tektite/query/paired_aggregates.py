@@ -53,7 +53,7 @@ class PairSums:
         return when(self.count > 0, value).otherwise(None)
 
     def covariance(self, population: bool) -> Expr:
-        """How far both go up and down together; NULL where a group has too few rows."""
+        """The covariance of both; NULL where a group has too few rows."""
         spare = self.count if population else self.count - 1
         return when(spare > 0, self.of_both / spare).otherwise(None)
 

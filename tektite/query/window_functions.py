@@ -149,7 +149,7 @@ class Windows:
 
 
 def whole_offsets(words: Words, call: Call) -> Words:
-    """How far away a frame ends, for each row."""
+    """The checked offset of a frame's end for each row."""
     if np.any(words < 0):
         found = "NULL" if np.any(words == NULL) else str(int(words[words < 0][0]))
         raise IncorrectError(f"{call.title}: the offset of a frame is a number that is not negative; found {found}")
@@ -188,7 +188,7 @@ class Partitions:
         return [before, (np.clip(self.at, low, high), np.clip(self.at + 1, low, high)), behind]
 
     def _edge(self, kind: str, edge: int | Reach[Words] | Away[Words], first: bool) -> Words:
-        """Where frames begin, or behind which row they end."""
+        """The place where each frame begins, or the one behind its last row."""
         if isinstance(edge, Reach):
             return self._reached(edge, first)
         # more rows than there are is as far as all of them
@@ -221,7 +221,7 @@ class Partitions:
 
 @dataclass(frozen=True)
 class OrderedRows:
-    """Which row comes at each place in an order, the rows in that order, and their partitions."""
+    """The row number at each place of an order, the rows in that order, and their partitions."""
 
     order: Words
     rows: Groups
@@ -363,6 +363,6 @@ def totals(call: Call, segments: list[tuple[Words, Words]], given: Words, kind: 
 
 
 def bounds_of(segments: list[tuple[Words, Words]]) -> tuple[Words, Words]:
-    """Where the stretches of all frames begin and end: stretches x rows."""
+    """The starts and the ends of the stretches of all frames: stretches x rows."""
     low = np.stack([low for low, _ in segments])
     return low, np.maximum(low, np.stack([high for _, high in segments]))

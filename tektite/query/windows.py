@@ -109,7 +109,8 @@ def cume_dist() -> Expr:
 
 @explained
 def ntile(buckets: int) -> Expr:
-    """Which of so many equal parts of its window a row lies in, from 1 on. Needs `.over(..., order_by=...)`.
+    """The number, from 1 on, of the part in which a row lies if its window is cut into so many equal parts. Needs `.over(...,
+    order_by=...)`.
 
     >>> import tektite as tk
     >>> rows = tk.Engine().values({"day": [1, 2, 3, 4], "x": [10, 30, 30, 40]})
