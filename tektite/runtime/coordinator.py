@@ -305,7 +305,7 @@ class Coordinator:
         return all([not f.awake or (not f.running and f.available() <= f.low and not fails(f)) for f in flows])
 
     def _upstream(self, flow: Dataflow) -> list[Dataflow]:
-        """What `flow` reads, directly or indirectly, and `flow` itself at the end."""
+        """The dataflows that `flow` reads, directly or indirectly, and `flow` itself at the end."""
         flows, found, waiting = self.flows, {flow}, [flow]
         while waiting:
             for source in waiting.pop().sources:

@@ -1,4 +1,4 @@
-"""How much memory a process may use, and how users write an amount of it."""
+"""The limit on a process's memory, and amounts of memory as users write them."""
 
 from __future__ import annotations
 

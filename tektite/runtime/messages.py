@@ -53,7 +53,7 @@ class Message(NamedTuple):
 
 @dataclass(frozen=True)
 class StageReport:
-    """What one shard did in one stage. The log refers to batches by their sections in the file."""
+    """The report of one shard on one stage. The log refers to batches by their sections in the file."""
 
     stage: int
     shard: int

@@ -70,7 +70,7 @@ class Staged:
         """Cancel the job of a group."""
 
     def reason(self, error: BaseException) -> str:
-        """Why a job failed, for users."""
+        """The reason for which a job failed, as users see it."""
         return f"{type(error).__name__}: {error}"
 
     def begin(self, flows: Sequence[Dataflow]) -> None:

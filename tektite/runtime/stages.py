@@ -51,8 +51,8 @@ class Graph:
 
 @dataclass(frozen=True)
 class Stages:
-    """Which node runs in which stage. A stage is one level of one moment, in one scope of each dataflow. At each moment a node
-    runs from level `first[number]` to level `last[number]`. A node without levels runs in no stage.
+    """The assignment of nodes to stages. A stage is one level of one moment, in one scope of each dataflow. At each moment a
+    node runs from level `first[number]` to level `last[number]`. A node without levels runs in no stage.
     """
 
     scopes: tuple[int, ...]
@@ -152,7 +152,7 @@ def followers(graph: Graph) -> list[list[tuple[int, int]]]:
 
 
 def error_nodes(node: Node) -> list[Node]:
-    """Where the errors of a node, and of the steps on its edges, go."""
+    """The nodes that receive the errors of a node and of the steps on its edges."""
     origins = [node.errors, *[step.errors for edge in node.port.edges for step in edge.steps]]
     return [origin.node for origin in origins if origin is not None]
 
