@@ -47,7 +47,7 @@ UNNAMED = "program #"
 
 
 def source_of(key: str) -> str:
-    """What errors call rules.
+    """The name of rules in errors.
 
     >>> source_of("mine"), source_of("program #1f")
     ('mine', 'program')
@@ -56,8 +56,8 @@ def source_of(key: str) -> str:
 
 
 class OwnObjects:
-    """What a call has made, though it has let go of the engine's lock in between: what was not there when it got the lock, and
-    was there when it let go.
+    """The objects that a call has made, though it has released the engine's lock in between: those that were not there when it
+    got the lock, and were there when it released it.
     """
 
     def __init__(self, objects: Callable[[], dict[str, Any]]) -> None:
