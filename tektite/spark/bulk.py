@@ -85,7 +85,7 @@ Task = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 @dataclass(frozen=True)
 class StoredBatch:
-    """Where a stored batch is: a file by its name and length, and the section in it."""
+    """The place of a stored batch: a file by its name and length, and the section in it."""
 
     file: str
     length: int
@@ -110,8 +110,8 @@ def held_by(state: ManifestState, arrangement: str) -> HeldBatches:
 
 @dataclass(frozen=True)
 class Target:
-    """Where rows go: the arrangement, its column order and sharding, the epoch of the rows, the first epoch that it has not
-    closed, and its stored rows where they matter.
+    """The destination of rows: the arrangement, its column order and sharding, the epoch of the rows, the first epoch that it
+    has not closed, and its stored rows where they matter.
     """
 
     store: Store
@@ -139,7 +139,7 @@ class Target:
         return feed.only_adds and not (self.rules is not None and self.rules.repeats)
 
     def tasks(self, feed: Feed) -> int:
-        """How many tasks receive rows: one for each shard, and as many helpers where rows may spread."""
+        """The number of tasks that receive rows: one for each shard, and as many helpers where rows may spread."""
         return 2 * self.shards if self.spreads(feed) and self.shards > 1 else self.shards
 
     def keys(self, feed: Feed) -> int:

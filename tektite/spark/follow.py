@@ -201,7 +201,7 @@ class Following:
             time.sleep(0)
 
     def behind(self) -> int:
-        """How many closed epochs the slowest view lacks."""
+        """The number of closed epochs that the slowest view lacks."""
         core = core_of(self.source.engine)
         with core.lock.held:
             views = [view for view in core.views.values() if view.failure is None and not core.is_current(view)]

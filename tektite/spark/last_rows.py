@@ -23,15 +23,15 @@ HeldRows = Callable[[Words], Words]
 
 
 def key_ends(keys: Words) -> Words:
-    """Where the rows of each key end, if rows with equal keys are adjacent."""
+    """The place of the last row of each key, if rows with equal keys are adjacent."""
     ends = np.ones(keys.shape[1], bool)
     ends[:-1] = (keys[:, 1:] != keys[:, :-1]).any(axis=0)
     return np.flatnonzero(ends)
 
 
 def moments(feed: Feed, whole: Words) -> Words:
-    """When each row counts, as comparable numbers: by the order column; of rows with the same value in it, old images count
-    first.
+    """The time at which each row counts, as comparable numbers: by the order column; of rows with the same value in it, old
+    images count first.
     """
     width = len(feed.schema.names)
     when = whole[width + 1] if feed.order is not None else np.zeros(whole.shape[1], np.int64)
@@ -116,7 +116,7 @@ def counted(feed: Feed, whole: Words, keys: list[int], held: HeldRows, dictionar
     whose = whole.shape[1]
 
     def count(wanted: Words) -> Words:
-        """How many of some rows each key has."""
+        """For each key, the number of some rows that have it."""
         return np.bincount(group[wanted], minlength=len(some))
 
     # Equal rows are adjacent, and so are the rows of one key.
