@@ -55,12 +55,12 @@ class PermissionDenied(TektiteError):
 
 
 def table_object(name: str) -> str:
-    """How a table, a view or a materialised view is written as an object of grants; `name` is what the engine calls it."""
+    """A table, a view or a materialised view as an object of grants; `name` is its name in the engine."""
     return f"table {name}"
 
 
 def schema_object(name: str) -> str:
-    """How a schema is written as an object of grants."""
+    """A schema as an object of grants."""
     return f"schema {name}"
 
 
@@ -68,7 +68,7 @@ DATABASE_OBJECT = f"database {DATABASE}"
 
 
 class Ongoing(threading.local):
-    """What the calling thread does."""
+    """The state of the calling thread: what it is dropping and restoring."""
 
     dropped: list[str] | None = None
     """What it has dropped whose rights go later; None where they go at once."""
@@ -357,7 +357,7 @@ class AccessControl:
 
     @contextmanager
     def restoring(self) -> Iterator[None]:
-        """What the calling thread makes has the rights that are there."""
+        """Within the block, objects that the calling thread makes keep the rights that are recorded for them."""
         self._ongoing.is_restoring = True
         try:
             yield
@@ -366,7 +366,9 @@ class AccessControl:
 
     @contextmanager
     def dropping_later(self) -> Iterator[None]:
-        """What the calling thread drops keeps its rights until the end, where its other records are gone."""
+        """Within the block, objects that the calling thread drops keep their rights. They lose them at its end, when their
+        other records are gone.
+        """
         dropped = self._ongoing.dropped = list[str]()
         try:
             yield

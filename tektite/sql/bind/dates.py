@@ -69,7 +69,7 @@ MOMENTS = (types.Date, types.Time, types.Timestamp, types.TimestampTz)
 
 
 def zone_field(scalars: Scalars, node: exp.Expr, name: str, value: Expr) -> Expr:
-    """How far the clocks of the session's zone are ahead of UTC at a moment: in seconds, or a part of that."""
+    """The offset of the session's zone from UTC at a moment: in seconds, or a part of that."""
     ahead = elapsed(zones.clock(scalars, value), value.cast(types.Timestamp)) // 1_000_000
     if name == "timezone_hour":
         return quotient(ahead, lit(3600))

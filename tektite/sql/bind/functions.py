@@ -381,7 +381,7 @@ SPECIAL: dict[type[exp.Expr], Callable[[Scalars, Any], Expr | None]] = {
 
 
 def fewest(builder: Builder, given: int) -> int:
-    """How many values a builder needs beside those that are given to it always."""
+    """The least number of arguments that a builder needs beside the first `given` ones."""
     parameters = inspect.signature(builder).parameters.values()
     return sum(parameter.default is inspect.Parameter.empty for parameter in parameters) - given
 

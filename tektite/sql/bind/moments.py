@@ -83,7 +83,7 @@ def justified(scalars: Scalars, node: exp.JustifyDays | exp.JustifyHours | exp.J
 
 
 def byte_length(value: Expr) -> Expr:
-    """How many bytes a blob has: its text has two digits for each."""
+    """The number of bytes of a blob, whose text has two digits for each."""
     return Expr("reinterpret", (value,), (types.String,)).length() // 2
 
 

@@ -292,8 +292,8 @@ class Reads:
         return Bound(bound.visible(), bound.names, binder.aliased(bound.titles, found.aliases, node))
 
     def graph_query(self, binder: Binder, node: exp.Table, build: Callable[[GraphDefinition], exp.Expr]) -> Bound:
-        """What `build` makes of a property graph, bound by the rights of the graph's owner. It has no queries of the statement in
-        it, and no table of it is one that WITH defines.
+        """Binds the query that `build` makes of a property graph, by the rights of the graph's owner. The query sees no names
+        of the statement: its tables are never those that WITH defines.
         """
         name = written_name(binder.source, node)
         found = self.runner.relation_named(name)

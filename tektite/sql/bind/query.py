@@ -356,7 +356,7 @@ class Binder:
         return SelectList(self, node, here, plan).bound()
 
     def _first_rows(self, node: exp.Select) -> int | None:
-        """How many rows of its one relation a query needs at most, if LIMIT alone decides that."""
+        """The most rows of its one relation that a query needs, if LIMIT alone decides that."""
         said = {name for name, value in node.args.items() if value}
         kinds = (exp.AggFunc, exp.Window, exp.Query, exp.Explode, exp.Anonymous)
         several = any(True for part in node.expressions for _ in part.find_all(*kinds))

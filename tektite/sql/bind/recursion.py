@@ -79,7 +79,7 @@ def bind(binder: Binder, node: exp.With, scope: NameScope | None) -> None:
 
 
 def mentioned(tree: exp.Expr, names: dict[str, exp.CTE]) -> set[str]:
-    """Which of the names a query reads."""
+    """The names among `names` that a query reads."""
     return {folded(t.this) for t in tree.find_all(exp.Table) if isinstance(t.this, exp.Identifier)} & names.keys()
 
 

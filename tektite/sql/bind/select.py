@@ -304,7 +304,7 @@ def refuse_ambiguous(source: StatementText, tree: exp.Expr, titles: list[str], o
 
 
 def output_place(tree: exp.Expr, titles: list[str]) -> int | None:
-    """Which output a number or a bare name means, if it means one."""
+    """The place of the output that a number or a bare name means, if it means one."""
     if isinstance(tree, exp.Literal) and not tree.is_string:
         return int(tree.this) - 1 if tree.this.isdigit() and 0 < int(tree.this) <= len(titles) else None
     if isinstance(tree, exp.Column) and not tree.args.get("table"):

@@ -25,7 +25,7 @@ FARTHEST = 2**40
 
 
 def excluded(binder: Binder, node: exp.Window) -> str:
-    """Which rows EXCLUDE leaves out of the frame of a window."""
+    """The rows that EXCLUDE leaves out of the frame of a window."""
     spec = node.args.get("spec")
     said = None if spec is None else spec.args.get("exclude")
     if said is None:
@@ -72,7 +72,7 @@ def frame_of(
 
 
 def place_in_frame(spec: exp.Expr, which: str) -> int:
-    """Where an end of a frame lies: before the row (-1), at it (0) or behind it (1); UNBOUNDED is further."""
+    """The place of an end of a frame: before the row (-1), at it (0) or behind it (1); UNBOUNDED is further."""
     value, side = spec.args.get(which), (spec.args.get(f"{which}_side") or "").upper()
     if value is None or value == "CURRENT ROW":
         return 0
@@ -89,8 +89,8 @@ def refuse_backwards(binder: Binder, spec: exp.Expr) -> None:
 def reach(
     binder: Binder, clause: ClauseContext, offset: exp.Expr, side: str, order: list[tuple[Expr, exp.Ordered]]
 ) -> Reach[Expr]:
-    """How far a RANGE frame goes that ends a value before or behind the row's place in the order: the place is moved by that, in
-    the arithmetic of its type. An offset that is not a constant and is negative gives an empty frame.
+    """The reach of a RANGE frame that ends a value before or behind the row's place in the order: the place is moved by that
+    value, in the arithmetic of its type. An offset that is not a constant and is negative gives an empty frame.
     """
     if len(order) != 1:
         raise binder.source.error("a RANGE frame with an offset needs one column in its ORDER BY", offset)

@@ -117,7 +117,7 @@ def known_names(contents: CatalogContents, target: str) -> dict[str, int]:
 
 
 def names_of_oids(contents: CatalogContents, target: str) -> dict[int, str]:
-    """What is written for oids."""
+    """The names that are written for oids."""
     if target == "regclass":
         return contents.visible_names
     if target == "regtype":
@@ -333,7 +333,7 @@ def array_to_string(scalars: Scalars, node: exp.Func, given: list[Expr]) -> Expr
 
 
 def array_length(scalars: Scalars, node: exp.Func, given: list[Expr]) -> Expr:
-    """How many elements an array has; NULL for none."""
+    """The number of elements of an array; NULL for none."""
     array = given[0]
     if is_text(array):
         return lit(len(array_elements(array.params[1])) or None, types.Int)

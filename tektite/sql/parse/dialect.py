@@ -69,7 +69,7 @@ def lies_in(node: exp.Expr, tree: exp.Expr) -> bool:
 
 
 def new_words(made: exp.Expr, given: list[Any]) -> int:
-    """How many words and texts a function's node has that are none of its arguments."""
+    """The number of words and texts of a function's node that are not among its arguments."""
     found, waiting = 0, [made]
     while waiting:
         node = waiting.pop()
@@ -302,7 +302,7 @@ class Dialect(DuckDB):
             return self._parse_interval_span(this, parse_function_unit=parse_function_unit)
 
         def _parse_interval_amount(self) -> Any:
-            """How many of a unit: a number, a column or something in parentheses, as in INTERVAL (n + 1) DAY."""
+            """The amount of a unit: a number, a column or something in parentheses, as in INTERVAL (n + 1) DAY."""
             return self._parse_unary()
 
         def _parse_interval_span(self, this: Any, parse_function_unit: bool = True) -> Any:

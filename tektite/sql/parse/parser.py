@@ -431,7 +431,7 @@ class StatementParser:
 
     @property
     def place(self) -> int:
-        """Where the next token begins, or the text ends."""
+        """The position at which the next token begins, or the text ends."""
         return self.tokens[self.at].start if self.at < len(self.tokens) else self.tokens[-1].end + 1
 
 

@@ -65,7 +65,9 @@ class StatementText:
         return self.error(f"syntax error: {message}", at, condition="syntax-error")
 
     def place(self, node: exp.Expr) -> int:
-        """Where a part of the statement begins: what has no place of its own is where that is which it belongs to."""
+        """The position at which a part of the statement begins. A part without a position of its own has that of the part
+        around it.
+        """
         around: exp.Expr | None = node
         while around is not None:
             found = self.known_place(around)
@@ -75,8 +77,8 @@ class StatementText:
         return self.start
 
     def known_place(self, node: exp.Expr) -> int | None:
-        """Where a part of the statement begins, if that is known. The parser does not tell where a function's name stands:
-        it is in front of the parenthesis before its first argument.
+        """The position at which a part of the statement begins, if it is known. The parser does not tell where a function's
+        name stands: it is in front of the parenthesis before its first argument.
         """
         found = position(node)
         if found is not None and isinstance(node, exp.Func):
@@ -100,7 +102,7 @@ class StatementText:
         return known.lower()
 
     def where(self, word: str) -> int:
-        """Where in the statement a keyword stands first; where the statement begins, if it is not in it."""
+        """The position of the first such keyword in the statement; that of the statement, if it has none."""
         found = re.compile(rf"\b{re.escape(word)}\b", re.IGNORECASE).search(self.text, self.start)
         return self.start if found is None else found.start()
 
@@ -137,8 +139,8 @@ class StatementText:
 
 
 def position(node: exp.Expr) -> int | None:
-    """Where in the text a part of a statement begins, as far as the parser tells; where its keyword stands, if no part of it
-    has a place.
+    """The position in the text at which a part of a statement begins, as far as the parser tells; that of its keyword, if no
+    part of it has a position.
     """
     found = [n.meta["start"] for n in node.walk() if "start" in n.meta]
     return min(found) if found else node.meta.get(KEYWORD)

@@ -51,7 +51,7 @@ def split(text: str, line: int = 1) -> tuple[list[SplitStatement], str]:
 
 
 def significant(text: str) -> int:
-    """Where a text begins to say something, behind blanks and comments.
+    """The position of the first character that is neither blank nor in a comment.
 
     >>> significant("  -- why\\n  SELECT 1"), significant(" /* nothing */ ")
     (11, 15)

@@ -184,7 +184,9 @@ def like(token: Token, kind: TokenType, text: str) -> Token:
 
 
 def unclosed(text: str) -> tuple[int, str]:
-    """Where a quote or a comment begins that does not end, and what begins it; the end of the text if there is none."""
+    """The position of a quote or a comment that is not closed, and the characters that open it; the end of the text if there is
+    none.
+    """
     at = 0
     while at < len(text):
         opening = text[at : at + 2] if text.startswith("/*", at) else text[at]

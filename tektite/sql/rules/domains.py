@@ -155,7 +155,7 @@ class Domain:
         }
 
     def condition(self) -> Expr:
-        """That an outer row has the domain's values; NULL is one of them."""
+        """The condition that an outer row has the domain's values; NULL is one of them."""
         pairs = zip(self.outer.items(), self.names, strict=True)
         return conjunction([word_of(col(old), kind).is_same(col(new)) for (old, kind), new in pairs])
 

@@ -57,7 +57,7 @@ def text(value: Any) -> str:
 
 
 def width(shown: str) -> int:
-    """How many columns of a terminal a text takes.
+    """The number of columns that a text takes on a terminal.
 
     >>> width("tea"), width("茶"), width("e\\u0301")
     (3, 2, 1)

@@ -65,7 +65,7 @@ def names_of(engine: Any) -> set[str]:
 
 
 def history() -> History:
-    """Where the lines typed so far are kept: a file that only the user can read, or nowhere if that cannot be."""
+    """The history of typed lines: in a file that only the user can read, or in memory if there can be none."""
     base = os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")
     path = Path(base) / "tektite" / "sql_history"
     try:

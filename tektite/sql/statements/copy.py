@@ -118,7 +118,7 @@ class CsvLayout:
 
 
 def csv_layout(path: Path, names: list[str], options: Mapping[str, str]) -> CsvLayout:
-    """How a file is laid out. A first line that holds the names of all the columns, in any order, is a header unless HEADER is
+    """The layout of a file. A first line that holds the names of all the columns, in any order, is a header unless HEADER is
     false, and gives the order. Any other header is skipped: then columns are taken by position.
     """
     said = options.get("header")
@@ -155,7 +155,7 @@ def read_csv(path: Path, table: Table, layout: CsvLayout, options: Mapping[str, 
 def line_of(
     path: Path, layout: CsvLayout, options: Mapping[str, str], find: Callable[..., int | None], *of: Any
 ) -> str:
-    """Where a CSV file has what a function of `csv_lines` finds, as text for messages; nothing if that is not found."""
+    """The line that a function of `csv_lines` finds in a CSV file, as text for messages; empty if it finds none."""
     try:
         with path.open(newline="", encoding="utf-8", errors="surrogateescape") as file:
             line = find(file, *of, skip=int(layout.has_header), delimiter=options.get("delimiter", ","))

@@ -66,7 +66,7 @@ def _check_plan(runner: StatementRunner, tables: Iterable[str]) -> None:
 
 
 def _subscription(runner: StatementRunner, statement: Explain, parameters: Mapping[str, Any]) -> Result:
-    """How a subscription would be computed: for whom else at once, and by which plan."""
+    """Explains how a subscription would be computed: for whom else at once, and by which plan."""
     query = parametrised(runner, statement.source, statement.tree, parameters)
     planned = runner.bind(statement.source, statement.tree, parameters)
     _check_plan(runner, planned.reads | planned.secured)

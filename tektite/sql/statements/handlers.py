@@ -1,4 +1,4 @@
-"""Which function runs which statement."""
+"""The functions that run statements, by kind."""
 
 from __future__ import annotations
 

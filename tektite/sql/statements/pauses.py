@@ -56,7 +56,7 @@ class Pauses:
             self._before = self._facts()
 
     def _facts(self) -> tuple[Any, ...]:
-        """What each name means, and the version of the rights."""
+        """The meaning of each name, and the version of the rights."""
         runner, core = self._runner, self._core
         relations: list[Mapping[str, Any]] = [core.inputs, core.views, runner.definitions]
         meanings = [

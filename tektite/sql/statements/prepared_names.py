@@ -15,7 +15,7 @@ OF = "\x1f"
 
 
 def prepared_key(runner: StatementRunner, name: str) -> str:
-    """Where a prepared statement of the caller's user is kept, by its name."""
+    """The key under which a prepared statement of the caller's user is kept."""
     who = runner.access.who()
     return name if who is None else f"{name}{OF}{who}"
 

@@ -209,7 +209,7 @@ class SharedQueries:
             return shared.router.follow(number, answer, snapshot, since)
 
     def followed_by(self, user: str) -> int:
-        """How many subscriptions a user has."""
+        """The number of subscriptions of a user."""
         self._count()
         return self._followed[user]
 
@@ -383,7 +383,7 @@ class SharedQueries:
             raise SharesNothing(str(error)) from None
 
     def explain(self, query: ParametrisedQuery) -> tuple[list[str], Explanation]:
-        """How a subscription to a query is computed: its arguments and who shares it, and its plan."""
+        """Explains how a subscription to a query is computed: its arguments and who shares it, and its plan."""
         runner = self._runner
         shared = self.get(query)
         try:

@@ -90,7 +90,7 @@ def is_readable(runner: StatementRunner, found: Table | View) -> bool:
 
 
 def rows_of(table: InputCore) -> int | None:
-    """How many rows a table has, each as often as it is there; None if it keeps none."""
+    """The number of rows of a table, repeated rows included; None if it keeps none."""
     if table.is_stream:
         return None
     return int(read_version(table.trace, table.low - 1)[-1].sum()) if table.low else 0

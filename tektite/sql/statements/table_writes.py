@@ -254,7 +254,7 @@ def check_new_rows(runner: StatementRunner, table: Table, rows: pa.Table, comman
 
 
 def counted(relation: exp.Table, condition: exp.Expr) -> exp.Select:
-    """How many rows of a relation meet a condition."""
+    """The query that counts the rows of a relation that meet a condition."""
     return exp.Select(
         expressions=[exp.Count(this=exp.Star())], from_=exp.From(this=relation), where=exp.Where(this=condition)
     )

@@ -156,7 +156,7 @@ def back_to(runner: StatementRunner, transaction: Transaction, source: Statement
 
 
 def place_of(known: Sequence[tuple[str, Any]], source: StatementText, name: str, at: exp.Expr | int) -> int:
-    """Which of the savepoints has a name: the last one, if several have it."""
+    """The index of the savepoint with a name; of the last one, if several have it."""
     names = [each for each, _ in known]
     if name not in names:
         raise source.error(f"there is no savepoint {name!r}: {nearest(name, names)}", at, NotFoundError)
