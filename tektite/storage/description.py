@@ -1,4 +1,4 @@
-"""How the manifest describes inputs and published views.
+"""The manifest's descriptions of inputs and published views.
 
 A program that declares a stored input again gets it; one that declares another under its name gets an error. Other processes
 read published views by their description.
@@ -116,7 +116,7 @@ class InputDescription:
 
     @property
     def sharded_by(self) -> int:
-        """How many leading columns decide a row's shard."""
+        """The number of leading columns that decide a row's shard."""
         return len(self.shard) or min(len(self.key) or 1, len(self.schema.names))
 
     @property

@@ -287,7 +287,7 @@ class EpochWriter:
                 self._beside.shutdown()
 
     def _latch(self) -> LockType:
-        """What is released when the writer does something from here on."""
+        """A lock that is released when the writer next does something."""
         latch = allocate_lock()
         latch.acquire()
         self._latches.append(latch)

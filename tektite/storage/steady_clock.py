@@ -16,8 +16,8 @@ def steady_time() -> float:
 
 
 class Ages:
-    """When files were written, for a process that looks again and again, whatever the system's clock says meanwhile: a file that
-    was not there at the last look was written since then, and none was written in the future.
+    """Corrects the times at which files were written, for a process that looks again and again while the system's clock may
+    jump: a file that was not there at the last look was written since then, and none was written in the future.
     """
 
     def __init__(self) -> None:

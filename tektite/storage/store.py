@@ -89,7 +89,7 @@ class Store(Protocol):
         """The names of everything directly in the store, including folders."""
 
     def ages(self, folder: str) -> dict[str, float]:
-        """When each file of a folder was written, in seconds since 1970."""
+        """The time at which each file of a folder was written, in seconds since 1970."""
 
     def delete(self, names: Iterable[str]) -> None:
         """Remove files; skip names that do not exist."""
@@ -322,7 +322,7 @@ class ObjectStore:
 
 
 def _fsspec_create(filesystem: arrow_fs.FileSystem) -> Create | None:
-    """How an fsspec file system creates an object that must not exist."""
+    """The function by which an fsspec file system creates an object that must not exist, if it has one."""
     handler = getattr(filesystem, "handler", None)
     inner: Any = getattr(handler, "fs", None)
     if inner is None or not hasattr(inner, "pipe_file"):
