@@ -19,7 +19,7 @@ def key_at(chunk: Chunk, row: int, keys: int) -> Key:
 
 
 def rows_before(chunk: Chunk, key: Key) -> int:
-    """How many rows of a sorted chunk have a smaller key."""
+    """The number of rows of a sorted chunk that have a smaller key."""
     low, high = 0, chunk.n
     while low < high:
         middle = (low + high) // 2

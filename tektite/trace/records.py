@@ -36,8 +36,8 @@ if TYPE_CHECKING:
             """Let C make batches of this class."""
 
     class Version:
-        """What a reader sees of a trace: an immutable list of batches. `table` lists the addresses of their heads, oldest
-        first.
+        """A version of a trace, as a reader sees it: an immutable list of batches. `table` lists the addresses of their heads,
+        oldest first.
         """
 
         batches: tuple[Batch, ...]
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
             """Memory of all batches."""
 
     class SpineRecord:
-        """What a spine has to do for small batches."""
+        """The part of a spine that is written in C, for small batches."""
 
         @property
         def version(self) -> Version:
@@ -105,7 +105,7 @@ if TYPE_CHECKING:
             """
 
     class TraceRecord:
-        """How a trace gets batches."""
+        """The part of a trace that is written in C: it appends batches."""
 
         def mint(self, shard: int, rows: KernelRows, upper: Frontier) -> None:
             """Append sorted, consolidated rows as the batch of all updates up to `upper`: to the queue of every handle, and to

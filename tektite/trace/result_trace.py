@@ -25,15 +25,15 @@ class Recomputation(Protocol):
         """At least as many as there are results."""
 
     def results(self, shard: int, lead: int | None = None) -> list[Chunk]:
-        """What was minted on a shard up to the end of the last sweep adds up to these sorted, consolidated chunks; or what of it
-        begins with the word `lead`.
+        """Sorted, consolidated chunks: the sum of all batches that were minted on a shard up to the end of the last sweep; or
+        the rows of it that begin with the word `lead`.
         """
 
     def minted(self, shard: int) -> list[Batch]:
-        """What was minted on a shard since then."""
+        """The batches minted on a shard since then."""
 
     def held_batches(self) -> list[Batch]:
-        """What it keeps to compute results from."""
+        """The batches that it keeps in order to compute results."""
 
     def woken(self) -> None:
         """The trace keeps batches from here on."""
@@ -60,7 +60,7 @@ class ResultTrace(Trace):
 
     @property
     def _asleep(self) -> Recomputation | None:
-        """How to compute its results, if it sleeps."""
+        """The computation of its results, if it sleeps."""
         return self.recomputation if self.spines is None and self.holds else None
 
     def sleep(self) -> None:

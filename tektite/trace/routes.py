@@ -60,7 +60,7 @@ class Routes:
         return bool(self._columns)
 
     def wanted(self, batch: Batch) -> list[tuple[Handle, Batch]]:
-        """Who gets a batch, and what of it."""
+        """The handles that get a batch, each with its part of it."""
         return [found for routes in self._columns.values() for found in routes.wanted(batch)]
 
 
@@ -131,7 +131,7 @@ class ColumnRoutes:
         self._free.append(number)  # last: a number that is free has no reader
 
     def wanted(self, batch: Batch) -> Iterator[tuple[Handle, Batch]]:
-        """Who gets a batch, and what of it."""
+        """The handles that get a batch, each with its part of it."""
         small = batch.n <= WHOLE
         readers = self._readers
         if not small and len(self.places) < FEW_READERS:

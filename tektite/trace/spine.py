@@ -391,7 +391,7 @@ class Spine(SpineRecord):
             self._finish(min(self._open, key=lambda merge: merge.n))
 
     def _rest_candidate(self) -> tuple[int, bool] | None:
-        """What to merge next if no merge is open: (place, whether the batch is rewritten alone)."""
+        """The next merge if none is open: (place, whether the batch is rewritten alone)."""
         units = self._units
         frontier = self._frontier()
         if len(frontier):

@@ -118,7 +118,7 @@ class Trace(TraceRecord):
                 handle.put(shard, [part], version)
 
     def _routed(self, batches: list[Batch]) -> dict[Handle, list[Batch]]:
-        """What guarded handles are to get of batches."""
+        """The parts of batches that each guarded handle is to get."""
         routed: dict[Handle, list[Batch]] = {}
         if self.routes:
             for batch in batches:
@@ -266,8 +266,8 @@ class Trace(TraceRecord):
 
     @property
     def count(self) -> int:
-        """How many rows the newest version holds, each as often as it is there: the sum of its diffs. Updates, if these have
-        several columns.
+        """The number of rows of the newest version, repeated rows included: the sum of its diffs. The number of updates, if
+        diffs have several columns.
         """
         if self.diffs != 1:
             return self.rows
