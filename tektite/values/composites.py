@@ -319,7 +319,7 @@ def values_of(texts: Array, type: Type, column: str = "value") -> Array:
 
 
 def _ends_missing(texts: Array) -> Any:
-    """Where the offsets of lists are NULL: at lists that are; there is one offset more than lists."""
+    """A mask of the offsets of lists: true for lists that are NULL. There is one offset more than lists."""
     return np.append(np.asarray(texts.is_null()), False)
 
 

@@ -337,7 +337,7 @@ class Dictionary:
             return pa.chunked_array(self._texts_at(positions, offsets, None), pa.string()), end
 
     def has(self, ids: Words) -> Any:
-        """Which of some ids have a text here: an array of truth values."""
+        """For each of some ids, whether it has a text here."""
         known = np.empty(len(ids), np.int64)
         state, _table = self._reading()
         collection.known_ids(state, np.ascontiguousarray(ids), known)
@@ -368,7 +368,7 @@ class Dictionary:
 
     @property
     def eras_left(self) -> int:
-        """How many more eras the table can tell apart. A collection makes room for more."""
+        """The number of further eras that the table can tell apart. A collection makes room for more."""
         return strings.LAST_ERA - int(self._space.state[strings.ERA])
 
     def mark_words(self, words: Words) -> None:

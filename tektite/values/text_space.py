@@ -53,7 +53,7 @@ class TextTable:
 
     @property
     def address(self) -> int:
-        """Where the words are."""
+        """The address of the words."""
         return int(self.words.ctypes.data)
 
 

@@ -21,7 +21,7 @@ _INTERNED: Final = frozenset({"string", "interval", "list", "struct", "json", "u
 
 @dataclass(frozen=True, slots=True)
 class Type:
-    """How to read the words of a column. Compare with `==`; `kind` is the name without parameters.
+    """The type of a column: how to read its words. Compare with `==`; `kind` is the name without parameters.
 
     >>> import tektite as tk
     >>> tk.Int, tk.Int.kind, tk.Int == tk.Int64
