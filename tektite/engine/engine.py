@@ -356,8 +356,8 @@ class Engine(EpochMethods, IndexMethods, LanguageMethods, ServingMethods):
 
     @guarded_by_core
     def explain(self, query: Collection | str) -> Explanation:
-        """How a query, a collection or SQL, would be kept up to date: join strategies and orders, and the arrangements it would
-        read.
+        """Explains how a query, a collection or SQL, would be kept up to date: join strategies and orders, and the arrangements
+        it would read.
 
         >>> import tektite as tk
         >>> engine = tk.Engine()

@@ -143,7 +143,9 @@ class EngineCore:
                 raise
 
     def _batch_memory(self, limit: int | None) -> BatchMemory | None:
-        """Where large batches lie: beyond the limit, in files of the storage's folder, or else of that for temporary files."""
+        """The memory for large batches. Beyond the limit they lie in files, in the storage's folder or else in that for
+        temporary files.
+        """
         limit = default_limit() if limit is None else limit
         folder = None if self.store is None else self.store.local(".")
         return None if limit is None else BatchMemory(limit, None if folder is None else str(folder))
@@ -450,7 +452,7 @@ class EngineCore:
 
     @property
     def store(self) -> Store | None:
-        """Where the engine's files are, if it has a storage."""
+        """The place of the engine's files, if it has a storage."""
         return None if self.storage is None else self.storage.writer.store
 
     @property
@@ -519,7 +521,7 @@ class EngineCore:
     # ------------------------------------------------------------------ shared arrangements
 
     def entry_of(self, source: InputCore | ViewCore, kind: str, verb: str = "drop") -> Entry:
-        """What the catalog has of an input or a view that is to go. Refused if somebody reads it."""
+        """The catalog's entry of an input or a view that is to be dropped. Raises if somebody reads it."""
         self.replanner.let_go(source.flow)
         entry = next(e for e in self.catalog.all_of(source.operator.fingerprint, failed=True) if e.source is source)
         if entry.readers:

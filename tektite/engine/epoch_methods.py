@@ -244,8 +244,8 @@ class EpochMethods:
         return SpanExport(self._core, provider)
 
     def set_system_granularity(self, seconds: float, *relations: str) -> None:
-        """How often views and subscriptions over system relations are brought up to date: at most once in so many seconds. It
-        holds for the relations that are named, or for all. What comes and goes in between is not told.
+        """Set how often views and subscriptions over system relations are brought up to date: at most once in so many seconds.
+        It holds for the relations that are named, or for all. Rows that come and go in between are not told.
 
         >>> import tektite as tk
         >>> engine = tk.Engine()

@@ -170,7 +170,7 @@ class PreparedEpoch:
 
     @property
     def rows(self) -> int:
-        """How many changes it has of tables that are not system relations."""
+        """The number of changes of tables, system relations left out."""
         ours = [each for each in self.inputs if not each.source.is_system]
         found = [
             batch for each in ours for batch in [*each.batches, *[more for _, more in each.more]] if batch is not None

@@ -153,7 +153,7 @@ class InputCore:
         return found is not None and bool(split_at_epoch(found.chunks, self.low + 1, self._epoch_column)[0])
 
     def describe(self) -> InputDescription:
-        """How it was declared, for a manifest."""
+        """Its declaration, for a manifest."""
         return replace(self.declared, checked=self.rules.checked, closed=self.closed)
 
     def check_open(self, verb: str) -> None:
@@ -170,11 +170,11 @@ class InputCore:
         return self.engine.inputs.get(self.name) is not self
 
     def drop_error(self) -> ConflictError:
-        """What is raised by whoever reads it after it was dropped."""
+        """The error that a reader gets after it was dropped."""
         return ConflictError(f"table {self.name!r} was dropped")
 
     def error_at(self, epoch: int) -> TektiteError | None:
-        """What a read at an epoch finds instead of rows: rows of a table do not fail."""
+        """The error that a read at an epoch raises: none, because rows of a table do not fail."""
         return None
 
     def check(self) -> None:
@@ -428,8 +428,8 @@ class InputCore:
         self.engine.close_epochs([self], to, writes, ending=self)
 
     def prepare(self, high: int, writes: WriteSet, at: int | None = None) -> PreparedInput:
-        """What closing the epochs before `high` would make of the input, as it is or as it was `at` a time, with what a write set
-        has for it. Nothing changes.
+        """Computes what closing the epochs before `high` would make of the input, as it is or as it was `at` a time, with the
+        updates of a write set. Nothing changes.
         """
         pending, adopted = writes.updates.get(self), writes.adopted.get(self)
         now, later = ([], []) if pending is None else split_at_epoch(pending.chunks, high, self._epoch_column)
@@ -477,8 +477,8 @@ class InputCore:
             self.engine.each_shard(lambda shard, _: trace.settle(shard), 0 if self.is_stream else trace.rows)
 
     def changes_by(self, writes: WriteSet, at: int) -> tuple[Words, Words]:
-        """What a write set would change in what the input held at a time: rows (columns x rows), and by how much each. What
-        breaks the declaration is refused. Nothing changes.
+        """The changes that a write set would make to the input as it was at a time: rows (columns x rows), and the diff of
+        each. Updates that break the declaration are refused. Nothing changes.
         """
         batches = self.prepare(self.low + 1, writes, at).batches
         width = len(self.columns)
@@ -507,14 +507,14 @@ class InputCore:
         return in_schema_order(found, self.columns)
 
     def version(self, shard: int, at: int | None = None) -> Version:
-        """What a shard holds, or has held at a time that is still readable."""
+        """The version that a shard holds, or held at a time that is still readable."""
         version = self.trace.version(shard)
         if at is None or at >= self.changed:
             return version
         return Version(tuple(split_at(batch, self.trace.data, at + 1)[0] for batch in version.batches))
 
     def changed_since(self, epoch: int, pending: PendingUpdates) -> int:
-        """How many of the keys that some operations write, or of the rows that some updates of a bag remove, others have changed
+        """Counts the keys that some operations write, or the rows that some updates of a bag remove, which others have changed
         in later epochs.
         """
         bag = self.semantics == "bag"

@@ -103,7 +103,7 @@ def check_installable(core: EngineCore, name: str, collection: Collection) -> No
 
 
 def _instead_of(query: object) -> str:
-    """What somebody gave for a query, and what to write."""
+    """Describes an object that was given for a query, and says what to write."""
     kind = type(query).__name__
     if isinstance(query, str):
         return f"the text {query!r}: create_view(name, text) takes SQL, and from_sql(text) makes a collection of it"

@@ -62,7 +62,7 @@ class _Refusal:
 
 
 class Stretches(threading.local):
-    """What is called when a thread lets go of the lock for a while, and when it has it again: what changes in between is the work
+    """Callbacks for when a thread releases the lock for a while, and for when it has it again. Changes in between are the work
     of others.
     """
 
@@ -198,7 +198,7 @@ if hasattr(os, "register_at_fork"):
 
 
 class Lockable(Protocol):
-    """What has a lock."""
+    """An object with the lock of its engine."""
 
     @property
     def lock(self) -> EngineLock:
@@ -206,7 +206,7 @@ class Lockable(Protocol):
 
 
 class Facade(Protocol):
-    """What has a core with a lock."""
+    """A public object whose core has a lock."""
 
     @property
     def _core(self) -> Lockable: ...

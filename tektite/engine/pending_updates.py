@@ -113,7 +113,7 @@ class PendingUpdates(PendingRecord):
 def net_changes(
     operations: Sequence[Chunk], keys: int, values: int, held: Version, memory: BatchMemory | None = None
 ) -> list[Chunk]:
-    """What operations on a set or upsert input (see `arriving_operations`) change in what it holds, in any order."""
+    """The changes that operations on a set or upsert input (see `arriving_operations`) make to its rows, whatever their order."""
     shape = (keys + 3 + values, 1, 1)
     ordered = consolidate([*operations], shape, 0, memory)
     most = ordered.n if memory is None else memory.piece_rows(sum(shape))

@@ -277,7 +277,7 @@ class Snapshots:
         self.any = bool(self._open)
 
     def writes(self) -> list[WriteSet]:
-        """What open transactions have written."""
+        """The write sets of open transactions."""
         return [each.writes for each in list(self._open)] if self.any else []
 
     def earliest(self) -> int | None:
@@ -290,7 +290,7 @@ class Snapshots:
 
 @explains_options
 class Transaction:
-    """What a session reads and writes as one. Made by `Engine.transaction`.
+    """The reads and writes of a session that take effect together. Made by `Engine.transaction`.
 
     >>> import tektite as tk
     >>> engine = tk.Engine()
@@ -361,7 +361,7 @@ class Transaction:
 
     @guarded
     def mark(self) -> dict[InputCore, PendingUpdates]:
-        """What it has written so far, to `return_to` later.
+        """The updates written so far, to `return_to` later.
 
         >>> import tektite as tk
         >>> engine = tk.Engine()
@@ -534,7 +534,7 @@ class Transaction:
         return collection if operator is collection.operator else Collection(self._core.engine, operator)
 
     def _seen(self, read: plan.Read, other: Any) -> plan.Operator:
-        """What is read instead of a source. A stream has no past, so that nobody who begins to read it sees changes."""
+        """The operator to read in place of a source. A stream has no past: a new reader of it sees no changes."""
         source = read.readable
         if source.is_stream:
             return read

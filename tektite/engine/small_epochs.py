@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class SmallEpoch(Protocol):
-    """What closing an epoch does: to each input, to the write set and to the engine's clock. A `Decision`."""
+    """The effects of closing an epoch on each input, on the write set and on the engine's clock. A `Decision`."""
 
     @property
     def changed(self) -> list[InputCore]:
@@ -27,7 +27,7 @@ class SmallEpoch(Protocol):
 
     @property
     def rows(self) -> int:
-        """How many changes it has of tables that are not system relations."""
+        """The number of changes of tables, system relations left out."""
 
     def apply(self) -> None:
         """Close the epochs. May be repeated."""

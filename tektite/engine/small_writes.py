@@ -23,8 +23,8 @@ _MOST_COLUMNS = 100
 
 
 def few_columns(source: InputCore, required: tuple[int, ...]) -> bytes | None:
-    """What `write_few` knows of an input: two bytes for each column as it is stored, its place in a row, and its kind, in
-    capitals if it is `required`. None if every write goes the general way.
+    """The columns of an input in the form that `write_few` takes: two bytes for each column as it is stored, its place in a
+    row, and its kind, in capitals if it is `required`. None if every write goes the general way.
     """
     declared, types = source.declared, source.schema.types
     if source.semantics != "bag" or source.told_apart or declared.append or declared.checks:

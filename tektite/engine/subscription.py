@@ -277,7 +277,9 @@ class Subscription:
         return found
 
     def _waiters(self) -> list[dict[Waiter, None]]:
-        """Where those who wait register. A row's error may appear and disappear in an epoch that does not change the view."""
+        """The registers of threads and tasks that wait. A row's error may appear and disappear in an epoch that does not change
+        the view.
+        """
         at_each_epoch = self._progress or bool(self._view.errors)
         found = [self._feed.waiters]
         return [*found, self._view.engine.notices.at_each_epoch] if at_each_epoch else found

@@ -53,7 +53,7 @@ class Table(ReadableCollection):
 
     @property
     def name(self) -> str:
-        """What it was declared as.
+        """Its name.
 
         >>> import tektite as tk
         >>> engine = tk.Engine()

@@ -73,7 +73,7 @@ class TextMove:
 
 
 class TextCollection:
-    """What one collection has found and not looked at yet."""
+    """The state of one collection: what it has found and not looked at yet."""
 
     def __init__(self, core: EngineCore) -> None:
         """Begin. The caller holds the engine's lock."""

@@ -37,7 +37,7 @@ def seconds_said(text: str) -> float:
 
 
 def seconds_from(clock: object) -> float:
-    """How often a clock is to tick, in seconds.
+    """The interval of a clock, in seconds.
 
     >>> seconds_from("500 ms"), seconds_from(2), seconds_from(datetime.timedelta(minutes=1))
     (0.5, 2.0, 60.0)

@@ -75,7 +75,7 @@ def check_unique(source: InputCore, unique: UniqueConstraint, rows: Words, at: i
 
 
 def held_batches(source: InputCore, unique: UniqueConstraint, at: int | None) -> list[Batch]:
-    """What the index by unique columns holds, or has held at a time: all shards, one after the other."""
+    """The batches that the index by unique columns holds, or held at a time: all shards, one after the other."""
     core = source.engine
     if core.inputs.get(source.name) is not source or not source.low:
         return []  # it is new, and what it begins with is all that there is

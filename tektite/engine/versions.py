@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class Decodable(Protocol):
-    """What rows belong to."""
+    """An object whose rows can be decoded."""
 
     @property
     def engine(self) -> EngineCore:
@@ -53,7 +53,7 @@ def chunks_before(trace: Trace, shard: int, epoch: int) -> list[Chunk]:
 
 
 def read_version(trace: Trace, epoch: int) -> Words:
-    """What a trace of the outermost scope accumulates to at `epoch`: data columns, the epoch, multiplicities."""
+    """The rows to which a trace of the outermost scope accumulates at `epoch`: data columns, the epoch, multiplicities."""
     width = trace.data
     parts = []
     for shard in range(trace.shards):
@@ -66,7 +66,7 @@ def read_version(trace: Trace, epoch: int) -> Words:
 
 
 def read_lead(trace: Trace, epoch: int, lead: int) -> Words:
-    """What `read_version` gives of the rows whose first column is the word `lead`."""
+    """The rows of `read_version` whose first column is the word `lead`."""
     width = trace.data
     wanted = Chunk.of_array(np.array([[lead], [0], [1]], np.int64))
     keys, columns = addresses([wanted]), np.arange(1, width + 1)

@@ -123,7 +123,7 @@ class View(ReadableCollection):
 
     @property
     def failure(self) -> TektiteError | None:
-        """Why the view has stopped, if it has.
+        """The error that stopped the view, if one did.
 
         >>> import tektite as tk
         >>> engine = tk.Engine()
@@ -364,8 +364,9 @@ class View(ReadableCollection):
         return LiveWidget(self, rows)
 
     def explain(self) -> Explanation:
-        """How the view is maintained: the plan of its definition, its join strategies, and the arrangements that it reads. If the
-        plan depends on the sizes of what the view reads, for which sizes it was made, and whether it is another one by now.
+        """Explains how the view is maintained: the plan of its definition, its join strategies, and the arrangements that it
+        reads. If the plan depends on the sizes of what the view reads, for which sizes it was made, and whether it is another
+        one by now.
 
         >>> import tektite as tk
         >>> engine = tk.Engine()

@@ -136,7 +136,7 @@ class ViewCore:
 
     @property
     def failure(self) -> TektiteError | None:
-        """Why the view has stopped, if it has."""
+        """The error that stopped the view, if one did."""
         return self.flow.failure
 
     @property
@@ -161,7 +161,7 @@ class ViewCore:
 
     @property
     def count(self) -> int | None:
-        """How many rows its last answer has, those that fail left out; None if it keeps none, or has stopped."""
+        """The number of rows of its last answer, those that fail left out; None if it keeps none, or has stopped."""
         if self.is_stream or self.flow.failure is not None:
             return None
         if self.low <= self.first:

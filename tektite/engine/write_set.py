@@ -33,7 +33,7 @@ class WriteSet:
         return found
 
     def rows(self, source: InputCore) -> int:
-        """How many updates of an input there are."""
+        """The number of updates of an input."""
         found = self.updates.get(source)
         return 0 if found is None else found.rows
 

@@ -179,12 +179,12 @@ class Observation:
 
     @cached_property
     def makers(self) -> dict[int, Node]:
-        """Which operator keeps a trace, by the trace's id."""
+        """The operator that keeps each trace, by the trace's id."""
         return {id(node.mints): node for _, _, node in self.nodes() if node.mints is not None}
 
     @cached_property
     def shared_traces(self) -> dict[int, Entry]:
-        """Which shared arrangement a trace is, by the trace's id: the one that was made first, where a view is one, too."""
+        """The shared arrangement of each trace, by the trace's id; the first that was made, where a view has one, too."""
         found: dict[int, Entry] = {}
         for entry in self.entries:
             found.setdefault(id(entry.trace), entry)
