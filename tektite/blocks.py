@@ -102,7 +102,7 @@ def safe_block(function: Callable[P, Iterator[T]]) -> Callable[P, AbstractContex
 
 
 def taken_times(lock: Any) -> int:
-    """How often the calling thread has taken a reentrant lock that it holds.
+    """The number of times that the calling thread has taken a reentrant lock that it holds.
 
     >>> import threading
     >>> lock = threading.RLock()

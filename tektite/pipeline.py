@@ -73,7 +73,7 @@ class ViewPlan:
 
 @dataclass(frozen=True)
 class Sink:
-    """Where Spark writes a view's changes."""
+    """A sink, to which Spark writes a view's changes."""
 
     view: str
     format: str = "parquet"

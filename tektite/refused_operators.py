@@ -1,4 +1,4 @@
-"""What Python's operators mean for whole collections: nothing. Each says what to write, where Python would raise a TypeError that
+"""Refuses Python's operators on whole collections. Each error says what to write, where Python would raise a TypeError that
 names two classes.
 """
 

@@ -153,7 +153,7 @@ OTHERWISE = {
 
 
 def advice(kind: type, name: str) -> str:
-    """What follows "has no 'name'" in the error of an object."""
+    """The text that follows "has no 'name'" in the error of an object."""
     if name.startswith("_"):
         return ""  # tools ask for these
     found = next((NAMES[base.__name__][name] for base in kind.__mro__ if name in NAMES.get(base.__name__, {})), None)

@@ -299,7 +299,7 @@ class Uncalled:
 
     @property
     def call(self) -> str:
-        """What to write for its value."""
+        """The call that gives its value."""
         return f"{self._name}()"
 
     def __repr__(self) -> str:
@@ -321,8 +321,8 @@ for _operator in (*OPERATORS.split(), "eq", "ne", "lt", "le", "gt", "ge", "getit
 
 
 class Methods:
-    """What has methods alone, such as `.dt`: a method that is not called says so, where Python would name the two types that it
-    cannot add.
+    """A base for classes that have methods alone, such as `.dt`. A method that is not called says so, where Python would name
+    the two types that it cannot add.
 
     >>> import tektite as tk
     >>> tk.col("at").dt.hour + 1
