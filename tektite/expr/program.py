@@ -131,7 +131,7 @@ class RowProgram:
         return self._as_checked().rows(columns)
 
     def explain(self, columns: Words) -> str:
-        """Explains why the first of some rows fails, given as data columns x rows: the expression, what went wrong, the values."""
+        """Explains why the first of some rows fails, given as data columns x rows: the expression, the reason, the values."""
         found = self._as_checked().failure(columns)
         if found is None:
             return str(self)
