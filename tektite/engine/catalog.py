@@ -161,18 +161,18 @@ class Catalog:
         decisions = [line for decision in renderer.decisions for line in decision()]
         lines = ["plan", *(f"  {line}" for line in about), *decisions]
         data, numbers = graph_data(operator, estimates.of)
-        arrangements: dict[str, dict[str, Any]] = {}
+        indexes: dict[str, dict[str, Any]] = {}
         for use in [use() for use in renderer.uses]:
             shown = f"  {use.collection} by ({', '.join(use.columns)}): {use.origin}"
             number = numbers.get(use.operator)
-            found = arrangements.setdefault(
+            found = indexes.setdefault(
                 shown, {"collection": use.collection, "columns": list(use.columns), "origin": use.origin, "of": []}
             )
             if number is not None and number not in found["of"]:
                 found["of"].append(number)
-        if arrangements:
-            lines += ["arrangements", *arrangements]
-        data |= {"decisions": decisions, "arrangements": list(arrangements.values())}
+        if indexes:
+            lines += ["indexes", *indexes]
+        data |= {"decisions": decisions, "indexes": list(indexes.values())}
         return Explanation("\n".join(lines), data)
 
     def render(

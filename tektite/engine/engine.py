@@ -356,7 +356,7 @@ class Engine(EpochMethods, IndexMethods, LanguageMethods, ServingMethods):
 
     @guarded_by_core
     def explain(self, query: Collection | str) -> Explanation:
-        """Explains how a query, a collection or SQL, would be kept up to date: join strategies and orders, and the arrangements
+        """Explains how a query, a collection or SQL, would be kept up to date: join strategies and orders, and the indexes
         it would read.
 
         >>> import tektite as tk
@@ -528,7 +528,7 @@ class Engine(EpochMethods, IndexMethods, LanguageMethods, ServingMethods):
 
     @property
     def bytes(self) -> int:
-        """Memory of everything that is kept indexed: the shared arrangements, and what views keep for themselves.
+        """Memory of everything that is kept: the shared indexes, and what views keep for themselves.
 
         >>> import tektite as tk
         >>> engine = tk.Engine()

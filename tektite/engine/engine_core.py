@@ -477,7 +477,7 @@ class EngineCore:
         """Store a view's contents and changes from here on; see `View.publish`."""
         if self.storage is None:
             raise IncorrectError(
-                f"view {view.name!r} cannot be published: this engine has no storage. Give one: Engine(storage=path)"
+                f"view {view.name!r} cannot be persisted: this engine has no storage. Give one: Engine(storage=path)"
             )
         self.sync()
         return Publication(view, self.storage)

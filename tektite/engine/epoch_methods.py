@@ -183,7 +183,7 @@ class EpochMethods:
 
     @property
     def progress(self) -> list[Sweep]:
-        """The last sweeps: which views and shared arrangements were brought up to which epoch, of how many rows, where that ran
+        """The last sweeps: which views and shared indexes were brought up to which epoch, of how many rows, where that ran
         and why, and how long it took.
 
         >>> import tektite as tk
@@ -277,7 +277,7 @@ class EpochMethods:
         return self._core.durable
 
     def sync(self, timeout: float | None = None) -> int:
-        """Wait until every closed epoch is durable, for at most `timeout` seconds; the value of `durable` then. Published views
+        """Wait until every closed epoch is durable, for at most `timeout` seconds; the value of `durable` then. Persisted views
         that have fallen behind are brought up to date before.
 
         If the storage cannot be written, an error says why; what waits is kept in memory and tried again.

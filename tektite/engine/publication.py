@@ -38,7 +38,7 @@ class Publication:
         manifest = storage.writer.manifest
         found = manifest.state.arrangements.get(view.name)
         if found is not None and found["kind"] != "view":
-            raise ConflictError(f"view {view.name!r} cannot be published: the storage holds a table of this name")
+            raise ConflictError(f"view {view.name!r} cannot be persisted: the storage holds a table of this name")
         self.handle = Handle(view.trace, None)
         self.low: int | None = None
         """The epoch up to which the view is stored; None until the first answer."""
@@ -64,7 +64,7 @@ class Publication:
         error = view.error_at(view.low - 1)
         if error is not None:
             if not self.waits:
-                LOG.warning("%s. What is published of the view stays as it is until then", error)
+                LOG.warning("%s. What is stored of the view stays as it is until then", error)
             self.waits = True
             return
         self.waits = False

@@ -364,7 +364,7 @@ class View(ReadableCollection):
         return LiveWidget(self, rows)
 
     def explain(self) -> Explanation:
-        """Explains how the view is maintained: the plan of its definition, its join strategies, and the arrangements that it
+        """Explains how the view is maintained: the plan of its definition, its join strategies, and the indexes that it
         reads. If the plan depends on the sizes of what the view reads, for which sizes it was made, and whether it is another
         one by now.
 

@@ -100,7 +100,7 @@ def line(operator: Operator) -> str:
             return "negate"
         case Arrange():
             shared = f" of {describe(operator)}, shared" if is_shared(operator) else ""
-            return f"arrangement by ({_listed(names[column] for column in operator.key)}){shared}"
+            return f"index by ({_listed(names[column] for column in operator.key)}){shared}"
         case Join():
             keys = zip(operator.left_key, operator.right_key, strict=True)
             left, right = operator.left.schema.names, operator.right.schema.names

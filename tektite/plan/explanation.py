@@ -32,7 +32,7 @@ class Explanation(str):
     * `operators`: those of the plan, the result first. Each has an `id`, its `kind`, `text`, `columns`, about how many `rows`,
       the ids of its `inputs`, the `loops` that it is in, and for a variable of a loop the id of its definition as `feedback`.
     * `decisions`: lines on the orders and strategies of joins.
-    * `arrangements`: what it reads. Each has `collection`, `columns`, `origin`, and as `of` the ids of the operators that it
+    * `indexes`: what it reads. Each has `collection`, `columns`, `origin`, and as `of` the ids of the operators that it
       arranges, as far as they are in the plan.
     * `analyzed`: with EXPLAIN ANALYZE, what operators did.
     """
@@ -46,7 +46,7 @@ class Explanation(str):
         return str(self), self.data
 
     def _repr_html_(self) -> str:
-        """The HTML that a notebook shows: the operators, the decisions and the arrangements."""
+        """The HTML that a notebook shows: the operators, the decisions and the indexes."""
         by_id = {operator["id"]: operator for operator in self.data["operators"]}
         lines: list[str] = []
         shown: set[int] = set()
@@ -73,6 +73,6 @@ class Explanation(str):
         head = f"<thead><tr><th style='{ROOM};text-align:left'>operator</th><th style='{ROOM}'>about rows</th></tr></thead>"
         plan = f"<table>{head}<tbody>{''.join(lines)}</tbody></table>"
         decisions = html_text("\n".join(self.data["decisions"])) if self.data["decisions"] else ""
-        uses = self.data["arrangements"]
+        uses = self.data["indexes"]
         rows = [(f"{use['collection']} by ({', '.join(use['columns'])})", use["origin"]) for use in uses]
-        return plan + decisions + (html_table(["arrangement", "where it comes from"], rows) if rows else "")
+        return plan + decisions + (html_table(["index", "where it comes from"], rows) if rows else "")

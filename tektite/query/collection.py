@@ -480,7 +480,7 @@ class Collection(ReductionMethods, SetMethods, SqlMethods, RefusesOperators):
 
     def explain(self) -> Explanation:
         """Explains how the collection would be maintained: its plan after all rewrites, the strategy and order of each match,
-        and which arrangements it would read, shared or made for it. Nothing is installed.
+        and which indexes it would read, shared or made for it. Nothing is installed.
 
         >>> import tektite as tk
         >>> engine = tk.Engine()
@@ -493,7 +493,7 @@ class Collection(ReductionMethods, SetMethods, SqlMethods, RefusesOperators):
               read edges  (about 1 rows)
         match by strategy binary (two relations)
           join edges(src, dst), edges(dst, dst#2)
-        arrangements
+        indexes
           edges by (src): shared, there already
           edges by (dst): shared, made for this query
         """

@@ -55,7 +55,7 @@ class StorageReader:
         if name not in known:
             raise NotFoundError(
                 f"storage {self.store.url} holds no {name!r}; it holds {', '.join(map(repr, known)) or 'nothing'}: a view "
-                "is there once it has been published, view.persist()"
+                "is there once it is persisted, view.persist()"
             )
         described = known[name]
         if described["kind"] == "input" and described["stream"]:

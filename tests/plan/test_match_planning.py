@@ -120,9 +120,7 @@ def parsed(world: World, text: str) -> list[Any]:
 def test_pipeline_of_the_first_clause(strategy: str, clauses: str, options: dict[str, Any], steps: list[str]) -> None:
     text = tk.match(*parsed(World(), clauses), joins=strategy, **options).explain()
     block = text.split("changes of ")[1].splitlines()[1:]
-    assert [line.strip() for line in block if line.strip() and not line.startswith("arrangements")][
-        : len(steps)
-    ] == steps
+    assert [line.strip() for line in block if line.strip() and not line.startswith("indexes")][: len(steps)] == steps
     assert len([line for line in block if line.startswith("    ")]) == len(steps)
 
 

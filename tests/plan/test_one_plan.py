@@ -378,7 +378,7 @@ def test_the_rest_of_an_explanation_says_how_the_plan_is_kept_up_to_date(world: 
         "match by strategy binary (two relations)",
         "  join orders(_, customer, total), customers(customer, town)",
         "  where total > 5",
-        "arrangements",
+        "indexes",
         "  customers by (customer): shared, there already",
         "  orders by (customer): shared, made for this query",
     ]

@@ -333,7 +333,7 @@ def test_explain_shows_pipelines_and_extenders() -> None:
         "  changes of edges(c, a), variables in the order c, a, b",
         "    where a < c",
         "    extend to b by the fewest candidates of edges(a, b) by (src) and edges(b, c) by (dst)",
-        "arrangements",
+        "indexes",
         "  edges by (src, dst): shared, there already",
         "  edges by (dst, src): shared, made for this query",
     ]

@@ -88,7 +88,7 @@ def test_explain_as_json_says_what_the_text_says(engine: tk.Engine) -> None:
     assert {each["text"] for each in data["operators"]} == {
         line.split("  (about")[0].strip().removeprefix("#1 ") for line in text.splitlines() if "  (about" in line
     }
-    for use in data["arrangements"]:
+    for use in data["indexes"]:
         assert f"  {use['collection']} by ({', '.join(use['columns'])}): {use['origin']}" in text.splitlines()
     assert "analyzed" not in data
     assert "operators" in json.loads(str(engine.sql(f"EXPLAIN (ANALYZE, FORMAT JSON) {LOCAL}")))["analyzed"]
