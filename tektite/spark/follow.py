@@ -258,7 +258,7 @@ def follow(
     bad_rows: str,
     max_bad_rows: int,
 ) -> Following:
-    """See `tektite.Input.follow`."""
+    """See `tektite.Table.follow`."""
     feed = feed_of(source, stream, diff, operation, order, position, extra)
     if not stream.isStreaming:
         raise IncorrectError(f"table {source.name!r}: the DataFrame is not a stream (spark.readStream): use load")

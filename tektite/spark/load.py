@@ -53,7 +53,7 @@ def load(
     extra: str,
     progress: bool | Shown | None,
 ) -> int:
-    """See `tektite.Input.load`."""
+    """See `tektite.Table.load`."""
     if getattr(frame, "isStreaming", False):
         raise IncorrectError(f"table {source.name!r}: the DataFrame is a stream, which has no end: use follow")
     feed = feed_of(source, frame, diff, operation, order, position, extra)
