@@ -35,7 +35,7 @@ class AsyncRelation(SaysWhatDoesNotTravel):
     ...         time = await sales.insert([("north", 3), ("south", 5)])
     ...         print(sales.name, sales.schema, await sales.time() == time, await sales.count())
     ...         print(sorted(await sales.rows(at=time)), await sales.lookup("south"), (await sales.head(1)).num_rows)
-    ...         print(await sales.to_arrow() == await sales.snapshot())
+    ...         print(await sales.to_arrow() == await sales.snapshot(), (await sales.to_pandas()).shape)
     ...         async with await sales.subscribe() as changes:
     ...             print((await changes.poll()).table.num_rows)
     >>> with tk.Engine().console() as console:
@@ -43,7 +43,7 @@ class AsyncRelation(SaysWhatDoesNotTravel):
     the console is at ...
     sales Schema(shop=string, amount=int) True 2
     [('north', 3), ('south', 5)] [('south', 5)] 1
-    True
+    True (2, 2)
     2
     """
 

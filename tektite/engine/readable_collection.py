@@ -53,11 +53,6 @@ class ReadableCollection(Collection):
     _kind: str
     """Its name in messages."""
 
-    @property
-    @abstractmethod
-    def name(self) -> str:
-        """The name of the table or view."""
-
     @abstractmethod
     def snapshot(self, at: int | None = None) -> pa.Table:
         """All rows.

@@ -64,8 +64,8 @@ CONTRACT = {"away", "failures", "flow", "graph", "interrupts", "journal", "node"
 # What users hold has methods for SQL, Datalog, Spark and the server, which lie above it: these files may import them inside
 # functions and for type checking, so that nothing is loaded before it is used. docs/decisions.md says why.
 FACADES = {
-    "engine/languages.py", "engine/engine.py", "engine/serving.py", "engine/session.py", "engine/table.py",
-    "engine/view.py",
+    "engine/languages.py", "engine/engine.py", "engine/readable_collection.py", "engine/serving.py", "engine/session.py",
+    "engine/table.py", "engine/view.py",
 }  # fmt: skip
 LANGUAGES = {"sql", "datalog", "datalog.evaluate", "spark", "server"}
 

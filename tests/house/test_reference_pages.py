@@ -82,7 +82,7 @@ def test_a_page_shows_parameters_defaults_errors_and_examples() -> None:
 ELSEWHERE = {
     "Table.load": "needs Spark: docs/spark.md",
     "Table.follow": "needs Spark: docs/spark.md",
-    "View.to_spark": "needs Spark: docs/spark.md",
+    "ReadableCollection.to_spark": "needs Spark: docs/spark.md",
     "View.write_changes": "needs Spark: docs/spark.md",
     "connect": "needs a server: docs/how-to/clients/python.md",
     "connect_async": "needs a server: docs/how-to/clients/python.md",
