@@ -54,7 +54,7 @@ def session_of(relation: ReadableCollection, spark: SparkSession | None) -> Spar
     """The session to use: the given one, the one that the engine was given, or the active one."""
     found: Any = spark or relation.engine.spark or SparkSession.getActiveSession()
     if found is None:
-        raise IncorrectError(f"{core_of(relation).name!r}: no Spark session is running: give one, spark=session")
+        raise IncorrectError("no Spark session is running: give one, spark=session")
     return classic(found)
 
 
