@@ -236,7 +236,7 @@ class Dataflow(FlowRecord):
         )
 
     def purpose_of(self, made: Node | LinearStep) -> str | None:
-        """What a node or a step was made for, in words, if that was said."""
+        """The purpose for which a node or a step was made, in words, if it was recorded."""
         places = range(0, len(self._purposes), 2)
         found = next((self._purposes[place + 1] for place in places if self._purposes[place] is made), None)
         return found if isinstance(found, str) else None

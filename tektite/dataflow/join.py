@@ -178,8 +178,8 @@ class JoinNode(Joining, Node):
 
 @lru_cache(maxsize=1 << 10)
 def _specs(output: tuple[tuple[int, int], ...], widths: tuple[int, int]) -> tuple[Words, ...]:
-    """Where a kernel finds the columns to produce, for changes of either side. A tuple, because the C code that runs few rows
-    reads it as one.
+    """The places at which a kernel finds the columns to produce, for changes of either side. A tuple, because the C code that
+    runs few rows reads it as one.
     """
     return tuple([np.array([c if s == side else widths[side] + c for s, c in output], np.int64) for side in (0, 1)])
 

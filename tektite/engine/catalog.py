@@ -90,7 +90,7 @@ class Entry:
 
     @property
     def glance(self) -> Hashable:
-        """What is quickly compared of its collection."""
+        """A key of its collection that is quick to compare."""
         return id(self.source) if self.made_from is None else _at_a_glance(self.made_from)
 
     @property

@@ -102,7 +102,7 @@ class RowProgram:
 
     @property
     def parts(self) -> Parts:
-        """What it was made of, without the expressions: another program of equal ones needs no more."""
+        """The parts that it was made of, without the expressions: another program of equal expressions needs no more."""
         return self._words, self.types, self._steps, self._memos, self._buffers, self.guard
 
     @property

@@ -73,7 +73,7 @@ def _level(rows: int) -> int:
 
 
 class Distinguishing(Protocol):
-    """Who reads a spine."""
+    """A reader of a spine."""
 
     def frontier(self) -> Words:
         """The times (k x nt) from which on it must distinguish times; k == 0 if it must distinguish all."""
