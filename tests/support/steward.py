@@ -1,8 +1,8 @@
 """A client that changes who may read what, and clients that follow what they may read, for tests of random schedules.
 
-The steward alone writes `board` and what decides about it: whom its policies let read which topics, and who has the grant. Each of
-its statements is an epoch. So a reader has to see, at each complete time, what it may read after one of the statements, in their
-order; and nothing, or an error, while it has no grant.
+The steward alone writes `board` and what decides about it: whom its policies let read which topics, and who has the grant. Each
+of its statements is an epoch. So a reader has to see, at each complete time, what it may read after one of the statements, in
+their order; and nothing, or an error, while it has no grant.
 """
 
 from __future__ import annotations
