@@ -12,6 +12,9 @@ import tektite as tk
 from tektite.expr.constant_set import MANY
 from tektite.expr.plain import from_plain, to_plain
 from tektite.values import types
+from tests.support.executors import make_engine
+
+pytestmark = pytest.mark.executors
 
 COLUMNS = {
     "n": ("int", [1, 7, -3, 0, None, 2**53 + 1, 99]),
@@ -42,9 +45,9 @@ def literal(value: Any, kind: str) -> str:
     return f"'{quoted}'::{kind}" if isinstance(value, str | float) else quoted
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def engine() -> tk.Engine:
-    engine = tk.Engine()
+    engine = make_engine()
     engine.sql("CREATE TABLE t (k int, " + ", ".join(f"{name} {kind}" for name, (kind, _) in COLUMNS.items()) + ")")
     for k, row in enumerate(zip(*(values for _, values in COLUMNS.values()), strict=True)):
         shown = [literal(value, kind) for value, (kind, _) in zip(row, COLUMNS.values(), strict=True)]
@@ -95,7 +98,7 @@ def test_alternatives_of_several_columns_keep_their_other_parts(engine: tk.Engin
 
 
 def test_long_values_have_the_types_of_short_ones() -> None:
-    engine = tk.Engine()
+    engine = make_engine()
     rows = [f"({n}, 'x{n}', {'NULL' if n % 2 else n}, -{n})" for n in range(100)]
     found = engine.sql(f"SELECT * FROM (VALUES {', '.join(rows)}) AS v(a, b, c, d)")
     assert found.rows() == [(n, f"x{n}", None if n % 2 else n, -n) for n in range(100)]
@@ -119,8 +122,9 @@ def test_a_long_list_is_one_part_of_an_expression() -> None:
         assert from_plain(to_plain(expression), kinds.__getitem__).fingerprint == expression.fingerprint
 
 
+@pytest.mark.executors("stages")
 def test_views_over_long_lists_follow_their_rows() -> None:
-    engine = tk.Engine()
+    engine = make_engine()
     engine.sql("CREATE TABLE t (k int PRIMARY KEY, s text)")
     texts = ", ".join(f"'s{n}'" for n in range(0, 2000, 2))
     view = engine.sql(f"CREATE MATERIALIZED VIEW even AS SELECT k FROM t WHERE s IN ({texts})") and engine.view("even")

@@ -98,7 +98,7 @@ def test_equal_intervals_are_different_arguments(engine: tk.Engine) -> None:
 
 
 def test_a_parameter_stands_behind_any_operator_without_a_blank() -> None:
-    engine = tk.Engine()
+    engine = make_engine()
     engine.sql("CREATE TABLE t (x int); INSERT INTO t VALUES (1), (2), (3)")
     for operator, expected in (
         ("<", [1]),
