@@ -6,6 +6,7 @@ ast                 expressions as users write them: immutable trees without typ
 array_functions     NumPy's functions of arrays, called with expressions
 cases               choices: `when(condition).then(value)`
 comparisons         how comparisons are written, mirrored and negated
+constant_set        many constants of one type that a value is looked for among
 date_functions      functions of dates and timestamps, in terms of others
 durations           lengths of time as Python users give them
 expansions          functions that mean different steps for different types

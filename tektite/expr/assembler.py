@@ -17,7 +17,7 @@ from tektite.expr.steps import CONSTANT, FALLIBLE, INPUT, READS_TEXTS, Step, Tex
 from tektite.expr.text import Memo, TextDictionary, Words, memo_for, set_table
 from tektite.kernels.expr import steps as ops
 from tektite.kernels.expr.program import COLUMN, REGISTER, WORD
-from tektite.values.python_values import array_of_text
+from tektite.values.python_values import array_of_text, array_of_texts
 from tektite.values.shared_values import shared
 from tektite.values.types import Bool, Type
 
@@ -49,6 +49,7 @@ class Assembler:
         self.memo_numbers: dict[object, int] = {}
         self.buffers: list[Any] = []
         self.texts: set[int] = set()  # the ids of constant texts
+        self.interned: dict[str, int] = {}  # the ids of texts that were interned together
         self.folded: dict[int, Step] = {}  # by id: the trees outlive the assembler
         self.none = self.constant(0)  # the value that stands for "no operand"
 
@@ -64,9 +65,17 @@ class Assembler:
     def word_of(self, extra: int | str) -> int:
         """The word of a constant; a text becomes its id."""
         if isinstance(extra, str):
-            extra = int(self.dictionary.add(array_of_text(extra))[0])
+            known = self.interned.get(extra)
+            extra = int(self.dictionary.add(array_of_text(extra))[0]) if known is None else known
             self.texts.add(extra)
         return extra
+
+    def words_of(self, extras: Sequence[int | str]) -> list[int]:
+        """The words of many constants; texts become ids together."""
+        texts = [extra for extra in extras if isinstance(extra, str)]
+        if len(texts) > 1:
+            self.interned.update(zip(texts, self.dictionary.add(array_of_texts(texts)).tolist(), strict=True))
+        return list(map(self.word_of, extras))
 
     def kept_texts(self) -> Words:
         """The ids of all constant texts so far. Their texts stay as long as this array does."""
@@ -203,7 +212,7 @@ class Assembler:
             words = [len(step.extra), *step.extra]
             key = (step.op, *words)
         else:
-            words = [self.word_of(extra) for extra in step.extra]
+            words = self.words_of(step.extra)
             key = frozenset(words)
         if key not in self.memo_numbers:
             table = np.array(words, np.int64) if step.op in READS_TEXTS else set_table(words)

@@ -22,6 +22,7 @@ import numpy as np
 from tektite.errors import IncorrectError
 from tektite.expr import other_names
 from tektite.expr.aggregate_methods import AggregateMethods
+from tektite.expr.constant_set import ConstantSet
 from tektite.expr.literals import literal_type, literal_value
 from tektite.expr.namespaces import Namespaces
 from tektite.expr.number_methods import NumberMethods
@@ -339,7 +340,9 @@ class Expr(AggregateMethods, NumberMethods, ValueMethods, Namespaces):
             raise IncorrectError(
                 f"{self}.is_in(...) takes a list of values or a collection of one column, not {values!r}"
             )
-        return Expr("isin", (self, *map(lift, values)))
+        items = list(map(lift, values))
+        constants = ConstantSet.of(items)
+        return Expr("isin", (self, *items)) if constants is None else Expr("isin", (self,), (constants,))
 
     def isin(self, values: Any) -> Expr:
         """The same as `is_in`.

@@ -14,6 +14,7 @@ from typing import Any
 
 from tektite.errors import IncorrectError, UnsupportedError
 from tektite.expr.ast import Expr
+from tektite.expr.constant_set import ConstantSet
 from tektite.values.types import Type
 
 ReadType = Callable[[str], Type]
@@ -68,6 +69,9 @@ def _to_plain(value: Any) -> Any:
         return {"uuid": str(value)}
     if isinstance(value, Type):
         return {"type": str(value)}
+    if isinstance(value, ConstantSet):
+        given = [*value.values, *([None] if value.has_null else [])]
+        return {"constants": [str(value.type), [_to_plain(part) for part in given]]}
     if isinstance(value, tuple | list):
         return {"list": [_to_plain(part) for part in value]}
     raise IncorrectError(f"{value!r} cannot be part of a declaration that is stored")
@@ -79,6 +83,9 @@ def _from_plain(plain: Any, read_type: ReadType) -> Any:
     ((kind, value),) = plain.items()
     if kind == "list":
         return tuple(_from_plain(part, read_type) for part in value)
+    if kind == "constants":
+        type, parts = value
+        return ConstantSet(read_type(type), [_from_plain(part, read_type) for part in parts])
     readers: dict[str, Callable[[str], Any]] = {
         "float": float.fromhex, "decimal": decimal.Decimal, "timestamp": datetime.datetime.fromisoformat,
         "date": datetime.date.fromisoformat, "type": read_type, "time": datetime.time.fromisoformat,

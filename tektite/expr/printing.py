@@ -68,7 +68,8 @@ def printed(found: Expr) -> str:
     if found.op in FREE:
         return f"{found.op}({', '.join([str(arg) for arg in found.args] + shown)})"
     if found.op == "isin":
-        return f"{within(found.args[0], TIGHTEST + 1)}.isin([{', '.join(map(str, found.args[1:]))}])"
+        items = [*found.args[1:], *(item for constants in found.params for item in constants.literals())]
+        return f"{within(found.args[0], TIGHTEST + 1)}.isin([{', '.join(map(str, items))}])"
     rest = ", ".join([str(arg) for arg in found.args[1:]] + shown)
     if not found.args:  # a list of nothing
         return f"{found.op}({rest})"

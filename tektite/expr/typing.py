@@ -432,16 +432,20 @@ class Resolver:
 
     def isin(self, expr: Expr, value: Step, *items: Step) -> Step:
         """Membership: of constants by a set, of anything else by comparisons."""
+        if expr.params:
+            (constants,) = expr.params
+            words = None if value.type.interned and value.type.has_keys else constants.words(value.type)
+            if words is not None:
+                return self._member(expr, value, words, constants.has_null)
+            literals = constants.literals()
+            expr, items = Expr("isin", (*expr.args, *literals)), tuple(map(self.step, literals))
         if (
             items
             and not (value.type.interned and value.type.has_keys)
             and all(i.op == CONSTANT and i.type in (value.type, Untyped) for i in items)
         ):
             words = tuple(item.extra for item in items if item.extra != NULL)
-            if value.type == Float:
-                words = tuple(0 if w == -1 else w for w in words)
-            missing = word(NULL if len(words) < len(items) else 0, Bool)
-            return Step(ops.MEMBER, Bool, (self.key(value), missing), words, expr)
+            return self._member(expr, value, words, len(words) < len(items))
         tests = []
         for source, item in zip(expr.args[1:], items, strict=True):
             try:
@@ -454,6 +458,12 @@ class Resolver:
             tests = [reduce(lambda a, b: Step(ops.OR, Bool, (a, b), 0, expr), tests[i : i + 2])
                      for i in range(0, len(tests), 2)]  # fmt: skip
         return tests[0]
+
+    def _member(self, expr: Expr, value: Step, words: tuple[Any, ...], has_null: bool) -> Step:
+        """Membership in a set of words or texts."""
+        if value.type == Float:
+            words = tuple(0 if w == -1 else w for w in words)  # the word of -0.0
+        return Step(ops.MEMBER, Bool, (self.key(value), word(NULL if has_null else 0, Bool)), words, expr)
 
     def among(self, expr: Expr, *_: Step) -> Step:
         """Refused: rows of a collection are no values of an expression."""

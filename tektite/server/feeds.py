@@ -104,9 +104,17 @@ def collected(subscription: Subscription, start: int) -> FeedChanges:
         if subscription.closed:
             return FeedChanges(start, start, empty, end=error)
         return FeedChanges(start, start, empty, error=error)
+    end: TektiteError | Literal[True] | None = None
+    if subscription.closed:  # why is said behind the last changes
+        end = True
+        try:
+            while (more := subscription.table()).num_rows:
+                table = pa.concat_tables([table, more])
+        except TektiteError as error:
+            end = error
     told = max(subscription.time, start)
     names = [*subscription.schema.names, "time", "diff"]
-    return FeedChanges(start, told, table.rename_columns(names), end=True if subscription.closed else None)
+    return FeedChanges(start, told, table.rename_columns(names), end=end)
 
 
 class SharedFeed:
@@ -317,6 +325,8 @@ class SharedFeed:
         try:
             subscription = relation.subscribe(snapshot=is_new, progress=True, since=upto if is_new else since)
         except TektiteError as error:
+            if isinstance(relation, SharedAnswer) and core.dropped:
+                raise DataflowReplaced from None  # the feed is about to tell what follows, or why nothing does
             if core.dropped or core.failure is not None:
                 raise self.source.disclosed(error) from None
             raise HistoryGone(

@@ -6,7 +6,7 @@ import datetime
 import decimal
 import json
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Final
 
@@ -42,9 +42,19 @@ def array_of_text(text: str) -> pa.StringArray:
     >>> array_of_text("µ").to_pylist()
     ['µ']
     """
-    data = text.encode()
-    offsets = np.array([0, len(data)], np.int32).tobytes()
-    return pa.StringArray.from_buffers(1, pa.py_buffer(offsets), pa.py_buffer(data))
+    return array_of_texts([text])
+
+
+def array_of_texts(texts: Sequence[str]) -> pa.StringArray:
+    """An array of texts, none of which is NULL, as `array_of_text` makes one.
+
+    >>> array_of_texts(["a", "", "µ"]).to_pylist()
+    ['a', '', 'µ']
+    """
+    encoded = [text.encode() for text in texts]
+    ends = np.cumsum([0, *map(len, encoded)], dtype=np.int64)
+    offsets = ends.astype(np.int32).tobytes()
+    return pa.StringArray.from_buffers(len(texts), pa.py_buffer(offsets), pa.py_buffer(b"".join(encoded)))
 
 
 def arrow_values(values: list[Any], type: Type, column: str, convert: Convert) -> Any:

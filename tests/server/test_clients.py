@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import datetime
+import io
 import os
 import shutil
 import subprocess
@@ -249,3 +250,45 @@ def test_psql_copies_files_in_and_out(served: RunningServer, tmp_path: Path) -> 
     assert psql(served, "SELECT * FROM t ORDER BY i") == "1|one\n2|two, too\n3|\n"
     psql(served, rf"\copy (SELECT * FROM t ORDER BY i) TO '{tmp_path}/out.csv' WITH (FORMAT csv, HEADER)")
     assert (tmp_path / "out.csv").read_text() == (tmp_path / "in.csv").read_text()
+
+
+COMMANDS = (
+    "d", "d+", "d t", "d+ t", "d+ m", "d+ vv", "di+", "dm+", "dn+", "df", "df+", "du+", "l", "l+", "dp", "ddp", "dT", "dT+",
+    "dL", "dL+", "dd", "sv vv", "dconfig", "dx", "dy", "db+", "dc", "dC", "dF", "dFd", "dFp", "dFt", "dew", "dRp", "dA",
+)  # fmt: skip
+
+
+def test_psql_answers_its_commands(served: RunningServer) -> None:
+    served.engine.sql("CREATE TABLE t (id int PRIMARY KEY, v text); CREATE VIEW vv AS SELECT v FROM t")
+    served.engine.sql("CREATE MATERIALIZED VIEW m AS SELECT id FROM t")
+    said = psql(served, *(part for command in COMMANDS for part in (rf"\echo == {command}", rf"\{command}")))
+    assert "id|bigint||not null" in said.partition("== d+ t")[2].partition("==")[0]
+
+
+def test_sqlalchemy_is_told_what_to_write_for_numbers_that_count(database) -> None:
+    for column in (
+        sa.Column("id", sa.Integer, primary_key=True),
+        sa.Column("id", sa.BigInteger, sa.Identity(), primary_key=True),
+    ):
+        with pytest.raises(sa.exc.DBAPIError, match="autoincrement=False"):
+            sa.Table("numbered", sa.MetaData(), column).create(database)
+
+
+def test_asyncpg_copies_records_in_and_queries_out(served: RunningServer) -> None:
+    async def use() -> None:
+        client = await asyncpg.connect(served.url)
+        await client.execute("CREATE TABLE t (id int PRIMARY KEY, v text)")
+        await client.copy_records_to_table("t", records=[(n, f"v{n}") for n in range(10)], columns=["id", "v"])
+        for rows in ([(10, "new"), (3, "again")], [(11, "new"), ("twelve", "no number")]):
+            with pytest.raises(Exception, match="key|int"):
+                await client.copy_records_to_table("t", records=rows, columns=["id", "v"])
+        with pytest.raises(asyncpg.PostgresError):
+            async with client.transaction():
+                await client.execute("INSERT INTO t VALUES (20, 'in a block')")
+                await client.copy_records_to_table("t", records=[(21, "a"), (20, "again")], columns=["id", "v"])
+        data = io.BytesIO()
+        await client.copy_from_query("SELECT id FROM t WHERE id<$1 OR id>$2 ORDER BY id", 2, 8, output=data)
+        assert data.getvalue() == b"0\n1\n9\n"
+        await client.close()
+
+    asyncio.run(use())

@@ -10,6 +10,9 @@ roll back, make and drop views, leave in the middle of a message, and come back.
 | every subscription | at each complete time each writer's rows are those after one of its operations, in their order |
 | every tenant | nobody sees a row of another one |
 | counters that all share | each acknowledged increment counts once, each refused one does not |
+| a board | each tenant follows and asks for what it may read, while grants, policies and the rows that they look at change |
+
+Tenants ask by prepared statements that they share, too.
 """
 
 from __future__ import annotations
@@ -28,12 +31,13 @@ from typing import Any
 
 import psycopg
 import pytest
-from psycopg.errors import AdminShutdown, SerializationFailure
+from psycopg.errors import AdminShutdown, InsufficientPrivilege, SerializationFailure
 from websockets.exceptions import WebSocketException
 
-from tests.support.nightly import size
+from tests.support.nightly import SEED, size
 from tests.support.patience import PATIENCE
 from tests.support.server_process import ServerProcess, server_process
+from tests.support.steward import TOPICS, BoardReader, Steward
 from tests.support.wire import Follower, JsonClient, json_client
 
 BROKEN = (psycopg.OperationalError, WebSocketException, OSError, EOFError)
@@ -47,9 +51,14 @@ CREATE TABLE t (owner text, id int, v int, PRIMARY KEY (owner, id));
 CREATE TABLE counters (k int PRIMARY KEY, n int);
 CREATE MATERIALIZED VIEW sums AS SELECT owner, count(*) AS rows, sum(v) AS total FROM t GROUP BY owner;
 ALTER TABLE t ENABLE ROW LEVEL SECURITY;
-CREATE POLICY own ON t USING (owner = current_user)
+CREATE POLICY own ON t USING (owner = current_user);
+PREPARE rows_of(text) AS SELECT owner, id, v FROM t WHERE owner = $1
 """
 State = frozenset[tuple[int, int]]
+
+
+class Denied(Exception):
+    """The user may not do that."""
 
 
 class Refused(Exception):
@@ -85,6 +94,8 @@ def by_postgres(server: ServerProcess, tenant: str, token: str) -> Any:
                 found = client.execute(text)
             except SerializationFailure as error:
                 raise Refused from error
+            except InsufficientPrivilege as error:
+                raise Denied from error
             return found.fetchall() if found.description else []
 
         def leave() -> None:
@@ -107,6 +118,8 @@ def by_socket(server: ServerProcess, tenant: str, token: str) -> Any:
                 raise Refused
             if "the server stops" in error["message"]:
                 raise ConnectionError
+            if "permission" in error["message"] or "may not" in error["message"]:
+                raise Denied
             raise AssertionError(answer)
 
         def leave() -> None:
@@ -137,16 +150,25 @@ class Writer:
     ids: int = 0
     done: int = 0
     refused: int = 0
-    other: Writer | None = None
-    """The other writer of its tenant."""
+    others: list[Writer] = field(default_factory=list)
+    """The other writers of its tenant."""
+    steward: Steward | None = None
 
     def work(self, server: ServerProcess, token: str) -> None:
         """Do something again and again, until the connection breaks."""
         with (by_socket if self.number % 2 else by_postgres)(server, self.tenant, token) as client:
             while True:
                 kind = self.chance.choices(
-                    (self.change, self.increment, self.read, self.undo, self.define, lambda client: client.leave()),
-                    (12, 5, 5, 2, 1, 0.3),
+                    (
+                        self.change,
+                        self.increment,
+                        self.read,
+                        self.ask,
+                        self.undo,
+                        self.define,
+                        lambda client: client.leave(),
+                    ),
+                    (12, 5, 5, 5, 2, 1, 0.3),
                 )[0]
                 kind(client)
                 self.done += 1
@@ -220,13 +242,28 @@ class Writer:
 
     def read(self, client: Client) -> None:
         """Everything that was acknowledged to a client of the tenant is there."""
-        assert self.other is not None
-        before = self.other.known
-        rows = client.sql("SELECT owner, id, v FROM t")
+        before = [other.known for other in self.others]
+        whose = self.chance.choice((None, self.tenant, self.tenant, *TENANTS))
+        rows = client.sql("SELECT owner, id, v FROM t" if whose is None else f"EXECUTE rows_of('{whose}')")
         assert {owner for owner, _, _ in rows} <= {self.tenant}, "a row of another tenant"
+        if whose not in (None, self.tenant):
+            assert not rows
+            return
         assert part_of(rows, self) == self.there
-        found = part_of(rows, self.other)
-        assert found in self.other.states[before:], "a read does not see what was acknowledged before"
+        for other, known in zip(self.others, before, strict=True):
+            found = part_of(rows, other)
+            assert found in other.states[known:], "a read does not see what was acknowledged before"
+
+    def ask(self, client: Client) -> None:
+        """What it may read of the board, by a statement that all users share."""
+        assert self.steward is not None
+        since, topic = self.steward.known, self.chance.randrange(TOPICS)
+        found: State | None = None
+        try:
+            found = frozenset(client.sql(f"EXECUTE about({topic})"))
+        except Denied:
+            found = None
+        self.steward.check_read(self.tenant, since, found, topic)
 
     def check(self, found: State) -> None:
         """Its rows after a restart are those that were acknowledged, with or without what was not."""
@@ -320,11 +357,15 @@ class Schedule:
     chance: random.Random
     writers: list[Writer] = field(default_factory=list)
     readers: list[Reader] = field(default_factory=list)
+    followers: list[BoardReader] = field(default_factory=list)
+    steward: Steward = field(default_factory=lambda: Steward(TENANTS, random.Random(0)))
     tokens: dict[str, str] = field(default_factory=dict)
     counted: Counter[int] = field(default_factory=Counter)
     failed: list[BaseException] = field(default_factory=list)
 
-    def set_up(self, seed: int) -> None:
+    def set_up(self, seed: int, many: int = 1) -> None:
+        """Make the tables and the clients: so many pairs of writers, and readers of each kind, for each tenant."""
+        self.steward = Steward(TENANTS, random.Random(f"{seed} steward"))
         with self.server.connect() as client:
             client.execute(SETUP)
             client.execute(f"INSERT INTO counters SELECT x, 0 FROM generate_series(0, {KEYS - 1}) AS s(x)")
@@ -334,10 +375,18 @@ class Schedule:
                 client.execute(f"GRANT SELECT, UPDATE ON counters TO {tenant}")
                 client.execute(f"GRANT CREATE ON SCHEMA public TO {tenant}")
                 (self.tokens[tenant],) = client.execute(f"CREATE TOKEN for_{tenant} FOR {tenant}").fetchone() or ("",)
-                pair = [Writer(tenant, number, random.Random(f"{seed} {number}")) for number in (2 * at, 2 * at + 1)]
-                pair[0].other, pair[1].other = pair[1], pair[0]
-                self.writers += pair
-                self.readers.append(Reader(tenant, pair, random.Random(f"{seed} {tenant}")))
+                numbers = range(2 * at * many, 2 * (at + 1) * many)
+                writers = [Writer(tenant, number, random.Random(f"{seed} {number}")) for number in numbers]
+                for writer in writers:
+                    writer.others = [other for other in writers if other is not writer]
+                    writer.steward = self.steward
+                self.writers += writers
+                for one in range(many):
+                    self.readers.append(Reader(tenant, writers, random.Random(f"{seed} {tenant} {one}")))
+                    for is_postgres in (False, True):
+                        chance = random.Random(f"{seed} {tenant} {one} {is_postgres}")
+                        self.followers.append(BoardReader(tenant, self.steward, chance, is_postgres))
+            self.steward.set_up(client)
             client.execute("CREATE USER root SUPERUSER PASSWORD 'for root'")
 
     def run(self, operations: int, number: int) -> None:
@@ -345,8 +394,11 @@ class Schedule:
         over = threading.Event()
         threads = [
             threading.Thread(target=self._repeat, args=(each, work, over))
-            for each, work in [*((w, w.work) for w in self.writers), *((r, r.follow) for r in self.readers)]
-        ]
+            for each, work in [
+                *((w, w.work) for w in self.writers), *((r, r.follow) for r in (*self.readers, *self.followers)),
+                (self.steward, lambda server, token: self.steward.work(server)),
+            ]
+        ]  # fmt: skip
         for thread in threads:
             thread.start()
         wanted, deadline = self.done + operations, time.monotonic() + PATIENCE
@@ -372,15 +424,17 @@ class Schedule:
         """How many operations were acknowledged."""
         return sum(writer.done for writer in self.writers)
 
-    def _repeat(self, client: Writer | Reader, work: Callable[..., None], over: threading.Event) -> None:
+    def _repeat(
+        self, client: Writer | Reader | BoardReader | Steward, work: Callable[..., None], over: threading.Event
+    ) -> None:
         while not over.is_set():
             try:
-                work(self.server, self.tokens[client.tenant])
+                work(self.server, "" if isinstance(client, Steward) else self.tokens[client.tenant])
                 return
             except (*BROKEN, AdminShutdown):
-                if isinstance(client, Reader):
+                if isinstance(client, Reader | BoardReader):
                     client.follower.lost()
-                elif client.doubtful is not None or client.unsure:
+                elif client.doubtful is not None or (isinstance(client, Writer) and client.unsure):
                     return  # what was not acknowledged is in doubt until somebody looks
                 time.sleep(0.01)
             except BaseException as error:
@@ -401,6 +455,7 @@ class Schedule:
                 least = self.counted[key] + sum(writer.increments[key] for writer in self.writers)
                 assert least <= n <= least + sum(writer.unsure[key] for writer in self.writers)
                 self.counted[key] = n
+            self.steward.check(self.server, client)
         for writer in self.writers:
             writer.increments.clear()
             writer.unsure.clear()
@@ -422,13 +477,13 @@ class Schedule:
             assert +reader.follower.rows == wanted
 
 
-def run(seed: int, storage: Path, rounds: int) -> Schedule:
+def run(seed: int, storage: Path, rounds: int, many: int = 1) -> Schedule:
     chance = random.Random(seed)
     with server_process(storage) as server:
         schedule = Schedule(server, chance)
-        schedule.set_up(seed)
+        schedule.set_up(seed, many)
         for at in range(rounds):
-            schedule.run(chance.randrange(30, 200), signal.SIGTERM if at == rounds - 1 else signal.SIGKILL)
+            schedule.run(chance.randrange(30, 200) * many, signal.SIGTERM if at == rounds - 1 else signal.SIGKILL)
             schedule.check()
         schedule.finish()
         return schedule
@@ -439,5 +494,14 @@ def test_random_schedules_of_clients_and_kills(tmp_path: Path) -> None:
     """One schedule of three kills. TEKTITE_SCHEDULES says how many more, of ten kills each."""
     done = run(1, tmp_path / "1", 3)
     assert done.done > 90 and sum(reader.checked for reader in done.readers) > 3
+    assert done.steward.done > 3 and sum(reader.checked for reader in done.followers) > 3
     for seed in range(2, 2 + size("TEKTITE_SCHEDULES", 0)):
         run(seed, tmp_path / str(seed), 10)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("number", range(4))
+def test_random_schedules_of_tens_of_clients(number: int, tmp_path: Path) -> None:
+    """Forty-six connections, with another seed each day."""
+    done = run(SEED + number, tmp_path / "s", 4, many=3)
+    assert sum(reader.checked for reader in done.followers) > 10

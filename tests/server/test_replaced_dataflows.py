@@ -95,6 +95,25 @@ def test_a_subscription_that_begins_while_the_dataflow_is_replaced(
         followed(client, follower, 1, 2, 30, 31)
 
 
+def test_a_subscription_that_catches_up_is_told_why_nobody_may_follow(
+    served: RunningServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Policies change while nobody has the grant: there is no one by whose rights the query could be planned anew."""
+    served.engine.sql(SETUP)
+    there, left = SharedFeed.fetch, [f"REVOKE SELECT ON t FROM ann; {REPLACE}"]
+
+    def fetch(feed: SharedFeed, since: int | None, upto: int, slow: bool) -> FeedChanges:
+        while left:
+            served.engine.sql(left.pop())
+        return there(feed, since, upto, slow)
+
+    monkeypatch.setattr(SharedFeed, "fetch", fetch)
+    with subscriber(served) as client:
+        while not (message := client.push()).get("end"):
+            pass
+        assert "subscribe again" in message["error"]["message"]
+
+
 def test_a_feed_that_fails_in_the_event_loop_ends_its_subscriptions(
     served: RunningServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:

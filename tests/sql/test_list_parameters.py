@@ -95,3 +95,19 @@ def test_equal_intervals_are_different_arguments(engine: tk.Engine) -> None:
         assert engine.sql(query, [given]).rows() == [(expected, 1)]
         found = engine.sql(f"SUBSCRIBE ({query})", [given]).subscription.poll()
         assert found is not None and found.table[0].to_pylist() == [expected]
+
+
+def test_a_parameter_stands_behind_any_operator_without_a_blank() -> None:
+    engine = make_engine()
+    engine.sql("CREATE TABLE t (x int); INSERT INTO t VALUES (1), (2), (3)")
+    for operator, expected in (
+        ("<", [1]),
+        (">", [3]),
+        ("<=", [1, 2]),
+        (">=", [2, 3]),
+        ("=", [2]),
+        ("<>", [1, 3]),
+        ("!=", [1, 3]),
+    ):
+        assert sorted(engine.sql(f"SELECT x FROM t WHERE x{operator}$y", {"y": 2}).rows()) == [(x,) for x in expected]
+        assert sorted(engine.sql(f"SELECT x FROM t WHERE x{operator}$1", {"1": 2}).rows()) == [(x,) for x in expected]

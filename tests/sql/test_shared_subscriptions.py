@@ -216,3 +216,31 @@ def test_a_query_that_is_made_anew_has_the_zone_and_the_schemas_of_whoever_asked
     assert accumulated(followed, held) == Counter([(2,)])
     engine.sql("INSERT INTO a.t VALUES ('2024-01-05 23:30:00+00')")
     assert accumulated(followed, held) == Counter([(2,), (6,)])
+
+
+def test_a_removal_looks_at_no_other_binding() -> None:
+    class NotWalked(dict[Any, int]):
+        """A dictionary that is looked up, and never walked."""
+
+        def items(self) -> Any:
+            raise AssertionError("all bindings are walked")
+
+        values = __iter__ = keys = items
+
+    engine = make_engine()
+    engine.sql("CREATE TABLE some (k int, v int)")
+    engine.sql("PREPARE one(int) AS SELECT v FROM some WHERE k = $1")
+    engine.sql("EXECUTE one(0)")
+    sharing = runner(engine).shared
+    (shared,) = [found for found in sharing.all() if "some" in found.reads]
+    with core_of(engine).lock.held:
+        numbers = [sharing.number_for(shared, (value,), "somebody") for value in range(100)]
+        assert [sharing.number_for(shared, (value,), "somebody") for value in range(100)] == numbers
+        bindings, shared.bindings = shared.bindings, NotWalked(shared.bindings)
+        for number in [*numbers, *numbers[10:]]:
+            sharing.release(shared, number)
+        sharing.followed_by("somebody")
+        shared.bindings = dict(dict.items(shared.bindings))
+        assert {row[1] for row in bindings} >= set(range(100))
+        assert {row[1] for row in shared.bindings if row[0] == "somebody"} == set(range(10))
+        assert {number: row for row, number in shared.bindings.items()} == shared.bound

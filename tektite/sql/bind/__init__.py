@@ -3,6 +3,7 @@
 bound               a query with known names and types
 clause              binds the expressions of one clause: columns, subqueries, aggregates, windows
 comparisons         binds comparisons: =, BETWEEN, IN, ANY and ALL, EXISTS, IS, LIKE
+constant_sets       long lists of constants, read together
 dates               functions of dates and timestamps
 definitions         views that are only definitions, and property graphs
 functions           types and functions of SQL, as expressions

@@ -97,9 +97,26 @@ class ClauseContext:
         part = self._field(node)
         if part is not None:
             return part
+        number = self._table_oid(node)
+        if number is not None:
+            return number
         unique, _ = self.scope.resolve(node, self.binder.source)
         self.binder.places.setdefault(unique, node)
         return col(unique)
+
+    def _table_oid(self, node: exp.Column) -> Expr | None:
+        """The oid of the relation of pg_catalog whose row a column `tableoid` is of; None for any other column."""
+        if folded(node.this) != "tableoid":
+            return None
+        table, schema = folded(node.args.get("table")), folded(node.args.get("db"))
+        for scope in self.scope.around():
+            if scope.find("tableoid", table, schema):
+                return None
+            found = [relation.catalog for relation in scope.relations if relation.is_called(table, schema)]
+            if found:
+                oid = self.contents().relation_oid(f"pg_catalog.{found[0]}") if len(found) == 1 and found[0] else None
+                return None if oid is None else lit(oid)
+        return None
 
     def _field(self, node: exp.Column) -> Expr | None:
         """s.a and t.s.a where s is a column with fields; None if they mean a column a of a table."""

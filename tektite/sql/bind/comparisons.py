@@ -8,10 +8,11 @@ from sqlglot import exp
 
 from tektite.expr import Expr, coalesce, lit
 from tektite.expr.comparisons import MIRRORED, OPPOSITE
+from tektite.expr.constant_set import ConstantSet
 from tektite.expr.fold import folded as folded_constant
 from tektite.expr.interval_parts import IntervalParts
 from tektite.expr.predicates import FALSE, TRUE, conjunction
-from tektite.sql.bind import nested, patterns
+from tektite.sql.bind import constant_sets, nested, patterns
 from tektite.sql.catalog import catalog_lookup
 from tektite.sql.parse.read_arguments import written
 from tektite.values import types
@@ -68,16 +69,21 @@ def quantified(scalars: Scalars, node: exp.Expr, op: str, left: exp.Expr, right:
     while isinstance(query, exp.Paren):
         query = query.this
     if isinstance(query, exp.Array):
+        if (op, type(right)) in (("eq", exp.Any), ("ne", exp.All)):
+            value = scalars.bind(left)
+            many = constant_sets.written(scalars, value, query.expressions, node)
+            if many is not None:
+                return among(scalars, node, op, value, many)
         tests = [scalars.compare(op, scalars.bind(left), scalars.bind(item), node) for item in query.expressions]
         if isinstance(right, exp.All):
             return conjunction(tests)
         return disjunction_of(tests)
     if not isinstance(query, QUERY):
         return in_array(scalars, node, op, left, right, query)
-    value = (scalars.bind(left),)
+    tested = (scalars.bind(left),)
     if isinstance(right, exp.All):
-        return ~scalars.context.subquery("any", query, OPPOSITE[op], value)
-    return scalars.context.subquery("any", query, op, value)
+        return ~scalars.context.subquery("any", query, OPPOSITE[op], tested)
+    return scalars.context.subquery("any", query, op, tested)
 
 
 def in_array(
@@ -88,6 +94,10 @@ def in_array(
     constant = folded_constant(bound)
     if constant.op == "lit" and constant.params[1] is None:
         return lit(None, types.Bool)
+    if constant.op == "lit" and (op, type(right)) in (("eq", exp.Any), ("ne", exp.All)):
+        many = constant_sets.of_array(scalars, value, constant, node)
+        if many is not None:
+            return among(scalars, node, op, value, many)
     if nested.is_list(scalars, bound, node):
         if constant.op != "lit":
             return in_list(scalars, node, op, value, right, bound)
@@ -101,6 +111,12 @@ def in_array(
     if (op, type(right)) == ("ne", exp.All):
         return scalars.checked(~found, node)
     raise scalars.unsupported("ANY or ALL of an array with anything but = ANY and <> ALL", node)
+
+
+def among(scalars: Scalars, node: exp.Expr, op: str, value: Expr, constants: ConstantSet) -> Expr:
+    """x = ANY and x <> ALL of many constants."""
+    found = scalars.checked(constant_sets.is_one_of(value, constants), node)
+    return found if op == "eq" else ~found
 
 
 def in_constants(
@@ -150,6 +166,9 @@ def member(scalars: Scalars, node: exp.In) -> Expr:
     value = scalars.bind(node.this)
     field = node.args.get("field")
     listed = node.expressions if field is None else [field]
+    many = constant_sets.written(scalars, value, listed, node)
+    if many is not None:
+        return among(scalars, node, "eq", value, many)
     items = [found for item in listed for found in elements(scalars, value, item, node)]
     if not items:
         return FALSE
@@ -232,7 +251,7 @@ def similar(scalars: Scalars, node: exp.SimilarTo) -> Expr:
 
 def disjunction_of(tests: list[Expr]) -> Expr:
     """The disjunction of some conditions."""
-    result = FALSE
-    for test in tests:
-        result = result | test
-    return result
+    parts = tests or [FALSE]
+    while len(parts) > 1:  # in pairs: a long list stays a shallow tree
+        parts = [parts[i] | parts[i + 1] if i + 1 < len(parts) else parts[i] for i in range(0, len(parts), 2)]
+    return parts[0]

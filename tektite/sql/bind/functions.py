@@ -14,6 +14,7 @@ from tektite.expr.fold import folded as folded_constant
 from tektite.sql.bind import dates, library, moments, nested, numbers, zones
 from tektite.sql.bind.patterns import of_pattern
 from tektite.sql.catalog import catalog_lookup
+from tektite.sql.parse.instead import NO_NUMBERS
 from tektite.sql.parse.places import StatementText
 from tektite.sql.parse.read_arguments import written
 from tektite.values import types
@@ -77,8 +78,10 @@ def column_type(source: StatementText, node: exp.DataType) -> Type:
     if found is None:
         known = "integers, double, decimal, boolean, varchar, date, time, timestamp, timestamptz, interval, lists, structs, "
         known += "json, uuid and bytea"
+        name = node.sql("duckdb").lower()
+        known = f": {NO_NUMBERS}" if name.endswith("serial") else f"; there are {known}"
         raise source.error(
-            f"type {node.sql('duckdb').lower()} is not supported; there are {known}",
+            f"type {name} is not supported{known}",
             node,
             UnsupportedError,
             condition="undefined-type",

@@ -10,7 +10,7 @@ from tektite.errors import TektiteError
 from tektite.expr import Expr, coalesce, col
 from tektite.expr.fold import folded as constant
 from tektite.expr.literals import literal_value
-from tektite.sql.bind import joins, nested, pivots, recursion, stars
+from tektite.sql.bind import constant_sets, joins, nested, pivots, recursion, stars
 from tektite.sql.bind.clause import ClauseContext
 from tektite.sql.bind.list_relations import list_elements
 from tektite.sql.bind.scope import NameScope, folded
@@ -150,6 +150,12 @@ def constant_rows(binder: Binder, tuples: list[exp.Expr], scope: NameScope | Non
     from tektite.sql.bind.bound import Bound
 
     width = len(tuples[0].expressions) if isinstance(tuples[0], exp.Tuple) else 1
+    plain = constant_sets.rows_of(ClauseContext(binder, NameScope(scope), "VALUES").scalars, tuples, width)
+    if plain is not None:
+        found_types, found_rows = plain
+        shown = [f"col{at}" for at in range(width)]
+        unique = tuple(binder.name(title, type) for title, type in zip(shown, found_types, strict=True))
+        return Bound(Values(unique, tuple(found_types), tuple(found_rows)), list(unique), shown)
     parts: list[list[Expr]] = []
     clauses: list[ClauseContext] = []
     for row in tuples:

@@ -14,7 +14,7 @@ from tektite.expr import type_of as expression_type
 from tektite.expr.fold import folded as folded_constant
 from tektite.expr.interval_parts import IntervalParts, of_unit, parse_interval
 from tektite.expr.predicates import FALSE, TRUE, conjunction
-from tektite.sql.bind import comparisons, functions, nested, numbers, zones
+from tektite.sql.bind import comparisons, constant_sets, functions, nested, numbers, zones
 from tektite.sql.bind.long_sums import long_sum, sum_in_groups
 from tektite.sql.catalog import catalog_lookup
 from tektite.sql.catalog.contents import CatalogContents
@@ -103,6 +103,11 @@ class Scalars:
         self.meanings = meanings
         """Where to note what each tree means, by its id; for who infers the types of parameters."""
 
+    def pause(self) -> None:
+        """Let others use the engine, if it is time."""
+        if self._pause is not None:
+            self._pause()
+
     # ------------------------------------------------------------------ entrances
 
     def bind(self, node: exp.Expr | None) -> Expr:
@@ -140,8 +145,7 @@ class Scalars:
 
     def any(self, node: exp.Expr) -> Expr | IntervalParts:
         """The expression or the interval of a tree."""
-        if self._pause is not None:
-            self._pause()
+        self.pause()
         found = self._any(node)
         if self.context.zone != "UTC" and isinstance(found, Expr):
             found = zones.localised(self, found, node)
@@ -213,11 +217,15 @@ class Scalars:
         return self.predicate(node, "AND")
 
     def disjunction(self, node: exp.Or) -> Expr:
-        trees = flatten(node, exp.Or)
-        parts = [condition(self.bind(tree)) for tree in trees]
-        for part, tree in zip(parts, trees, strict=True):
-            if self.type(part, tree) != types.Bool:
-                raise self.error(f"OR needs conditions, not {self.type(part, tree)}", tree)
+        parts = []
+        for found in constant_sets.alternatives(self, flatten(node, exp.Or)):
+            if isinstance(found, Expr):
+                parts.append(self.checked(found, node))
+                continue
+            part = condition(self.bind(found))
+            if self.type(part, found) != types.Bool:
+                raise self.error(f"OR needs conditions, not {self.type(part, found)}", found)
+            parts.append(part)
         while len(parts) > 1:
             parts = [parts[i] | parts[i + 1] if i + 1 < len(parts) else parts[i] for i in range(0, len(parts), 2)]
         return parts[0]

@@ -43,6 +43,8 @@ class Relation:
     columns: list[tuple[str, str]]
     schema: str = ""
     """The schema that its name is in, where it is called by its name."""
+    catalog: str = ""
+    """Its own name, if it is a relation of pg_catalog."""
     is_function: bool = False
     """Whether it is the rows of a function, of one column."""
     hidden: dict[str, str] = field(default_factory=dict)

@@ -54,8 +54,9 @@ def named(
     if alias is not None and alias.meta.get(ONE_COLUMN) and len(titles) != len(columns):
         found = len(titles) - len(columns) + 1
         raise binder.source.error(f"ARRAY takes a query of one column, not of {found}", node)
+    catalog = node.name.lower() if schema == "pg_catalog" else ""
     return NameScope(
-        left.parent, [Relation(name, list(zip(shown, names, strict=True)), schema if said is None else "")]
+        left.parent, [Relation(name, list(zip(shown, names, strict=True)), schema if said is None else "", catalog)]
     )
 
 

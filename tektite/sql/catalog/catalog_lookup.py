@@ -158,6 +158,11 @@ def constant(value: Any, type: Type) -> Function:
     return lambda scalars, node, given: lit(value, type)
 
 
+def all_bytes(scalars: Scalars, node: exp.Func, given: list[Expr]) -> Expr:
+    """The bytes of all relations: an engine is one database."""
+    return lit(sum(relation.bytes or 0 for relation in scalars.context.contents().relations))
+
+
 def is_visible(scalars: Scalars, node: exp.Func, given: list[Expr]) -> Expr:
     """Whether a relation is found by its name alone."""
     hidden = scalars.context.contents().hidden
@@ -413,7 +418,9 @@ FUNCTIONS: dict[str, Function] = {
     "pg_get_viewdef": of_relations(lambda r: r.definition if r.kind in "vm" else None),
     "pg_table_is_visible": is_visible,
     **dict.fromkeys(("pg_type_is_visible", "pg_function_is_visible", "pg_collation_is_visible", "pg_opclass_is_visible",
-                     "pg_operator_is_visible", "pg_statistics_obj_is_visible", "pg_relation_is_publishable",
+                     "pg_operator_is_visible", "pg_statistics_obj_is_visible", "pg_conversion_is_visible",
+                     "pg_opfamily_is_visible", "pg_ts_config_is_visible", "pg_ts_dict_is_visible", "pg_ts_parser_is_visible",
+                     "pg_ts_template_is_visible", "pg_relation_is_publishable",
                      "has_function_privilege", "has_sequence_privilege", "has_tablespace_privilege", "has_type_privilege"),
                     _TRUE),
     "has_table_privilege": privileges.of_table, "has_any_column_privilege": privileges.of_table,
@@ -421,11 +428,13 @@ FUNCTIONS: dict[str, Function] = {
     "has_database_privilege": privileges.of_database, "pg_has_role": privileges.of_role,
     **dict.fromkeys(("pg_is_in_recovery", "pg_is_other_temp_schema"), _FALSE),
     **dict.fromkeys(("obj_description", "col_description", "shobj_description", "pg_get_function_result",
-                     "pg_get_function_arguments", "pg_get_function_identity_arguments", "pg_get_functiondef",
+                     "pg_get_function_arguments", "pg_get_function_sqlbody", "pg_get_function_identity_arguments",
+                     "pg_get_functiondef",
                      "pg_get_ruledef", "pg_get_triggerdef", "pg_get_partkeydef", "pg_get_serial_sequence",
                      "pg_get_statisticsobjdef_columns", "pg_get_partition_constraintdef"), _NULL),
     **dict.fromkeys(("pg_relation_size", "pg_table_size", "pg_total_relation_size"),
                     of_relations(lambda r: r.bytes, types.Int)),
+    **dict.fromkeys(("pg_database_size", "pg_tablespace_size"), all_bytes),
     "pg_indexes_size": of_relations(lambda r: 0, types.Int),
     "pg_size_pretty": pretty_size, "pg_encoding_to_char": constant("UTF8", types.String),
     "pg_char_to_encoding": constant(6, types.Int), "getdatabaseencoding": constant("UTF8", types.String),

@@ -107,6 +107,10 @@ NOT_RESERVED = {
 }
 """Words that may name a column, as in PostgreSQL and DuckDB, though sqlglot does not think so."""
 
+LITERALS = (TokenType.NUMBER, TokenType.STRING)
+ENDING = (TokenType.COMMA, TokenType.R_PAREN)
+"""What stands behind a value that is one literal."""
+
 CLAUSES = (("prewhere", "where"), ("group",), ("having",), ("windows", "qualify"), ("order",), ("limit", "offset"))
 """The clauses behind FROM by their names in sqlglot's tree, in the order in which they stand."""
 RANKS = {clause: rank for rank, clauses in enumerate(CLAUSES) for clause in clauses}
@@ -213,6 +217,18 @@ class Dialect(DuckDB):
             if token is None and self._prev is not None:
                 instance.meta[KEYWORD] = self._prev.start
             return super().expression(instance, token, comments)
+
+        def _parse_assignment(self) -> Any:
+            """An expression. A literal alone between commas needs none of the dozen levels that operators have."""
+            return self._parse_primary() if self._is_lone_literal() else super()._parse_assignment()
+
+        def _parse_expression(self) -> Any:
+            """An expression with an alias, of which a literal alone has none."""
+            return self._parse_primary() if self._is_lone_literal() else super()._parse_expression()
+
+        def _is_lone_literal(self) -> bool:
+            token, behind = self._curr, self._next
+            return bool(token and behind) and token.token_type in LITERALS and behind.token_type in ENDING
 
         def _parse_table_parts(self, *args: Any, **options: Any) -> Any:
             """The name of a table, of which no part is missing: sqlglot takes a..b for b of some schema of a."""

@@ -27,6 +27,11 @@ STATEMENTS = {
     "VACUUM": "versions that nobody reads go by themselves; `tektite storage vacuum` makes files smaller",
 }
 """Statements by their first word."""
+NO_NUMBERS = (
+    "no column numbers its rows by itself: declare it as an integer and insert the numbers, or ids that programs make, such as "
+    "UUIDs; in SQLAlchemy, Column(..., autoincrement=False)"
+)
+"""Advice for SERIAL and GENERATED ... AS IDENTITY."""
 CREATED = {
     "DATABASE": "an engine is one database: CREATE SCHEMA gives names two parts",
     "EXTENSION": "there are no extensions",

@@ -8,6 +8,7 @@ Walking a tree, comparing and copying it reads nothing. Whoever binds a copy ins
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 from sqlglot import ErrorLevel, exp
@@ -68,6 +69,8 @@ SELF_SAID: dict[type[exp.Expr], frozenset[str]] = {
 """Arguments that the dialect sets on every such node, and hints that no answer depends on."""
 EMPTY = (exp.IndexParameters, exp.Credentials)
 """Nodes that the parser makes where nothing stands."""
+BETWEEN_PAUSES = 500
+"""Nodes that are looked at in less than a millisecond."""
 ALL_READ = "all read"
 """Under which the root of a tree notes that nothing in it is unread."""
 
@@ -141,11 +144,14 @@ def read_whole(tree: exp.Expr) -> None:
             node.args.read |= set(node.args)
 
 
-def refuse_unread(source: StatementText, tree: exp.Expr) -> None:
-    """Refuse a statement, or a part of one, that says more than was read."""
-    waiting = [tree]
+def refuse_unread(source: StatementText, tree: exp.Expr, pause: Callable[[], None] | None = None) -> None:
+    """Refuse a statement, or a part of one, that says more than was read. `pause` is called now and then."""
+    waiting, looked = [tree], 0
     while waiting:
         node = waiting.pop()
+        looked += 1
+        if pause is not None and looked % BETWEEN_PAUSES == 0:
+            pause()
         if node._meta is not None and ALL_READ in node._meta:
             continue
         arguments = node.args

@@ -47,7 +47,7 @@ PARAMETERS = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 """The dollar signs of parameters, and what may hide others."""
-STAND_IN = "@"
+STAND_IN = "\\"
 """A character that is always a token of its own."""
 
 

@@ -16,7 +16,7 @@ from tektite.expr.fold import folded as folded_constant
 from tektite.sql.bind.clause import ClauseContext
 from tektite.sql.bind.query import Binder
 from tektite.sql.bind.scope import NameScope, Relation, folded
-from tektite.sql.parse.instead import CLAUSES, instead
+from tektite.sql.parse.instead import CLAUSES, NO_NUMBERS, instead
 from tektite.sql.parse.places import StatementText, nearest
 from tektite.sql.parse.read_arguments import written
 from tektite.storage.description import CheckConstraint, UniqueConstraint
@@ -81,7 +81,12 @@ class TableConstraints:
                 raise self.foreign(kind, constraint)
             else:
                 what = (written(kind) if kind is not None else "") or "of this kind"
-                message = f"constraint {what} of column {column!r} is not supported"
+                numbered = (
+                    isinstance(kind, exp.GeneratedAsIdentityColumnConstraint) and kind.args.get("expression") is None
+                )
+                message = (
+                    f"constraint {what} of column {column!r} is not supported{f': {NO_NUMBERS}' if numbered else ''}"
+                )
                 raise self.source.error(message, constraint, UnsupportedError)
         return waiting
 

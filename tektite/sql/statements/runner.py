@@ -305,7 +305,7 @@ class StatementRunner:
             with outer_columns(binder.columns):
                 bound = binder.query(tree, None)
                 plan = decorrelate(bound.plan, binder.names)
-            refuse_unread(source, tree)
+            refuse_unread(source, tree, pauses)
             if pauses is not None:
                 pauses.end()
         except UnsupportedError as error:  # of a rule, which sees no text: what it cannot do is recursion in a subquery

@@ -204,7 +204,7 @@ class SharedQueries:
             return shared.router.follow(number, answer, snapshot, since)
         except KeepsTooMuch:
             self.recover(shared)
-            if shared.router is None or not shared.is_answering or number not in shared.bindings.values():
+            if shared.router is None or not shared.is_answering or number not in shared.bound:
                 raise
             return shared.router.follow(number, answer, snapshot, since)
 
@@ -225,11 +225,7 @@ class SharedQueries:
 
     def number_for(self, shared: SharedQuery, values: tuple[Any, ...], user: str) -> int:
         """The number of a user and some values, for `write_arguments`. The caller needs it until it is released."""
-        row = (user, *values)
-        number = shared.bindings.get(row)
-        if number is None:
-            shared.numbers += 1
-            number = shared.bindings[row] = shared.numbers
+        number = shared.number((user, *values))
         self._need(shared, number)
         return number
 
@@ -424,10 +420,7 @@ class SharedQueries:
                 shared.followers[number] = left
                 continue
             shared.followers.pop(number, None)
-            shared.allow(number, None)
-            for row in [row for row, found in shared.bindings.items() if found == number]:
-                del shared.bindings[row]
-                shared.begun.pop(number, None)
+            if shared.unbind(number) is not None:
                 self._unneeded.append((shared, number))
 
     def _forget(self, writes: WriteSet) -> None:
@@ -511,13 +504,11 @@ class SharedQueries:
         if made is None:
             self.remove(shared, failure)
             return
-        for row, number in [pair for pair in shared.bindings.items() if pair[1] in greedy]:
+        for number in sorted(greedy & shared.bound.keys()):
             if shared.router is not None:
                 shared.router.end(number, failure)
-            del shared.bindings[row]
-            shared.begun.pop(number, None)
-            shared.greedy.add(row)
-            shared.allow(number, None)
+            shared.greedy.add(shared.bound[number])
+            shared.unbind(number)
         self._replace(shared, made)
 
     def _greedy(self, shared: SharedQuery, rows: Sequence[BindingRow]) -> set[int]:

@@ -63,6 +63,8 @@ class SharedQuery:
     """The objects that it needs, each with the role that reads it; None is the caller."""
     bindings: dict[tuple[Any, ...], int] = field(default_factory=dict)
     """The numbers of the arguments: a user and values."""
+    bound: dict[int, tuple[Any, ...]] = field(default_factory=dict)
+    """The arguments of each number."""
     begun: dict[int, int] = field(default_factory=dict)
     """The epoch from which on each number is answered: of earlier ones nothing is known."""
     followers: dict[int, int] = field(default_factory=dict)
@@ -79,6 +81,24 @@ class SharedQuery:
     def is_answering(self) -> bool:
         """Whether the dataflow is there."""
         return not core_of(self.view).dropped
+
+    def number(self, row: tuple[Any, ...]) -> int:
+        """The number of some arguments, a new one if they have none."""
+        found = self.bindings.get(row)
+        if found is None:
+            self.numbers += 1
+            found = self.bindings[row] = self.numbers
+            self.bound[found] = row
+        return found
+
+    def unbind(self, number: int) -> tuple[Any, ...] | None:
+        """Take a number away, with what it keeps; its arguments, None if it has none any more."""
+        self.allow(number, None)
+        row = self.bound.pop(number, None)
+        if row is not None:
+            del self.bindings[row]
+            self.begun.pop(number, None)
+        return row
 
     def allow(self, number: int, bytes: int | None) -> None:
         """Let the dataflow keep some bytes more for a number; None for one that goes."""
