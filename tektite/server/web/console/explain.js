@@ -17,7 +17,7 @@ export function explainGraph(data) {
   const boxes = new Map();
   const edges = [];
   const read = new Map(); // operator -> the indexes of it
-  for (const use of data.arrangements) for (const id of use.of) read.set(id, [...(read.get(id) ?? []), use]);
+  for (const use of data.indexes) for (const id of use.of) read.set(id, [...(read.get(id) ?? []), use]);
   const nodes = data.operators.map((operator) => {
     let box = null;
     operator.loops.forEach((loop, at) => {
@@ -77,9 +77,9 @@ export function draw(element, explained) {
   });
   const text = h("details.text", { ontoggle: () => text.open && fill(text.lastElementChild, picture.asText()) }, h("summary", "The picture as text"), h("div"));
   const decisions = data.decisions.length ? h("details.text", {}, h("summary", "How it is joined"), h("pre", data.decisions.join("\n"))) : null;
-  const indexes = h("ul.uses", {}, data.arrangements.map((use) => h("li", {}, h(`span.badge.${origin(use.origin)}`, ORIGINS[origin(use.origin)]), " ", h("span.mono", `${use.collection} by (${use.columns.join(", ")})`))));
+  const indexes = h("ul.uses", {}, data.indexes.map((use) => h("li", {}, h(`span.badge.${origin(use.origin)}`, ORIGINS[origin(use.origin)]), " ", h("span.mono", `${use.collection} by (${use.columns.join(", ")})`))));
   const sharing = data.sharing?.length ? h("p.muted", data.sharing.join("; ")) : null;
-  const box = h("div.explanation", {}, sharing, picture.element, data.arrangements.length ? [h("h3", "Indexes that it reads"), indexes] : null, decisions, text);
+  const box = h("div.explanation", {}, sharing, picture.element, data.indexes.length ? [h("h3", "Indexes that it reads"), indexes] : null, decisions, text);
   fill(element, box);
   const graph = explainGraph(data);
   picture.draw(graph);
