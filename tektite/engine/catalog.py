@@ -23,6 +23,7 @@ from tektite.engine.running_plan import RunningPlan, is_repeatable, plan_text
 from tektite.errors import ConflictError, UnsupportedError
 from tektite.plan import algebra as plan
 from tektite.plan.algebra import ColumnNumbers, describe
+from tektite.plan.depth import within_depth
 from tektite.plan.estimates import Estimates, Sizes
 from tektite.plan.explain import explain
 from tektite.plan.explanation import Explanation
@@ -148,6 +149,10 @@ class Catalog:
 
     def explain(self, operator: plan.Operator) -> Explanation:
         """The explanation of a plan as if it were installed. Nothing is made."""
+        with within_depth([operator]):
+            return self._explain(operator)
+
+    def _explain(self, operator: plan.Operator) -> Explanation:
         (operator,) = optimize([operator])
         flow = self.begun(self.new_flow("explain"))
         try:
@@ -183,6 +188,12 @@ class Catalog:
         made for it, until that is complete.
         """
         self.clean_up()
+        with within_depth(roots):
+            return self._render(name, roots, leads, limit)
+
+    def _render(
+        self, name: str, roots: Sequence[plan.Operator], leads: Sequence[ColumnNumbers], limit: int | None
+    ) -> tuple[Dataflow, list[Arranged]]:
         if len(roots) == 1:
             known = self.graphs.begin(roots[0], leads[0], name)
             if known is not None:

@@ -15,6 +15,7 @@ from tektite.engine.view_core import ViewCore
 from tektite.errors import ConflictError, FaultError, TektiteError
 from tektite.plan.algebra import Read
 from tektite.plan.constant import constant_rows
+from tektite.plan.depth import within_depth
 from tektite.plan.walk import walk
 from tektite.query.collection import Collection
 
@@ -27,7 +28,7 @@ def collect(core: EngineCore, collection: Collection, limit: int | None = None, 
     """The rows of a collection as of the last closed epoch, with the changes of the transaction that is open in the calling
     session. A query that keeps more than `limit` bytes, or gives more than `rows`, is refused. The caller holds the lock.
     """
-    with core.dictionary.text_use():
+    with core.dictionary.text_use(), within_depth([collection.operator]):
         words = constant_rows(collection.operator, core.dictionary)
         if words is not None:
             return collection.schema.decode(words, core.dictionary)

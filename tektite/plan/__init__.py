@@ -3,6 +3,7 @@
 algebra        immutable descriptions of collections, as a tree with sharing
 conjunctions/  strategies for conjunctions: pure functions from `Match` to a strategy, an order and what to render
 constant       computes plans of constants without a dataflow
+depth          refuses plans that are too deep
 equal_columns  classes of equal columns or variables, and the types in which values are compared
 estimates      how many rows a plan is likely to have
 explain        prints a plan: one operator a line, its inputs indented below it

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -67,6 +67,28 @@ def innermost(operators: Sequence[Operator]) -> Loop | None:
     return found
 
 
+if TYPE_CHECKING:
+    computed_from_inputs = computed_once
+else:
+
+    class computed_from_inputs(computed_once):  # noqa: N801, it is used as a decorator
+        """A property that an operator computes from that of its inputs, in plans of any depth."""
+
+        def __get__(self, found: Operator | None, owner: type | None = None) -> Any:
+            try:
+                return super().__get__(found, owner)
+            except (
+                RecursionError
+            ):  # rare: then the inputs that lack it are computed first, the lowest before the others
+                waiting = [found]
+                while waiting:
+                    lacking = [given for given in waiting[-1].inputs if self.name not in given.__dict__]
+                    waiting.extend(lacking)
+                    if not lacking:
+                        super().__get__(waiting.pop(), owner)
+                return found.__dict__[self.name]
+
+
 @dataclass(eq=False, frozen=True)
 class Operator:
     """A description of a collection."""
@@ -78,18 +100,18 @@ class Operator:
         """The collections that this one is made of."""
         return ()
 
-    @computed_once
+    @computed_from_inputs
     def loop(self) -> Loop | None:
         """The loop whose rounds this collection changes with."""
         return innermost(self.inputs)
 
-    @computed_once
+    @computed_from_inputs
     def is_signed(self) -> bool:
         """Whether multiplicities may be negative: rows are subtracted that need not be there. Groups have one row each."""
         groups = isinstance(self, AtLeast | Aggregate | First | Reduce)
         return not groups and any(given.is_signed for given in self.inputs)
 
-    @computed_once
+    @computed_from_inputs
     def fingerprint(self) -> tuple[Any, ...]:
         """Equal for plans of the same operators with the same parameters."""
         inputs = self.inputs
@@ -100,7 +122,7 @@ class Operator:
             *([i.fingerprint for i in inputs] if inputs else ()),
         )
 
-    @computed_once
+    @computed_from_inputs
     def digest(self) -> int:
         """Equal for plans with equal fingerprints, and seldom for others. It is computed once for a part that is used often."""
         try:

@@ -17,6 +17,7 @@ LOCAL = {
     "sql/test_rights_beside_postgres.py": "what users may do, which is decided before anything runs",
     "sql/test_direct.py": "which statements need no plan in this process",
     "sql/test_describe.py": "what statements take and give, before anything runs",
+    "plan/test_depth.py": "plans that are refused before anything runs",
     "engine/test_graph_cache.py": "graphs that this process uses again",
     "engine/test_memory_of_views.py": "what views take in this process",
     "engine/test_away.py": "threads of this process that wait for each other",
