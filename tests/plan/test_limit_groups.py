@@ -144,3 +144,28 @@ def test_groups_come_and_go_with_the_rows_that_ask_for_them() -> None:
         twins.run(statement)
         found = bag(twins.engine.view("above").rows())
         assert found and found == twins.expected(text)
+
+
+OFFERS = "offer o, part p, (SELECT i.part AS k, i.town AS l, sum(i.price) AS v FROM offer i GROUP BY i.part, i.town) g"
+JOINED = "o.part = p.id AND g.k = p.id AND p.kind = 1 AND p.size = 2"
+OTHER_ROWS = {
+    "the groups of all towns of a part": f"SELECT o.price, g.l, g.v FROM {OFFERS} WHERE {JOINED}",
+    "of which one is compared": f"SELECT o.town FROM {OFFERS} WHERE {JOINED} AND o.amount < g.v AND g.l <> 9",
+    "of which all are counted": f"SELECT count(*), g.l, sum(g.v) FROM {OFFERS} WHERE {JOINED} GROUP BY g.l",
+    "rows that only the groups join": (
+        "SELECT o.amount FROM offer o, town t, part p, "
+        "(SELECT i.part AS k, sum(i.amount) AS v FROM offer i, town u WHERE u.id = i.town GROUP BY i.part) g "
+        f"WHERE {JOINED} AND o.amount <= g.v"
+    ),
+}
+
+
+@pytest.mark.parametrize("text", OTHER_ROWS.values(), ids=list(OTHER_ROWS))
+def test_groups_of_other_rows_than_those_beside_them_are_joined_apart(text: str) -> None:
+    twins = Twins(SCHEMA)
+    twins.insert("part", [(1, 1, 2), (2, 1, 2), (3, 0, 0)])
+    twins.insert("town", [(4, 1), (5, 1)])
+    twins.insert("offer", [(1, 4, 8, 1), (1, 5, 7, 1), (1, 6, 7, 2), (2, 4, 3, 1), (2, None, 9, 5), (3, 4, 1, 1)])
+    twins.advance()
+    assert twins.expected(text)
+    twins.check(text)

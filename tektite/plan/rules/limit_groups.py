@@ -203,7 +203,8 @@ def alike(
     clauses: Sequence[Clause], same: Sequence[Clause], known: Mapping[str, str], match: Match
 ) -> dict[str, str] | None:
     """The variable of the conjunction for each variable below groups, if both join the same columns. A column that the
-    conjunction does not look at gets a variable.
+    conjunction does not look at gets a variable, unless it is joined or tells groups apart below: the conjunction pairs its
+    rows with groups that have other values there.
     """
     found = dict(known)
     taken = {name for clause in match.clauses for name in clause.variables}
@@ -218,8 +219,13 @@ def alike(
     places = {found[name]: columns for name, columns in own.items()}
     if len(places) < len(own):
         return None
+    fresh = {
+        name
+        for name, columns in places.items()
+        if name not in theirs and name not in known.values() and len(columns) == 1
+    }
     joined = places.keys() | {name for name, columns in theirs.items() if len(columns) > 1}
-    return found if all(places.get(name) == theirs.get(name, places.get(name)) for name in joined) else None
+    return found if all(places.get(name) == theirs.get(name) for name in joined - fresh) else None
 
 
 def columns_of(clauses: Sequence[Clause]) -> dict[str, list[tuple[int, int]]]:
