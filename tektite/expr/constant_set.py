@@ -11,7 +11,7 @@ import hashlib
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from tektite.expr.literals import literal_word
+from tektite.expr.literals import Untyped, literal_word
 from tektite.values.types import DecimalType, Int, String, Type
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ class ConstantSet:
         """The constants, each an expression."""
         from tektite.expr.ast import Expr
 
-        null = [Expr("lit", (), (self.type, None))] if self.has_null else []
+        null = [Expr("lit", (), (Untyped, None))] if self.has_null else []
         return [Expr("lit", (), (self.type, value)) for value in self.values] + null
 
     def words(self, type: Type) -> tuple[Any, ...] | None:

@@ -122,6 +122,14 @@ def test_a_long_list_is_one_part_of_an_expression() -> None:
         assert from_plain(to_plain(expression), kinds.__getitem__).fingerprint == expression.fingerprint
 
 
+@pytest.mark.parametrize("column", ["day", "at"])
+def test_python_compares_days_with_many_texts_and_none(engine: tk.Engine, column: str) -> None:
+    texts = [f"2024-02-{n:02}" for n in range(1, 30)] + ["1969-12-31", "2000-01-01", "2024-03-01", None]
+    short = tk.col(column).is_in(texts[: MANY // 2]) | tk.col(column).is_in(texts[MANY // 2 :])
+    rows = engine.table("t").select("k", among=tk.col(column).is_in(texts)).collect().to_pylist()
+    assert rows == engine.table("t").select("k", among=short).collect().to_pylist()
+
+
 @pytest.mark.executors("stages")
 def test_views_over_long_lists_follow_their_rows() -> None:
     engine = make_engine()
