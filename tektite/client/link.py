@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
+from ssl import SSLCertVerificationError
 from typing import Any
 
 from websockets.asyncio.client import ClientConnection, connect
@@ -137,10 +138,20 @@ class Link:
                 hint = ""
                 if isinstance(error, ConnectionRefusedError):
                     hint = "; `tektite serve` starts a server, and engine.console() one in a program"
+                elif isinstance(error, SSLCertVerificationError):
+                    hint = (
+                        "; ssl=ssl.create_default_context(cafile=...) trusts a certificate of your own, and so does the "
+                        "environment variable SSL_CERT_FILE"
+                    )
                 elif isinstance(error, InvalidMessage):
+                    tls = (
+                        ""
+                        if address.url.startswith("wss:")
+                        else " If the server has a certificate, connect to tektites://"
+                    )
                     hint = (
                         "; is this the port of PostgreSQL's protocol? Give that of HTTP and WebSocket, which is 5434 unless the "
-                        "server was told another"
+                        f"server was told another.{tls}"
                     )
                 raise ConnectionLost(f"cannot connect to {address.url}: {error}{hint}") from None
             self._socket = socket
