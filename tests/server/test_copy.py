@@ -106,9 +106,9 @@ def test_data_that_does_not_fit_is_refused_and_nothing_of_it_counts(client, data
 @pytest.mark.parametrize(
     ("data", "form", "said"),
     [
-        ("1,x\none,y\n", "(FORMAT csv)", "line 2: .*invalid value 'one'"),
+        ("1,x\none,y\n", "(FORMAT csv)", "line 2: column 'i': invalid value 'one' for int64"),
         ('i,s\n1,"two\nlines"\n3\n', "(FORMAT csv, HEADER)", "line 4: .*Expected 2 columns, got 1"),
-        ("1\tx\none\ty\n", "", "line 2: .*invalid value 'one'"),
+        ("1\tx\none\ty\n", "", "line 2: column 'i': invalid value 'one' for int64"),
         ("1\tx\none\ta\\tb\n", "", "line 2: invalid input: 'one'"),
         (b"1,x\x0by\n\xff,y\n", "(FORMAT csv)", "line 2: .*invalid value"),
         (b"1,x\n2,\xff\n", "(FORMAT csv)", "line 2: .*invalid UTF8"),

@@ -283,7 +283,7 @@ def test_options_of_any_characters_are_refused_by_name(engine: tk.Engine, text: 
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("id,name\n1,x\nfoo,y\n", r"line 3: .*invalid value 'foo'"),
+        ("id,name\n1,x\nfoo,y\n", r"line 3: column 'id': invalid value 'foo' for int64"),
         ("id,name\n1,x\n2\n", "line 3: .*Expected 2 columns, got 1"),
         ('id,name\n1,"two\nlines"\n2,y,z\n', "line 4: .*Expected 2 columns, got 3"),
         ("id,name\n1,x\n\n2,\udcff\n", "line 4: .*invalid UTF8"),

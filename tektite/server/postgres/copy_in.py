@@ -18,7 +18,7 @@ from tektite.errors import IncorrectError
 from tektite.server.postgres.copy_options import CopyOptions
 from tektite.server.postgres.copy_out import SIGNATURE
 from tektite.server.postgres.types import READ_BINARY, TOLD, reader_of, text_reader
-from tektite.sql.statements.csv_lines import bad_line, first_invalid
+from tektite.sql.statements.csv_lines import bad_line, first_invalid, with_column
 from tektite.values.columns import arrow_column
 from tektite.values.schema import Schema
 from tektite.values.words import arrow_type
@@ -65,7 +65,8 @@ class CopyParser:
         try:
             table = self._texts(data) if self._options.form == "text" else self._csv(data)
         except (pa.ArrowInvalid, pa.ArrowKeyError, UnicodeDecodeError) as error:
-            raise self._wrong(f"{self._line_of(data, str(error))}{error}") from None
+            why = with_column(str(error), self._schema.names)
+            raise self._wrong(f"{self._line_of(data, str(error))}{why}") from None
         self._line += data.count(b"\n")
         return table
 

@@ -18,7 +18,7 @@ from tektite.expr import file_columns
 from tektite.sql.bind.scope import folded
 from tektite.sql.parse.places import StatementText, nearest
 from tektite.sql.parse.read_arguments import refuse_unread, written
-from tektite.sql.statements.csv_lines import bad_line, first_invalid, record_line
+from tektite.sql.statements.csv_lines import bad_line, first_invalid, record_line, with_column
 from tektite.sql.statements.result import Result
 from tektite.sql.statements.table_writes import arranged, target
 
@@ -61,7 +61,8 @@ def copy(runner: StatementRunner, source: StatementText, tree: exp.Copy, paramet
         rows = file_columns.typed(rows, found.schema, zone=runner.settings.zone)
     except (pa.ArrowInvalid, OSError) as error:
         where = line_of(path, layout, options, bad_line, len(listed), str(error)) if form == "csv" else ""
-        raise source.error(f"COPY {str(path)!r}{where}: {error}", files[0], IncorrectError) from None
+        why = with_column(str(error), layout.names)
+        raise source.error(f"COPY {str(path)!r}{where}: {why}", files[0], IncorrectError) from None
     if form == "csv":
         try:
             check_csv(path, layout, found, rows, options)

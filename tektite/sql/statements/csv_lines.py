@@ -1,10 +1,10 @@
-"""Finds the line of a CSV text that Arrow complains of: its messages say the column and the value, not always where they are."""
+"""Finds the line and the column of a CSV text that Arrow complains of: its messages have a number for the column, at best."""
 
 from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from itertools import islice
 from typing import Any
@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 _PLACE = re.compile(r"column #(\d+): .*?(?:(?:invalid value|offset in) '(.*)'|invalid UTF8)", re.DOTALL)
+_CONVERSION = re.compile(r"In CSV column #(\d+): (?:Row #\d+: )?CSV conversion error to (.+?): (.*)", re.DOTALL)
 _NOT_UTF8 = re.compile("[\udc80-\udcff]")
 
 
@@ -38,6 +39,20 @@ def bad_line(lines: Iterable[str], width: int, error: str, skip: int = 0, **dial
         if is_bad:
             return line
     return None
+
+
+def with_column(error: str, names: Sequence[str]) -> str:
+    """An error of Arrow's with the name of the column that it is about.
+
+    >>> with_column("In CSV column #1: Row #2: CSV conversion error to int64: invalid value 'x'", ["id", "amount"])
+    "column 'amount': invalid value 'x' for int64"
+    >>> with_column("Expected 2 columns, got 1: 3", ["id", "amount"])
+    'Expected 2 columns, got 1: 3'
+    """
+    found = _CONVERSION.fullmatch(error)
+    if found is None or int(found[1]) >= len(names):
+        return error
+    return f"column {names[int(found[1])]!r}: {found[3]} for {found[2]}"
 
 
 def _shown(field: str) -> str:
