@@ -71,7 +71,7 @@ class Rules:
             if np.any(missing) and np.any(missing & gained):
                 raise IncorrectError(
                     f"column {self.schema.names[column]!r} of table {self.name!r} cannot be NULL, and "
-                    f"{int(np.count_nonzero(missing & gained))} of {words.shape[1]} rows have nothing else"
+                    f"{int(np.count_nonzero(missing & gained))} of {words.shape[1]} rows have NULL there"
                 ).about(condition="not-null-violation")
 
     def check_batch(self, batch: Chunk, table: Words, dictionary: Dictionary) -> None:

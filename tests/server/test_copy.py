@@ -121,6 +121,16 @@ def test_line_that_does_not_fit_is_named_by_its_number(client, data: str | bytes
         copy.write(data)
 
 
+@pytest.mark.parametrize("form", ["", "(FORMAT csv)"])
+def test_value_that_its_column_cannot_hold_has_the_state_of_postgresql(client, form: str) -> None:
+    line = "one,x\n" if form else "one\tx\n"
+    with (
+        pytest.raises(errors.InvalidTextRepresentation),
+        client.cursor().copy(f"COPY every (i, s) FROM STDIN {form}") as copy,
+    ):
+        copy.write(line)
+
+
 def test_copy_that_the_client_gives_up_writes_nothing(client) -> None:
     with pytest.raises(ZeroDivisionError), client.cursor().copy("COPY every (i, s) FROM STDIN") as copy:
         copy.write("1\tx\n")

@@ -66,7 +66,8 @@ class CopyParser:
             table = self._texts(data) if self._options.form == "text" else self._csv(data)
         except (pa.ArrowInvalid, pa.ArrowKeyError, UnicodeDecodeError) as error:
             why = with_column(str(error), self._schema.names)
-            raise self._wrong(f"{self._line_of(data, str(error))}{why}") from None
+            state = "22P02" if "invalid value" in why else "22P04"
+            raise self._wrong(f"{self._line_of(data, str(error))}{why}", state) from None
         self._line += data.count(b"\n")
         return table
 
